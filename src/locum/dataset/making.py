@@ -229,10 +229,10 @@ def _written(
         if tier != PLAIN and model.config.attention != "softmax":
             continue
         seed = int.from_bytes(hashlib.sha256(f"{identity} {tier}".encode()).digest()[:8])
-        made = in_tier(
+        labelled = in_tier(
             tier, plain if tier == PLAIN else smooth, some, right, np.random.default_rng(seed)
         )
-        error = worst_error(made.network, batches, expected)
+        error = worst_error(labelled.network, batches, expected)
         if not error <= tolerance:
             left_out[tier] = f"its answers are off by {error:.2g}"
             continue
@@ -244,15 +244,15 @@ def _written(
             "largest_error": error,
             "tolerance": tolerance,
             "certified_error_bound": model.error_bound if np.isfinite(model.error_bound) else None,
-            "logits_differ_from_plain_by": decoding_error(made, plain, some),
+            "logits_differ_from_plain_by": decoding_error(labelled, plain, some),
             "compared_with": "dense execution of program.rasp",
             "circuit_checked": circuit.checked,
         }
-        files = _files(program, made, examples, certificate)
+        files = _files(program, labelled, examples, certificate)
         place = folder / ITEMS / tier
         place.mkdir(parents=True, exist_ok=True)
         write_folder(place / identity, files)
-        rows.append(_row(identity, tier, blueprint, model, made, inputs, certificate))
+        rows.append(_row(identity, tier, blueprint, model, labelled, inputs, certificate))
     if not rows:
         raise RejectedProgramError(f"no tier is right: {left_out}")
     return {
@@ -280,11 +280,11 @@ def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
 
 
 def _files(
-    program: Node, made: Labelled, examples: dict[str, Any], certificate: dict[str, Any]
+    program: Node, labelled: Labelled, examples: dict[str, Any], certificate: dict[str, Any]
 ) -> dict[str, Content]:
     return {
         "program.rasp": to_rasp(program) + "\n",
-        **made.files(),
+        **labelled.files(),
         "examples.json": _json(examples),
         "certificate.json": _json(certificate),
     }
@@ -299,15 +299,15 @@ def _row(
     tier: str,
     blueprint: Blueprint,
     model: CompiledTransformer,
-    made: Labelled,
+    labelled: Labelled,
     inputs: Inputs,
     certificate: dict[str, Any],
 ) -> dict[str, Any]:
     shape = shape_of(blueprint.program.node)
-    config = made.config
+    config = labelled.config
     heads = [len((layer.get("attention") or {"kinds": ()})["kinds"]) for layer in config["layers"]]
     units = [(layer.get("feed_forward") or {"d_mlp": 0})["d_mlp"] for layer in config["layers"]]
-    edges = made.circuit.edges
+    edges = labelled.circuit.edges
     return {
         "id": f"{tier}/{identity}",
         "circuit": identity,
@@ -323,12 +323,12 @@ def _row(
         "heads": sum(heads),
         "heads_in_layers": " ".join(map(str, heads)),
         "true_heads": len(
-            {node.id for node in made.circuit.nodes if node.kind == "head" and node.role != "decoy"}
+            {node.id for node in labelled.circuit.nodes if node.kind == "head" and node.role != "decoy"}
         ),
         "hidden_units": sum(units),
-        "d_model": made.width,
-        "slots": len(made.directions),
-        "parameters": sum(int(tensor.size) for tensor in made.tensors.values()),
+        "d_model": labelled.width,
+        "slots": len(labelled.directions),
+        "parameters": sum(int(tensor.size) for tensor in labelled.tensors.values()),
         "vocabulary": len(blueprint.vocabulary),
         "shortest": model.config.lengths[0],
         "longest": model.config.lengths[1],
@@ -339,6 +339,6 @@ def _row(
         "edges": len(edges),
         "necessary_edges": sum(bool(edge.necessary) for edge in edges),
         "sufficient_edges": sum(bool(edge.sufficient) for edge in edges),
-        "circuit_on_all_inputs": bool(made.circuit.checked["all inputs"]),
+        "circuit_on_all_inputs": bool(labelled.circuit.checked["all inputs"]),
         "folder": f"{ITEMS}/{tier}/{identity}",
     }

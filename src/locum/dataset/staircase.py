@@ -45,14 +45,14 @@ def with_stairs(labelled: Labelled, batches: Sequence[Array]) -> Labelled:
         layers[layer]["feed_forward"] = {"kind": "relu", "d_in": size, "d_mlp": size}
     if not moved:
         return labelled
-    made = labelled.changed(tensors, labelled.directions, layers=layers)
+    stepped = labelled.changed(tensors, labelled.directions, layers=layers)
     nodes = tuple(
         replace(node, places=tuple(p for old in node.places for p in moved[node.layer][old]))
         if node.kind == "units" and node.layer in moved
         else node
         for node in labelled.circuit.nodes
     )
-    return replace(made, circuit=replace(labelled.circuit, nodes=nodes))
+    return replace(stepped, circuit=replace(labelled.circuit, nodes=nodes))
 
 
 _NAMES = ("W_in", "b_in", "W_out", "b_out")

@@ -97,12 +97,12 @@ def _closure(generators: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
 def _generating(group: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Choose permutations that make a whole group; each at least doubles what was made before."""
     chosen: list[tuple[int, ...]] = []
-    made: set[tuple[int, ...]] = set()
+    generated: set[tuple[int, ...]] = set()
     for element in sorted(group):
-        if element not in made:
+        if element not in generated:
             chosen.append(element)
-            made = _closure(chosen)
-            if len(made) == len(group):
+            generated = _closure(chosen)
+            if len(generated) == len(group):
                 break
     return chosen
 

@@ -60,7 +60,7 @@ def ltl_of(automaton: DFA) -> LTL:
         for i, letter in enumerate(minimal.alphabet)
     }
     makers = _Induction().makers(letters, len(minimal))
-    accepting = [formula for made, formula in makers.items() if made[0] in minimal.accepting]
+    accepting = [formula for mapping, formula in makers.items() if mapping[0] in minimal.accepting]
     return LTL(disjunction(*accepting), minimal.alphabet, FIRST)
 
 
@@ -81,39 +81,41 @@ class _Induction:
         A word ends where no letter holds any more: formulas speak about positions with a letter only.
         """
         identity = tuple(range(size))
-        moving = [letter for letter, made in letters.items() if made != identity]
+        moving = [letter for letter, mapping in letters.items() if mapping != identity]
         if not moving:
             return {identity: TRUE} if letters else {}
         # The letter that merges most leaves the fewest states.
         b = min(moving, key=lambda letter: len(set(letters[letter])))
-        others = {letter: made for letter, made in letters.items() if letter is not b}
+        others = {letter: mapping for letter, mapping in letters.items() if letter is not b}
         pieces = self.makers(others, size)
         by_b = letters[b]
-        inside = {made: _before(formula, b, disjunction(*others)) for made, formula in pieces.items()}
+        inside = {
+            mapping: _before(formula, b, disjunction(*others)) for mapping, formula in pieces.items()
+        }
         until_b: dict[Map, list[Formula]] = {identity: [b]}  # from here, what stands before the next b
-        for made, formula in inside.items():
-            until_b.setdefault(made, []).append(conjunction(negation(b), formula))
+        for mapping, formula in inside.items():
+            until_b.setdefault(mapping, []).append(conjunction(negation(b), formula))
         image = sorted(set(by_b))
         place = {state: i for i, state in enumerate(image)}
         more = unary("X", unary("F", b))
         # A b that another follows: the piece between them and the next b are one letter.
         blocks: dict[Map, list[Formula]] = {}
-        for made, formulas in until_b.items():
-            acts = tuple(place[by_b[made[state]]] for state in image)
+        for mapping, formulas in until_b.items():
+            acts = tuple(place[by_b[mapping[state]]] for state in image)
             ahead = unary("X", disjunction(*formulas))
             blocks.setdefault(acts, []).append(conjunction(b, more, ahead))
             self._spend()
         words = self._blocks(blocks, b, len(image))
         # Behind the last b: nothing, or a piece that no b ends.
         last: dict[Map, list[Formula]] = {identity: [negation(unary("X", TRUE))]}
-        for made, formula in pieces.items():
-            last.setdefault(made, []).append(unary("X", formula))
+        for mapping, formula in pieces.items():
+            last.setdefault(mapping, []).append(unary("X", formula))
         by_map: dict[Map, list[Formula]] = {}
-        for made, formula in pieces.items():  # no b at all
-            by_map.setdefault(made, []).append(conjunction(negation(unary("F", b)), formula))
+        for mapping, formula in pieces.items():  # no b at all
+            by_map.setdefault(mapping, []).append(conjunction(negation(unary("F", b)), formula))
         ends = {
-            made: unary("F", conjunction(b, negation(more), disjunction(*formulas)))
-            for made, formulas in last.items()
+            mapping: unary("F", conjunction(b, negation(more), disjunction(*formulas)))
+            for mapping, formulas in last.items()
         }
         for first, formulas in until_b.items():
             before = disjunction(*formulas)
@@ -121,9 +123,11 @@ class _Induction:
                 at_b = make("until", negation(b), conjunction(b, middle_formula))
                 for end, behind in ends.items():
                     self._spend()
-                    made = tuple(end[image[middle[place[by_b[first[state]]]]]] for state in range(size))
-                    by_map.setdefault(made, []).append(conjunction(before, at_b, behind))
-        return {made: disjunction(*formulas) for made, formulas in by_map.items()}
+                    mapping = tuple(
+                        end[image[middle[place[by_b[first[state]]]]]] for state in range(size)
+                    )
+                    by_map.setdefault(mapping, []).append(conjunction(before, at_b, behind))
+        return {mapping: disjunction(*formulas) for mapping, formulas in by_map.items()}
 
     def _blocks(self, blocks: Mapping[Map, Sequence[Formula]], b: Formula, size: int) -> Makers:
         """Say at the first b what all pieces up to the last b make; without a piece, nothing."""
@@ -133,11 +137,11 @@ class _Induction:
         real = dict(zip((each.name for each in named), letters, strict=True))
         inner = self.makers(named, size)
         a_block = conjunction(b, unary("X", unary("F", b)))
-        made: dict[Map, list[Formula]] = {tuple(range(size)): [negation(unary("X", unary("F", b)))]}
+        by_map: dict[Map, list[Formula]] = {tuple(range(size)): [negation(unary("X", unary("F", b)))]}
         for acts, formula in inner.items():
             at_blocks = fold(formula, _at_blocks(b, a_block, real, self._spend))
-            made.setdefault(acts, []).append(conjunction(a_block, at_blocks))
-        return {acts: disjunction(*formulas) for acts, formulas in made.items()}
+            by_map.setdefault(acts, []).append(conjunction(a_block, at_blocks))
+        return {acts: disjunction(*formulas) for acts, formulas in by_map.items()}
 
 
 def _before(formula: Formula, b: Formula, letters: Formula) -> Formula:

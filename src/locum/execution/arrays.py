@@ -289,9 +289,9 @@ class Arrays:
 
     def table(self, size: int, at: Array, values: Array, missing: int = 0) -> Array:
         """Return a table of integers with ``values`` in the places ``at``."""
-        made = self.full(size, missing)
-        made[at] = values
-        return made
+        array = self.full(size, missing)
+        array[at] = values
+        return array
 
     def numbers_of(self, codes: Array, size: int) -> Array:
         """Return how often each of 0 … size − 1 occurs."""

@@ -221,17 +221,17 @@ def from_json(content: Any) -> list[Formula]:
             pass
         case _:
             raise InputError("expected formulas as a table and its roots")
-    made: list[Formula] = []
+    formulas: list[Formula] = []
     for row in table:
         match row:
             case [str(op), list(operands), attribute] if all(
-                type(number) is int and 0 <= number < len(made) for number in operands
+                type(number) is int and 0 <= number < len(formulas) for number in operands
             ):
-                made.append(Formula(op, [made[number] for number in operands], attribute))
+                formulas.append(Formula(op, [formulas[number] for number in operands], attribute))
             case _:
                 raise InputError(
                     "expected [operation, [earlier rows], attribute] in a table of formulas"
                 )
-    if not all(type(root) is int and 0 <= root < len(made) for root in roots):
+    if not all(type(root) is int and 0 <= root < len(formulas) for root in roots):
         raise InputError("expected the roots of formulas to be rows of their table")
-    return [made[root] for root in roots]
+    return [formulas[root] for root in roots]

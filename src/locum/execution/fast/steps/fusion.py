@@ -84,10 +84,10 @@ def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
         if step not in new:
             inputs = [renewed(i) for i in step.inputs]
             same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
-            made = (
+            rebuilt = (
                 step if same else steps.make(step.op, inputs, step.shape, step.settings, step.boolean)
             )
-            new[step] = made
+            new[step] = rebuilt
         return new[step]
 
     for step in order:
