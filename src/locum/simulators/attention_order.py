@@ -141,7 +141,7 @@ class AttentionOrder:
         return [_renamed(block, prefix) for block in shapes]
 
     def _factors(self) -> list[Block]:
-        """W_Q, W_K, V and W_O whole, as models keep them: a head has its columns (of W_O, its rows)."""
+        """List W_Q, W_K, V and W_O whole, as models keep them: a head has columns of them."""
         key, shared = self.d_keys or self.d, self.shared_heads
         shapes = []
         for name, rows, columns, heads in (

@@ -32,7 +32,7 @@ _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
-    """T(X) by a U of the same kind whose order is larger, or equal."""
+    """Compute T(X) by a U of the same kind whose order is larger, or equal."""
     order, original = U.order, X
     X = computable(matrix(X, "X"), "X")
     small = T.order(len(X))
@@ -82,7 +82,7 @@ def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | 
 
 
 def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
-    """T(X)·Z/(Z + n − m), Z being the denominators of T's softmax: what the paper's padding gives."""
+    """Compute T(X)·Z/(Z + n − m), Z the denominators of T's softmax: what the paper's padding gives."""
     steps = T.steps(X)
     weights = np.exp(steps["scores"]).sum(axis=1, keepdims=True)
     return np.asarray(steps["output"] * weights / (weights + (n - len(steps["scores"]))))

@@ -92,9 +92,9 @@ def is_half(array: Array) -> bool:
     return is_tensor(array) and array.dtype.is_floating_point and array.dtype.itemsize == 2
 
 
-def as_given(result: Array, given: Any) -> Array:
+def as_given(result: Array, original: Any) -> Array:
     """Round a result to the half type that was given, if it was one."""
-    return result.to(given.dtype) if is_half(given) else result
+    return result.to(original.dtype) if is_half(original) else result
 
 
 def require_readable(tensor: Array, name: str) -> None:

@@ -40,7 +40,7 @@ class Stack(Simulator):
     """
 
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
-        """Each takes n×d, and gives what the next one takes."""
+        """Put T's one after another: each takes n×d, and gives what the next one takes."""
         if not isinstance(simulators, Sequence):
             raise GraphError(
                 f"a stack is made of a list of simulators, not {type(simulators).__name__}"

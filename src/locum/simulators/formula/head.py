@@ -78,7 +78,7 @@ class Style:
         return transpose(m, "paper" if self.recipe == "paper" else "view")
 
     def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
-        """Softmax of the rows: a head per row in the paper's recipe, else one for all."""
+        """Compute the softmax of the rows: a head per row in the paper's recipe, else one for all."""
         recipe = "paper" if self.recipe == "paper" else "frugal"
         return softmax(m, self.base, self.stable, mask, recipe)
 

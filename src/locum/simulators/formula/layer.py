@@ -71,7 +71,7 @@ class Formula:
     steps: list[NamedStep] = field(default_factory=list)
 
     def layer(self, order: Order, X: Matrix, memory: Matrix | None) -> Matrix:
-        """T(X): an attention alone, an encoder, or a decoder layer."""
+        """Compute T(X): an attention alone, an encoder, or a decoder layer."""
         if not order.residual:
             keys = X if memory is None else memory
             attended = self.attention(order.attention, X, keys, order.batch)

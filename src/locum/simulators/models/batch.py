@@ -43,7 +43,7 @@ class Group:
     def __init__(
         self, model: LoadedModel, texts: Sequence[Text], n: int, executor: str | None, whole: bool
     ) -> None:
-        """``whole``: whether a mask is left out where no text is padded."""
+        """Take ``whole``: whether a mask is left out where no text is padded."""
         self.model, self.texts, self.n, self.executor = model, texts, n, executor
         checkpoint, d, batch = model.checkpoint, model.checkpoint.d, len(texts)
         numbers, seen = padded(texts, n)

@@ -48,7 +48,7 @@ class DirectForward:
         return f.norm(x + hidden @ w["W2"] + w["b2"], w["gain2"], w["bias2"], epsilon)
 
     def attention(self, number: int, x: Array, seen: Array) -> Array:
-        """Weights of the keys: [text, head, query, key]."""
+        """Return the weights of the keys: [text, head, query, key]."""
         w = self.layers[number]
         queries, keys = self.heads(x, w["W_Q"], w["b_Q"]), self.heads(x, w["W_K"], w["b_K"])
         scores = queries @ keys.swapaxes(-1, -2) / math.sqrt(queries.shape[-1])

@@ -34,7 +34,7 @@ class NormedSum(Simulator):
     """
 
     def __init__(self, n: int, d: int, addends: Sequence[str] = ()) -> None:
-        """``addends`` are the names of what is added to X."""
+        """Take ``addends``, the names of what is added to X."""
         n, d = positive_integer(n, "n"), positive_integer(d, "d")
         blocks = [Block(name, n, d) for name in ("X", *addends)]
         layout = Layout([*blocks, Block("gain", 1, d), Block("bias", 1, d), Block("epsilon", 1, 1)])
@@ -62,7 +62,7 @@ class Pooling(Simulator):
     """
 
     def __init__(self, n: int, d: int, pooling: str = "mean", normalised: bool = True) -> None:
-        """``normalised``: whether the row is scaled to length 1."""
+        """Take ``normalised``: whether the row is scaled to length 1."""
         choose(pooling, POOLINGS, "pooling")
         n, d = positive_integer(n, "n"), positive_integer(d, "d")
         layout = Layout([Block("X", n, d), Block("attention_mask", 1, n)])

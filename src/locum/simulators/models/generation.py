@@ -55,7 +55,7 @@ class LanguageModel:
         norm: Any = None,
         epsilon: float = 1e-5,
     ) -> None:
-        """``embedding`` is vocabulary×d, ``positions`` N×d, ``unembedding`` d×vocabulary.
+        """Take ``embedding`` (vocabulary×d), ``positions`` (N×d), ``unembedding`` (d×vocabulary).
 
         ``layers`` are encoders whose attention is causal; ``norm`` is the last (gain, bias), or None.
         """
@@ -136,7 +136,7 @@ class LanguageModel:
         return length
 
     def matrices(self, ids: Sequence[int]) -> dict[str, list[Array]]:
-        """Tokens and weights, by the names of the layout's blocks."""
+        """Return tokens and weights, by the names of the layout's blocks."""
         padded = [*ids, *([0] * (self.size - len(ids)))]
         matrices = {
             "ids": [np.array([padded], dtype=np.float64)],
@@ -165,7 +165,7 @@ class GenerationSimulator(Simulator):
         normed: bool,
         recipe: str = "fetch",
     ) -> None:
-        """``orders``: those of the layers; ``normed``: whether a norm stands before the unembedding."""
+        """Take ``orders`` of the layers; ``normed``: whether a norm stands before the unembedding."""
         d = orders[0].attention.d
         blocks = [
             Block("ids", 1, size),
@@ -216,7 +216,7 @@ class GenerationSimulator(Simulator):
 
 
 def _looked_up(ids: Matrix, embedding: Matrix, size: int) -> Matrix:
-    """Row i is the row of the embedding that token i names: a head for the name, one for the entry."""
+    """Look up for row i the row of the embedding that token i names: by two heads."""
     i, j = coordinates(embedding.columns)
     entry = embedding.at(ids.at(0, i), j)
     inside = indices < size * embedding.columns

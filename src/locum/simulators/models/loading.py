@@ -25,7 +25,7 @@ class LoadedModel:
         backend: str | None = None,
         layers: int | None = None,
     ) -> None:
-        """``path``: a folder, or "minilm". ``form``: factored or paper, the parametrisation of heads.
+        """Take ``path``: a folder, or "minilm"; ``form``: factored or paper, as heads are written.
 
         ``backend`` is torch (where that is installed, unless said) or numpy; ``dtype`` float32 or
         float64 (NumPy: float64 only). ``layers``: only so many of the first.

@@ -24,7 +24,7 @@ class HeadRun(NamedTuple):
 
     layer: int
     head: int
-    found: Numbers
+    output: Numbers
     direct: Numbers
     simulator: UniversalSimulator
     report: network.Report
@@ -33,11 +33,11 @@ class HeadRun(NamedTuple):
     @property
     def error(self) -> float:
         """The greatest difference."""
-        return float(np.abs(self.found - self.direct).max())
+        return float(np.abs(self.output - self.direct).max())
 
 
 def run_head(run: ModelRun, layer: int, head: int, text: int = 0) -> HeadRun:
-    """Head ``head`` of layer ``layer`` (both from 0) on one text, in double precision."""
+    """Run head ``head`` of layer ``layer`` (both from 0) on one text, in double precision."""
     attention = run.model.layers[layer].attention
     if not isinstance(attention, FactoredAttention):
         raise InputError("one head is run on the network in the factored form: leave --form paper out")

@@ -116,7 +116,7 @@ class ModelRun:
         return _cosines(self._compared().embeddings)
 
     def attention(self, text: int, layer: int, head: int) -> tuple[Numbers, Numbers | None]:
-        """Weights [query, key] of a head, by U and by the model itself (if compared)."""
+        """Return the weights [query, key] of a head, by U and by the model itself (if compared)."""
         ours = self.batch.attention(text, layer, head)
         compared, size = self.comparison, self.batch.lengths[text]
         if compared is None:

@@ -58,7 +58,7 @@ class Attention(AttentionModule):
         pooling: str = "softmax",
         biased: bool = False,
     ) -> None:
-        """``biased``: the last row and column of A, and the last row of V, belong to a constant 1."""
+        """Take ``biased``: last row and column of A, and last row of V, belong to a constant 1."""
         choose(pooling, POOLINGS, "pooling")
         self.A = matrix(A, "A")
         self.V = matrix(V, "V", (self.A.shape[1], None))
@@ -178,7 +178,7 @@ class MultiHeadAttention(AttentionModule):
         *,
         combine: str = "concatenate",
     ) -> None:
-        """``combine="sum"``: V of each head contains its part of W_O, and the results are added."""
+        """Take ``combine="sum"``: V of each head contains its part of W_O, and results are added."""
         choose(combine, COMBINATIONS, "combine")
         if not isinstance(heads, Sequence):
             raise InputError(f"heads are a list of attentions, not {type(heads).__name__}")

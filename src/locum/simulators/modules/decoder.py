@@ -50,7 +50,7 @@ class DecoderLayer(Layer):
         b_gate: Array | None = None,
         rms: bool = False,
     ) -> None:
-        """The masks are the attentions' own: make the self-attention causal with ``mask="causal"``."""
+        """Keep the masks of both attentions: make the self-attention causal with ``mask="causal"``."""
         for part in (attention, cross):
             if not isinstance(part, AttentionModule):
                 raise InputError(f"a decoder is built around attentions, not {type(part).__name__}")

@@ -53,8 +53,8 @@ class Encoder(Layer):
         rms: bool = False,
         parallel: bool = False,
     ) -> None:
-        """``norm1`` and ``norm2`` are (gain, bias). The feed-forward has a residual where there are
-        norms, unless ``feed_forward_residual`` says otherwise.
+        """Take ``norm1`` and ``norm2`` as (gain, bias). The feed-forward has a residual where there
+        are norms, unless ``feed_forward_residual`` says otherwise.
 
         ``rms``: norms by the root mean square, whose ``norm1`` and ``norm2`` are gains alone.
         ``W_gate`` makes a gated feed-forward; ``parallel`` means

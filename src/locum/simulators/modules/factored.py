@@ -113,7 +113,7 @@ class FactoredAttention(AttentionModule):
         score_bias: Sequence[Array] | None = None,
         cache: Cache | None = None,
     ) -> None:
-        """``scale`` multiplies the scores, and is folded into W_Q and b_Q; W_Q is d×(heads·width).
+        """Fold ``scale``, which multiplies the scores, into W_Q and b_Q; W_Q is d×(heads·width).
 
         ``key_heads``: heads of keys and values, if those of the queries share them; ``rotary`` turns
         queries and keys by their positions; ``score_bias`` is a matrix for each head, added to scores;
@@ -204,7 +204,7 @@ class FactoredAttention(AttentionModule):
         return matrices | mask_matrices(self.mask)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Queries, keys, scores, softmax, XV and output of each head, then all together."""
+        """Compute queries, keys, scores, softmax, XV and output of each head, then all together."""
         queries, keys = self.checked(X, memory)
         biases = [np.zeros(1)] * 3 if self.biases is None else [numpy_of(b) for b in self.biases]
         Q, K, V = (
@@ -273,5 +273,5 @@ class FactoredAttention(AttentionModule):
 
 
 def _contiguous(array: Array) -> Array:
-    """Row by row in memory, as tokens lie: else every run would copy it."""
+    """Lay an array out row by row, as tokens lie: else every run would copy it."""
     return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)

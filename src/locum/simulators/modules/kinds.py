@@ -57,11 +57,11 @@ class _Projected(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """W_Q, W_K and V."""
+        """Return W_Q, W_K and V."""
         return {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
 
     def inputs(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
-        """X and what the keys are made of, with ones behind them if there are biases."""
+        """Return X and what the keys are made of, with ones behind them if there are biases."""
         queries, keys = self.checked(X, memory)
         return (with_ones(queries), with_ones(keys)) if self.biased else (queries, keys)
 
@@ -124,7 +124,7 @@ class LinearAttention(_Projected):
         return replace(super().attention_order(), mask=mask, feature_map=self.feature_map)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Queries, keys, scores, values, output."""
+        """Compute queries, keys, scores, values, output."""
         x, y = self.inputs(X, memory)
         queries, keys = x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)
         if self.feature_map == "elu+1":
@@ -167,11 +167,11 @@ class Linformer(_Projected):
         return int(self.E.shape[0])
 
     def matrices(self) -> dict[str, list[Array]]:
-        """W_Q, W_K, V, E and F."""
+        """Return W_Q, W_K, V, E and F."""
         return super().matrices() | {"E": [self.E], "F": [self.F]}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Queries, few keys, scores, softmax, few values, output."""
+        """Compute queries, few keys, scores, softmax, few values, output."""
         x, y = self.inputs(X, memory)
         few_keys = numpy_of(matrix(self.E, "E", (None, len(y)))) @ y
         few_values = numpy_of(self.F) @ y
@@ -205,11 +205,11 @@ class Performer(_Projected):
         return int(self.omega.shape[0])
 
     def matrices(self) -> dict[str, list[Array]]:
-        """W_Q, W_K, V and Ω."""
+        """Return W_Q, W_K, V and Ω."""
         return super().matrices() | {"omega": [self.omega]}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Features of queries and keys, their products, weights, values, output."""
+        """Compute features of queries and keys, their products, weights, values, output."""
         x, y = self.inputs(X, memory)
         queries, keys = (self._features(z) for z in (x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)))
         scores = queries @ keys.T
@@ -224,7 +224,7 @@ class Performer(_Projected):
 
 
 def orthogonal_features(features: int, width: int, generator: np.random.Generator) -> Numbers:
-    """Ω for a :class:`Performer`: orthogonal directions, with the lengths of normal vectors."""
+    """Draw Ω for a :class:`Performer`: orthogonal directions, with the lengths of normal vectors."""
     blocks = []
     for _ in range(math.ceil(features / width)):
         q, r = np.linalg.qr(generator.normal(size=(width, width)))
@@ -276,7 +276,7 @@ class Sumformer(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """W_phi, W_x, W_sum and V."""
+        """Return W_phi, W_x, W_sum and V."""
         named = {"W_phi": self.W_phi, "W_x": self.W_x, "W_sum": self.W_sum, "V": self.V}
         return {name: [value] for name, value in named.items()}
 

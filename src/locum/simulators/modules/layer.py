@@ -43,7 +43,7 @@ class Layer(Module):
         rms: bool = False,
         parallel: bool = False,
     ) -> None:
-        """``norms``: (gain, bias) of each (``rms``: the gain), or None. Others as in ``Encoder``."""
+        """Take ``norms``: (gain, bias) of each (``rms``: the gain), or None; others as ``Encoder``."""
         choose(norm, NORMS, "norm")
         self.attention = attention
         self.cross = cross
@@ -136,7 +136,7 @@ class Layer(Module):
             y = evaluation.attend(y, self.cross, memory, "cross ")
         if self.feed_forward is not None:
             y = evaluation.feed_forward(y, self.feed_forward, x if self.parallel else y)
-        return evaluation.found | {"output": y}
+        return evaluation.steps | {"output": y}
 
 
 class _Evaluation:
@@ -144,7 +144,7 @@ class _Evaluation:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.found: dict[str, Numbers] = {}
+        self.steps: dict[str, Numbers] = {}
         self.count = 0
 
     def norm(self, y: Numbers, when: str) -> Numbers:
@@ -153,7 +153,7 @@ class _Evaluation:
         self.count += 1
         norm = self.layer.norms[self.count - 1]
         result = normalised(y, norm, self.layer.epsilon, self.layer.rms)
-        self.found[f"norm{self.count}"] = result
+        self.steps[f"norm{self.count}"] = result
         return result
 
     def attend(
@@ -161,13 +161,13 @@ class _Evaluation:
     ) -> Numbers:
         steps = attention.steps(self.norm(y, "pre"), memory)
         for name, value in steps.items():
-            self.found[prefix + ("attention" if name == "output" else name)] = value
-        total = self.found[prefix + "residual"] = y + steps["output"]
+            self.steps[prefix + ("attention" if name == "output" else name)] = value
+        total = self.steps[prefix + "residual"] = y + steps["output"]
         return self.norm(total, "post")
 
     def feed_forward(self, y: Numbers, feed_forward: FeedForward, inputs: Numbers) -> Numbers:
-        self.found |= feed_forward.steps(self.norm(inputs, "pre"))
-        result = self.found["feed-forward"]
+        self.steps |= feed_forward.steps(self.norm(inputs, "pre"))
+        result = self.steps["feed-forward"]
         return self.norm(y + result if self.layer.feed_forward_residual else result, "post")
 
 

@@ -34,7 +34,7 @@ class FeedForward:
         W_gate: Array | None = None,
         b_gate: Array | None = None,
     ) -> None:
-        """``columns``: those of Y."""
+        """Take ``columns``: those of Y."""
         choose(activation, tuple(ACTIVATIONS), "activation")
         self.W1 = matrix(W1, "W1", (columns, None))
         self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
@@ -55,7 +55,7 @@ class FeedForward:
         return self.W1.shape[1], self.W2.shape[1]
 
     def matrices(self) -> dict[str, list[Array]]:
-        """W1 and W2, and the biases if there are any."""
+        """Return W1 and W2, and the biases if there are any."""
         matrices = {"W1": [self.W1], "W2": [self.W2]}
         if self.biased:
             matrices |= {"b1": [self.b1], "b2": [self.b2]}
@@ -74,7 +74,7 @@ class FeedForward:
 
 
 def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Affine:
-    """Gain and bias of a norm, checked; of one by the root mean square the gain alone."""
+    """Read gain and bias of a norm; of one by the root mean square the gain alone."""
     if value is None:
         return None
     if rms:
@@ -86,7 +86,7 @@ def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Aff
 
 
 def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
-    """Gains and biases by the names of their blocks."""
+    """Return gains and biases by the names of their blocks."""
     matrices: dict[str, list[Array]] = {}
     for number, norm in enumerate(norms, start=1):
         if norm is not None:
@@ -97,7 +97,7 @@ def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
 
 
 def normalised(Y: Numbers, norm: Affine, epsilon: float, rms: bool = False) -> Numbers:
-    """Layer norm of each row, or the norm by its root mean square."""
+    """Norm each row by its mean and variance, or by its root mean square."""
     deviation = Y if rms else Y - Y.mean(axis=1, keepdims=True)
     variance = (deviation * deviation).mean(axis=1, keepdims=True)
     normed = deviation / np.sqrt(variance + epsilon)

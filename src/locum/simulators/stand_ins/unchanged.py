@@ -233,10 +233,10 @@ def _require_no_global_hooks() -> None:
                 )
 
 
-def _no_hook(module: nn.Module, method: str, *given: Any, **options: Any) -> Any:
+def _no_hook(module: nn.Module, method: str, *arguments: Any, **options: Any) -> Any:
     """Refuse a hook that would never be called; pruning is refused when the stand-in is called."""
-    if given and isinstance(given[0], BasePruningMethod):
-        return getattr(nn.Module, method)(module, *given, **options)
+    if arguments and isinstance(arguments[0], BasePruningMethod):
+        return getattr(nn.Module, method)(module, *arguments, **options)
     raise InputError(
         "this part of a stand-in holds parameters and is never called, so a hook on it would do "
         "nothing: locum.record() records what U computes, and the stand-in itself takes hooks"

@@ -25,7 +25,7 @@ class CachedLayer(Simulator):
     """The program of a layer for new rows, for all T of an order."""
 
     def __init__(self, order: Order) -> None:
-        """``order``: that of a layer whose attention has a cache."""
+        """Take ``order``: that of a layer whose attention has a cache."""
         self.order = order
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), Style("fetch", stable=True, base=None))

@@ -21,7 +21,7 @@ class Choice:
         seed: int,
         text: int = 0,
     ) -> None:
-        """``text``: which of several texts it is for, each of which has draws of its own."""
+        """Take ``text``: which of several texts it is for, each of which has draws of its own."""
         if not sample and (temperature != 1.0 or top_k is not None or top_p is not None):
             raise InputError("temperature, top_k and top_p belong to sampling: expected do_sample=True")
         require_real(temperature, "temperature", positive=True)

@@ -55,7 +55,7 @@ class ComparedRun:
         return [self._error(ours, its) for ours, its in pairs]
 
     def attention(self, text: int, layer: int, head: int) -> tuple[Numbers, Numbers | None]:
-        """Weights [query, key] of a head, by U and by the library (if compared)."""
+        """Return the weights [query, key] of a head, by U and by the library (if compared)."""
         size = len(self.texts[text].numbers)
         ours = self.attentions[layer][text, head, :size, :size]
         if self.theirs is None or not self.theirs.attentions:
@@ -84,26 +84,26 @@ def compared_run(
     folder = model.source.folder
     assert folder is not None
     tokenised = model.texts(texts)
-    given = model.tokenised([text.numbers for text in tokenised])
+    inputs = model.tokenised([text.numbers for text in tokenised])
     recorded: AbstractContextManager[dict[str, Any]] = nullcontext({})
     if attentions:
         recorded = record("*attn.hook_pattern")
     with recorded as cache:
-        found = model.run(given, executor=executor, finished=finished)
+        outcome = model.run(inputs, executor=executor, finished=finished)
     layers = len(model.description.stack.layers)
-    outputs: dict[str, Any] = {name: getattr(found, name) for name in NAMES}
+    outputs: dict[str, Any] = {name: getattr(outcome, name) for name in NAMES}
     maps = [f"blocks.{number}.attn.hook_pattern" for number in range(layers)] if attentions else []
     kind = str(model.kind.dtype).removeprefix("torch.")
     theirs = None
     if compare:
-        theirs = reference_outputs(folder, kind, given, model.source.architecture, attentions)
+        theirs = reference_outputs(folder, kind, inputs, model.source.architecture, attentions)
     if theirs is not None and model.is_cut:  # the library ran all layers
         theirs = theirs._replace(outputs={"last_hidden_state": theirs.states[layers]})
     return ComparedRun(
         model,
         tokenised,
         {name: numpy_of(value) for name, value in outputs.items() if value is not None},
-        [numpy_of(state) for state in found.hidden_states],
+        [numpy_of(state) for state in outcome.hidden_states],
         [numpy_of(cache[name]) for name in maps],
         theirs,
     )

@@ -112,13 +112,13 @@ def read_fields(
     for name, field in table.items():
         names = (name, *field.names)
         known |= set(names)
-        given = [other for other in names if other in config]
-        present = given[0] if given else None
-        for other in given[1:]:
-            if config[other] != config[given[0]]:
+        spelled = [other for other in names if other in config]
+        present = spelled[0] if spelled else None
+        for other in spelled[1:]:
+            if config[other] != config[spelled[0]]:
                 raise InputError(
                     f"{where}: expected one value of {present} in config.json, got "
-                    f"{config[given[0]]!r:.60}, and {config[other]!r:.60} as {other}: leave one out"
+                    f"{config[spelled[0]]!r:.60}, and {config[other]!r:.60} as {other}: leave one out"
                 )
         value = field.default if present is None else config[present]
         if not field.accepts(value):

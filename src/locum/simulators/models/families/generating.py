@@ -193,12 +193,12 @@ def _continued(
 ) -> list[Generation]:
     """Write behind all prompts at once: one run of U for a token of each."""
     began, (prompts, _, most, settings) = time.perf_counter(), request
-    memory, given = None, prompts
+    memory, starts = None, prompts
     longest = model.description.stack.longest
     if model.description.encoder is not None:
         assert settings.start is not None
-        given = [[settings.start] for _ in prompts]
-    for tokens in given:
+        starts = [[settings.start] for _ in prompts]
+    for tokens in starts:
         if longest is not None and len(tokens) + most > longest + 1:
             raise InputError(
                 f"the model takes up to {longest} tokens, but {len(tokens)} are given and {most} are "
@@ -208,7 +208,7 @@ def _continued(
         memory = model.encoded(prompts, executor)
     writer = Writer(model, executor, attentions, memory, len(prompts))
     written: list[list[int]] = [[] for _ in prompts]
-    first, rows = 0.0, given
+    first, rows = 0.0, starts
     while any(rows):
         logits = writer.feed(rows)
         for number, ids in enumerate(written):
@@ -229,13 +229,13 @@ def _continued(
             "" if tokenizer is None else _decoded(tokenizer, tokens, ids),
             [shown(one) for one in ids],
             [shown(one) for one in prompt],
-            str(model.given.dtype).removeprefix("torch."),
+            str(model.result_kind.dtype).removeprefix("torch."),
             first - began,
             ended - first,
             kept,
             writer.simulator,
         )
-        for prompt, tokens, ids, kept in zip(prompts, given, written, writer.attentions, strict=True)
+        for prompt, tokens, ids, kept in zip(prompts, starts, written, writer.attentions, strict=True)
     ]
 
 
@@ -247,9 +247,9 @@ def _tokenizer(model: Model) -> Any:
     return read_tokenizer(folder)
 
 
-def _decoded(tokenizer: Any, given: list[int], ids: list[int]) -> str:
+def _decoded(tokenizer: Any, start: list[int], ids: list[int]) -> str:
     """Return what follows the tokens given: some tokenizers leave out a space that begins a text."""
-    before, whole = tokenizer.decode(given), tokenizer.decode([*given, *ids])
+    before, whole = tokenizer.decode(start), tokenizer.decode([*start, *ids])
     return str(whole.removeprefix(before) if whole.startswith(before) else tokenizer.decode(ids))
 
 
@@ -293,18 +293,18 @@ def _encoded(model: Model, text: str) -> list[int]:
     return [int(one) for one in _checked(model, ids, "the prompt")[0]]
 
 
-def _masked(model: Model, given: Mapping[str, Any]) -> tuple[list[list[int]], bool, int]:
+def _masked(model: Model, texts: Mapping[str, Any]) -> tuple[list[list[int]], bool, int]:
     """Read rows of ids and their attention mask: padding stands before a text, or behind an encoder's.
 
     (The library counts positions from the first token that is not padding, in a decoder.)
     """
-    unknown = sorted(str(name) for name in given if name not in ("input_ids", "attention_mask"))
-    if unknown or "input_ids" not in given:
+    unknown = sorted(str(name) for name in texts if name not in ("input_ids", "attention_mask"))
+    if unknown or "input_ids" not in texts:
         raise InputError(
-            f"expected input_ids and attention_mask to continue, got {', '.join(map(str, given))}"
+            f"expected input_ids and attention_mask to continue, got {', '.join(map(str, texts))}"
         )
-    ids = _checked(model, given["input_ids"], "input_ids")
-    mask = read_padding(given.get("attention_mask"), "attention_mask", ids)
+    ids = _checked(model, texts["input_ids"], "input_ids")
+    mask = read_padding(texts.get("attention_mask"), "attention_mask", ids)
     prompts = []
     side = "left" if model.description.encoder is None else "right"
     for number, row in enumerate(ids):

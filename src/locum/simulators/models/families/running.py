@@ -61,7 +61,7 @@ class Model:
         layers: int | None = None,
         **unknown: Any,
     ) -> None:
-        """``model``: a folder, or a model object of transformers (in its own dtype and device).
+        """Take ``model``: a folder, or a model object of transformers (in its own dtype and device).
 
         ``layers``: only so many of the first ones, and nothing behind them.
         """
@@ -74,13 +74,13 @@ class Model:
         #: Whether there are fewer layers than the model has.
         self.is_cut = layers is not None and self._cut(layers)
         if self.source.folder is not None:
-            self.given = kind_of_array(dtype, backend)
+            self.result_kind = kind_of_array(dtype, backend)
         elif dtype is not None or backend is not None:
             raise InputError("a live model is run in its own dtype: expected neither dtype nor backend")
         else:
-            self.given = _kind_of(self.source.tensors)
+            self.result_kind = _kind_of(self.source.tensors)
         #: The kind of array that it is computed in: half types in float32, rounded at the end.
-        self.kind = self.given.float() if is_half(self.given) else self.given
+        self.kind = self.result_kind.float() if is_half(self.result_kind) else self.result_kind
         folder, stack = self.source.folder, self.description.stack
         #: How the folder makes one row of a text, if it says so.
         self.sentence: Sentence | None = None
@@ -117,25 +117,27 @@ class Model:
         self._finished = finished
         description = self.description
         stack, encoder = description.stack, description.encoder
-        given = self.tokenised(inputs)
+        inputs_by_name = self.tokenised(inputs)
         if attention_mask is not None:
-            given["attention_mask"] = attention_mask
+            inputs_by_name["attention_mask"] = attention_mask
         outputs: dict[str, Any] = {}
         if encoder is None:
-            states, batch = self._run_stack(stack, given, executor)
+            states, batch = self._run_stack(stack, inputs_by_name, executor)
         else:
-            before, batch = self._run_stack(encoder, given, executor)
+            before, batch = self._run_stack(encoder, inputs_by_name, executor)
             of_encoder = tuple(self._shaped(state, batch) for state in before)
             outputs["encoder_last_hidden_state"] = of_encoder[-1]
             outputs["encoder_hidden_states"] = of_encoder
-            states, batch = self._run_decoder(given, before[-1], batch, executor)
+            states, batch = self._run_decoder(inputs_by_name, before[-1], batch, executor)
         last = states[-1]
         n = len(last) // batch
         for name, (stage, first) in description.outputs.items():
             value = stage(last, every=n if first else 1, executor=executor)
             outputs[name] = self._rounded(value) if first else self._shaped(value, batch)
         if self.sentence is not None:
-            mask = read_padding(given.get("attention_mask"), "attention_mask", np.ones((batch, n)))
+            mask = read_padding(
+                inputs_by_name.get("attention_mask"), "attention_mask", np.ones((batch, n))
+            )
             counts = np.ones((batch, n)) if mask is None else mask
             outputs["embeddings"] = self._rounded(self._pooled(last, counts, executor))
         hidden = tuple(self._shaped(state, batch) for state in states)
@@ -315,7 +317,7 @@ class Model:
         return joined
 
     def _rounded(self, rows: Array) -> Array:
-        return rows.to(self.given.dtype) if is_tensor(rows) else rows
+        return rows.to(self.result_kind.dtype) if is_tensor(rows) else rows
 
     def _shaped(self, rows: Array, batch: int) -> Array:
         """Shape rows of all texts as [text, position, feature]."""

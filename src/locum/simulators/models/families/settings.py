@@ -79,7 +79,7 @@ class Settings(NamedTuple):
     first: int | None = None
     last: int | None = None
 
-    def room(self, given: int, positions: int | None) -> int:
+    def room(self, count: int, positions: int | None) -> int:
         """Return how many tokens may follow so many, where the caller does not say it.
 
         ``positions``: for how many the model was made, if that is known.
@@ -89,14 +89,14 @@ class Settings(NamedTuple):
         if self.max_length is not None:
             longest, said = self.max_length, "max_length of the generation config"
         else:
-            longest, said = given + DEFAULT_LENGTH, "max_position_embeddings of the config"
+            longest, said = count + DEFAULT_LENGTH, "max_position_embeddings of the config"
             longest = longest if positions is None else min(longest, positions)
-        if longest <= given:
+        if longest <= count:
             raise InputError(
-                f"{given} tokens are given, and there are {longest} at most ({said}): expected fewer, "
+                f"{count} tokens are given, and there are {longest} at most ({said}): expected fewer, "
                 "or max_new_tokens"
             )
-        return longest - given
+        return longest - count
 
     def forced(self, written: int, most: int) -> int | None:
         """Return the token that follows so many, whatever the logits are, if there is one."""
@@ -114,12 +114,12 @@ class Settings(NamedTuple):
                     f"got {token}"
                 )
 
-    def require_sampling(self, **given: float | None) -> None:
+    def require_sampling(self, **passed: float | None) -> None:
         """Refuse to draw by other settings than the model's own, unless the caller gave them."""
         for name, value in self.sampling.items():
-            if value == _DRAWN[name] or given.get(name) not in (None, _DRAWN[name]):
+            if value == _DRAWN[name] or passed.get(name) not in (None, _DRAWN[name]):
                 continue
-            what = f"expected a {name} beside do_sample" if name in given else "it is not known here"
+            what = f"expected a {name} beside do_sample" if name in passed else "it is not known here"
             raise InputError(f"{name} = {value!r:.60} of the generation config changes draws: {what}")
 
     def require_no_padding(self, prompt: Sequence[int]) -> None:

@@ -56,7 +56,7 @@ class Writer:
         memory: Memory | None = None,
         texts: int = 1,
     ) -> None:
-        """``memory``: what an encoder gives of the texts, if the decoder has one."""
+        """Take ``memory``: what an encoder gives of the texts, if the decoder has one."""
         description, stack = model.description, model.description.stack
         require_writer(description)
         self.model, self.stack, self.executor = model, stack, executor
