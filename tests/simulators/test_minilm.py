@@ -21,6 +21,7 @@ from locum.errors import InputError
 from locum.execution import heads as network
 from locum.simulators import EncoderModel, FactoredAttention, UniversalSimulator
 from locum.simulators.models.batch import simulator_of
+from locum.simulators.models.reference import reference
 from tests.simulators.checkpoints import Formula, unit_mean
 
 VERSION, SHA256 = "0.1.0", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -62,6 +63,22 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _references() -> Iterator[None]:
+    """The library's forward pass on the same texts, computed once in each precision."""
+    kept: dict[tuple[object, ...], Any] = {}
+
+    def once(folder: Path, dtype: str, ids: Any, attention_mask: Any, layers: int) -> Any:
+        key = folder, dtype, ids.shape, ids.tobytes(), attention_mask.tobytes(), layers
+        if key not in kept:
+            kept[key] = reference(folder, dtype, ids, attention_mask, layers)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("locum.simulators.models.model.reference", once)
+        yield
 
 
 @pytest.fixture(scope="module")

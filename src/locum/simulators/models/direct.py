@@ -7,6 +7,7 @@ of U or its T's is used.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,21 @@ class DirectForward:
         self.checkpoint = checkpoint
         self.model = model
         self.functions = _Torch() if is_tensor(model) else _NumPy()
-        self.embeddings = {name: like(t, model) for name, t in checkpoint.embeddings.items()}
-        count = checkpoint.layers if layers is None else layers
-        self.layers = [
-            {name: like(tensor, model) for name, tensor in checkpoint.layer(number).items()}
-            for number in range(count)
+        self.count = checkpoint.layers if layers is None else layers
+
+    # Converted when they are asked for: beside the library's own forward pass hardly ever.
+
+    @cached_property
+    def embeddings(self) -> dict[str, Array]:
+        """The tables of the embedding, and its layer norm."""
+        return {name: like(t, self.model) for name, t in self.checkpoint.embeddings.items()}
+
+    @cached_property
+    def layers(self) -> list[dict[str, Array]]:
+        """The weights of each layer."""
+        return [
+            {name: like(tensor, self.model) for name, tensor in self.checkpoint.layer(number).items()}
+            for number in range(self.count)
         ]
 
     def embed(self, numbers: Any) -> Array:
