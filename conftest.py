@@ -109,4 +109,8 @@ def pytest_runtest_setup() -> None:
     random.seed(0)
     np.random.seed(0)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        # Not torch.manual_seed, which writes down a traceback for each kind of device that is not here.
+        torch = sys.modules["torch"]
+        torch.default_generator.manual_seed(0)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(0)
