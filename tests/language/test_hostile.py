@@ -13,6 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locum.language import Limits, Session
+from tests.cli.commands import Done, command_line
+
+#: Whether this is ``make fuzz``.
+MANY = settings().max_examples > 1_000
 
 HOSTILE = {
     "nested brackets": ("(" * 100_000 + "1" + ")" * 100_000 + ";", "nested more than 500 deep"),
@@ -79,17 +83,23 @@ def test_the_faces_survive_them_too(name: str, tmp_path: Path) -> None:
     source, words = HOSTILE[name]
     path = tmp_path / "hostile.rasp"
     path.write_text(source)
-    command = [sys.executable, "-m", "locum"]
-    done = subprocess.run([*command, "run", str(path)], capture_output=True, text=True, check=False)
+    # One of them in processes of their own; there is less room on the stack of this one.
+    run_by = alone if name == "deep recursion" else command_line
+    done = run_by("run", path)
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
-    repl = subprocess.run(
-        [*command, "repl"], input=source + "\n1;\n", capture_output=True, text=True, check=False
-    )
+    repl = run_by("repl", typed=source + "\n1;\n")
     assert repl.returncode == 0
     assert words in repl.stdout
     assert "value: out =  1" in repl.stdout
+
+
+def alone(*arguments: object, typed: str | None = None) -> Done:
+    """Run ``locum`` as :func:`command_line` does, in a process of its own."""
+    command = [sys.executable, "-m", "locum", *map(str, arguments)]
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def test_limits_are_adjustable() -> None:
@@ -181,7 +191,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=1_500)
+@settings(max_examples=20_000 if MANY else 750)
 @given(mutated())
 def test_mutated_programs_give_results(source: str) -> None:
     session = Session(limits=Limits(steps=2_000, items=10_000))
