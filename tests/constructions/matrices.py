@@ -49,8 +49,8 @@ def together(*matrices: Any) -> list[Any]:
     return [x for m in matrices for x in m.ravel().tolist()]
 
 
-def assert_close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
-    scale = max(1.0, float(np.abs(np.asarray(wanted, dtype=float)).max()))
+def assert_close(actual: Any, expected: Any, tolerance: float = 1e-12) -> None:
+    scale = max(1.0, float(np.abs(np.asarray(expected, dtype=float)).max()))
     np.testing.assert_allclose(
-        np.asarray(found, float), np.asarray(wanted, float), atol=tolerance * scale
+        np.asarray(actual, float), np.asarray(expected, float), atol=tolerance * scale
     )

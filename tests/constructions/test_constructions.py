@@ -58,23 +58,23 @@ def test_matmul_is_exact_on_rationals(
 ) -> None:
     a, b = arrays(data, (r, k), (k, cc), of=rationals)
     x, y = c.concatenate(locum.tokens, (r, k), (k, cc))
-    found = c.matmul(x, y, recipe=recipe).run(together(a, b), domain="exact")
-    assert (found == a.dot(b)).all()
+    result = c.matmul(x, y, recipe=recipe).run(together(a, b), domain="exact")
+    assert (result == a.dot(b)).all()
 
 
 @once
 @given(st.data(), sizes, sizes, st.sampled_from(["view", "paper"]))
 def test_transpose(data: st.DataObject, r: int, cc: int, recipe: str) -> None:
     (a,) = arrays(data, (r, cc), of=rationals)
-    found = c.transpose(Matrix(locum.tokens, r, cc), recipe=recipe).run(together(a), domain="exact")
-    assert (found == a.T).all()
+    result = c.transpose(Matrix(locum.tokens, r, cc), recipe=recipe).run(together(a), domain="exact")
+    assert (result == a.T).all()
 
 
 @given(st.data(), sizes, sizes, st.sampled_from(["paper", "frugal"]), st.booleans())
 def test_softmax(data: st.DataObject, r: int, cc: int, recipe: str, stable: bool) -> None:
     (a,) = arrays(data, (r, cc), of=entries if stable else _small_floats)
-    found = c.softmax(Matrix(locum.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
-    assert_close(found, np_softmax(a))
+    result = c.softmax(Matrix(locum.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
+    assert_close(result, np_softmax(a))
 
 
 @given(st.data(), sizes, sizes, st.integers(1, 6), st.sampled_from(["paper", "frugal"]))
@@ -102,8 +102,8 @@ def test_softmax_bases_and_large_scores() -> None:
     x = np.reshape(tokens, (2, 2))
     for base in (2.73, 2.718, 2.0):
         for stable in (True, False):
-            wanted = base**x / (base**x).sum(1, keepdims=True)
-            assert_close(c.softmax(view, base=base, stable=stable).run(tokens), wanted)
+            expected = base**x / (base**x).sum(1, keepdims=True)
+            assert_close(c.softmax(view, base=base, stable=stable).run(tokens), expected)
     assert c.softmax(view).run([3000, -3000, 1e300, 0]).tolist() == [[1.0, 0.0], [1.0, 0.0]]
     with pytest.raises(locum.ExecutionError, match="too large"):
         c.softmax(view, stable=False).run([3000, -3000, 0, 0])
@@ -114,16 +114,16 @@ def test_softmax_bases_and_large_scores() -> None:
 def test_groupsort(data: st.DataObject, r: int, g: int, groups: int) -> None:
     shape = (r, g * groups)
     (a,) = arrays(data, shape, of=rationals if groups % 2 else _with_ties)
-    wanted = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, g), axis=1)
-    found = c.groupsort(Matrix(locum.tokens, *shape), g).run(together(a), domain="exact")
-    assert (found == wanted.reshape(shape)).all()
+    expected = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, g), axis=1)
+    actual = c.groupsort(Matrix(locum.tokens, *shape), g).run(together(a), domain="exact")
+    assert (actual == expected.reshape(shape)).all()
     if shape[0] * shape[1] % 2 == 0:
         pairs = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, 2), axis=1)
         for recipe in ("partner", "paper"):
-            found = c.maxmin(Matrix(locum.tokens, *shape), recipe=recipe).run(
+            actual = c.maxmin(Matrix(locum.tokens, *shape), recipe=recipe).run(
                 together(a), domain="exact"
             )
-            assert (found == pairs.reshape(shape)).all()
+            assert (actual == pairs.reshape(shape)).all()
 
 
 ELEMENTWISE: dict[str, tuple[Callable[[Matrix], Matrix], Callable[[Any], Any]]] = {
@@ -167,18 +167,18 @@ def test_linear_parts_are_exact_on_rationals(name: str) -> None:
         "row sums": np.array([[a[i].sum()] * 2 for i in range(2)]),
         "row means": np.array([[a[i].sum() / 2] * 2 for i in range(2)]),
     }  # fmt: skip
-    found = build(Matrix(locum.tokens, 2, 2)).run(together(a), domain="exact")
-    assert (found == exact[name]).all()
+    result = build(Matrix(locum.tokens, 2, 2)).run(together(a), domain="exact")
+    assert (result == exact[name]).all()
 
 
 @given(st.data(), sizes, st.integers(1, 4), st.integers(1, 3))
 def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
     (a,) = arrays(data, (r, group * groups))
     for through in ("best", "maxmin"):
-        found = c.maxout(Matrix(locum.tokens, r, group * groups), group, through=through).run(
+        result = c.maxout(Matrix(locum.tokens, r, group * groups), group, through=through).run(
             together(a)
         )
-        assert (found == a.reshape(r, groups, group).max(2)).all()
+        assert (result == a.reshape(r, groups, group).max(2)).all()
 
 
 @given(st.data(), sizes, st.integers(2, 6))
@@ -186,8 +186,8 @@ def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
     x, g, b = arrays(data, (r, cc), (1, cc), (1, cc), of=_smaller_floats)
     view, gain, bias = c.concatenate(locum.tokens, (r, cc), (1, cc), (1, cc))
     mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
-    wanted = (x - mean) / np.sqrt(variance + 1e-5) * g + b
-    assert_close(c.layer_norm(view, gain, bias).run(together(x, g, b)), wanted, 1e-11)
+    expected = (x - mean) / np.sqrt(variance + 1e-5) * g + b
+    assert_close(c.layer_norm(view, gain, bias).run(together(x, g, b)), expected, 1e-11)
 
 
 @given(st.data(), sizes, sizes)
@@ -249,8 +249,8 @@ def test_inverses_in_floats(order: int) -> None:
     for _ in range(4):
         a = random.normal(size=(order, order))
         for program in programs:
-            found = program.run(a.ravel())
-            residual = np.abs(found @ a - np.eye(order)).max()
+            result = program.run(a.ravel())
+            residual = np.abs(result @ a - np.eye(order)).max()
             assert residual <= 1e-12 * np.linalg.cond(a)
 
 
@@ -275,8 +275,8 @@ def test_the_papers_matrix() -> None:
     view = Matrix(locum.tokens, 3, 3)
     assert c.determinant(view).run(tokens)[0, 0] == pytest.approx(45.0, abs=1e-12)
     for recipe in ("paper", "cofactor", "gauss-jordan", "faddeev-leverrier"):
-        found = c.inverse(view, recipe=recipe).run(tokens)
-        np.testing.assert_allclose(found, np.linalg.inv(a), atol=1e-13)
+        result = c.inverse(view, recipe=recipe).run(tokens)
+        np.testing.assert_allclose(result, np.linalg.inv(a), atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -301,17 +301,18 @@ def test_singular_matrices_are_refused(recipe: str) -> None:
 @once
 @given(st.lists(st.integers(-9, 20), min_size=1, max_size=8), st.integers(1, 9))
 def test_match2(tokens: list[int], p: int) -> None:
-    wanted = [int(any((a + b) % p == 0 for b in tokens)) for a in tokens]
-    assert c.match2(locum.tokens, p)(tokens) == wanted
+    expected = [int(any((a + b) % p == 0 for b in tokens)) for a in tokens]
+    assert c.match2(locum.tokens, p)(tokens) == expected
 
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(-9, 20), min_size=1, max_size=5), st.integers(1, 15))
 def test_match3(tokens: list[int], p: int) -> None:
-    wanted = [[int(any((a + b + d) % p == 0 for b in tokens for d in tokens)) for a in tokens]]
+    expected = [[int(any((a + b + d) % p == 0 for b in tokens for d in tokens)) for a in tokens]]
     for form in ("padded", "heads", "tensor"):
         assert (
-            c.match3(Matrix(locum.tokens, 1, len(tokens)), p, form=form).run(tokens).tolist() == wanted
+            c.match3(Matrix(locum.tokens, 1, len(tokens)), p, form=form).run(tokens).tolist()
+            == expected
         )
 
 
@@ -326,9 +327,9 @@ def test_k_parity_on_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
         for wave in (True, False)
     ]
     for bits in itertools.product((0, 1), repeat=n):
-        wanted = sum(bits[i] for i in chosen) % 2
+        expected = sum(bits[i] for i in chosen) % 2
         for program in programs:
-            assert program(list(bits)) == [wanted] * n
+            assert program(list(bits)) == [expected] * n
     assert [program.architecture.layers for program in programs] == [1] * 4
 
 
@@ -355,11 +356,11 @@ def test_composition_is_one_program_and_multihead_equals_separate_runs() -> None
     random = np.random.default_rng(8)
     blocks = random.normal(size=(3, 3, 2))
     single = attend(Matrix(locum.tokens, 3, 2))
-    wanted = [np_softmax(x @ x.T) @ x for x in blocks]
-    for block, expected in zip(blocks, wanted, strict=True):
+    reference = [np_softmax(x @ x.T) @ x for x in blocks]
+    for block, expected in zip(blocks, reference, strict=True):
         assert_close(single.run(block.ravel()), expected)
     stacked = c.multihead(attend, 3, Matrix(locum.tokens, 3, 2)).run(blocks.ravel())
-    assert_close(stacked, np.concatenate(wanted))
+    assert_close(stacked, np.concatenate(reference))
 
 
 @once
@@ -371,9 +372,9 @@ def test_multihead_of_products(data: st.DataObject, r: int, k: int, cc: int, hea
     views = Matrix(locum.tokens, r, k), Matrix(locum.tokens, k, cc, heads * r * k)
     for recipe in ("paper", "fetch"):
         program = c.multihead(lambda x, y, recipe=recipe: c.matmul(x, y, recipe), heads, *views)
-        found = program.run(together(a, b), domain="exact")
-        wanted = [a[h * r : h * r + r].dot(b[h * k : h * k + k]) for h in range(heads)]
-        assert (found == np.concatenate(wanted)).all()
+        actual = program.run(together(a, b), domain="exact")
+        expected = [a[h * r : h * r + r].dot(b[h * k : h * k + k]) for h in range(heads)]
+        assert (actual == np.concatenate(expected)).all()
 
 
 def test_lipschitz_networks() -> None:
@@ -476,8 +477,8 @@ def test_the_default_inverse_of_ill_conditioned_matrices(order: int, condition: 
     random = np.random.default_rng(order)
     left, right = (np.linalg.qr(random.normal(size=(order, order)))[0] for _ in range(2))
     a = left @ np.diag(np.geomspace(1, 1 / condition, order)) @ right
-    found = c.inverse(Matrix(locum.tokens, order, order)).run(a.ravel())
-    assert np.abs(found @ a - np.eye(order)).max() <= 1e-12 * condition
+    result = c.inverse(Matrix(locum.tokens, order, order)).run(a.ravel())
+    assert np.abs(result @ a - np.eye(order)).max() <= 1e-12 * condition
 
 
 @pytest.mark.parametrize(
@@ -485,8 +486,8 @@ def test_the_default_inverse_of_ill_conditioned_matrices(order: int, condition: 
 )
 def test_badly_scaled_matrices_are_not_called_singular(diagonal: list[float]) -> None:
     n = len(diagonal)
-    found = c.inverse(Matrix(locum.tokens, n, n), recipe="gauss-jordan").run(np.diag(diagonal).ravel())
-    np.testing.assert_allclose(found, np.diag(1 / np.array(diagonal)))
+    result = c.inverse(Matrix(locum.tokens, n, n), recipe="gauss-jordan").run(np.diag(diagonal).ravel())
+    np.testing.assert_allclose(result, np.diag(1 / np.array(diagonal)))
 
 
 def test_the_tolerance_of_an_inverse_is_part_of_the_program() -> None:
@@ -496,8 +497,8 @@ def test_the_tolerance_of_an_inverse_is_part_of_the_program() -> None:
         view = Matrix(locum.tokens, 2, 2)
         with pytest.raises(locum.ExecutionError, match="singular"):
             c.inverse(view, recipe=recipe).run(tokens, domain="exact")
-        found = c.inverse(view, recipe=recipe, tolerance=0).run(tokens, domain="exact")
-        assert found[1, 1] == 10**20
+        result = c.inverse(view, recipe=recipe, tolerance=0).run(tokens, domain="exact")
+        assert result[1, 1] == 10**20
 
 
 def test_low_rank_is_flagged_at_every_order() -> None:
@@ -567,8 +568,8 @@ def test_bookkeeping_of_multihead() -> None:
     assert (m.reads, m.needs) == (8, 16)
     assert m.run([1, 2, 3, 4, 1, 1, 1, 1]).ravel().tolist() == [4, 8, 12, 16]
     weights = c.constant_matrix([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]).block(0, 0, 2, 2)
-    found = c.multihead(lambda x, w: c.matmul(x, w, "fetch"), 2, Matrix(locum.tokens, 1, 2), weights)
-    assert found.run([1, 1, 1, 1]).tolist() == [[4, 6], [12, 14]]
+    result = c.multihead(lambda x, w: c.matmul(x, w, "fetch"), 2, Matrix(locum.tokens, 1, 2), weights)
+    assert result.run([1, 1, 1, 1]).tolist() == [[4, 6], [12, 14]]
     with pytest.raises(locum.ExecutionError, match="singular"):
         c.multihead(c.inverse, 2, Matrix(locum.tokens, 2, 2)).run([1, 2, 3, 4, 1, 2, 2, 4])
 
@@ -576,8 +577,8 @@ def test_bookkeeping_of_multihead() -> None:
 def test_multihead_on_blocks_of_columns() -> None:
     x = np.arange(8.0).reshape(2, 4)
     first = Matrix(locum.tokens, 2, 4).block(0, 0, 2, 2)
-    found = c.multihead(lambda m: c.matmul(m, c.transpose(m)), 2, first, steps=(2,)).run(x.ravel())
-    assert_close(found, np.concatenate([x[:, :2] @ x[:, :2].T, x[:, 2:] @ x[:, 2:].T]))
+    result = c.multihead(lambda m: c.matmul(m, c.transpose(m)), 2, first, steps=(2,)).run(x.ravel())
+    assert_close(result, np.concatenate([x[:, :2] @ x[:, :2].T, x[:, 2:] @ x[:, 2:].T]))
     with pytest.raises(locum.GraphError, match="say how far apart"):
         c.multihead(c.transpose, 2, first)
 

@@ -38,11 +38,11 @@ def attention(x: Any, a: Any, v: Any) -> Any:
 def test_e1_the_base_of_the_exponential() -> None:
     x = np.array([[1.0, 2.0], [0.0, -1.0], [0.5, 0.5]])
     assert np.abs(np.reshape(run("softmax", x.ravel().tolist()), (3, 2)) - softmax(x)).max() > 1e-4
-    for found in (
+    for result in (
         run("softmax_corrected", x.ravel().tolist()),
         c.softmax(Matrix(locum.tokens, 3, 2)).run(x.ravel()),
     ):
-        np.testing.assert_allclose(np.reshape(found, (3, 2)), softmax(x), atol=1e-15)
+        np.testing.assert_allclose(np.reshape(result, (3, 2)), softmax(x), atol=1e-15)
     np.testing.assert_allclose(
         c.softmax(Matrix(locum.tokens, 3, 2), base=2.73, stable=False).run(x.ravel()).ravel(),
         run("softmax", x.ravel().tolist()),
@@ -67,8 +67,8 @@ def test_e3_match2_with_a_multiple_of_p() -> None:
 def test_e4_application_binds_tighter_than_division() -> None:
     with pytest.raises(locum.LocumError, match="applying a program to an input"):
         run("inverse", SQUARE)
-    found = c.inverse(Matrix(locum.tokens, 3, 3), recipe="paper").run(SQUARE)
-    np.testing.assert_allclose(found, np.linalg.inv(np.reshape(SQUARE, (3, 3))), atol=1e-13)
+    result = c.inverse(Matrix(locum.tokens, 3, 3), recipe="paper").run(SQUARE)
+    np.testing.assert_allclose(result, np.linalg.inv(np.reshape(SQUARE, (3, 3))), atol=1e-13)
 
 
 def test_e5_the_listings_are_for_order_3_only() -> None:
@@ -165,7 +165,7 @@ def test_e12_identify_may_take_the_last_element() -> None:
 
 def test_e13_length_must_become_the_length_of_a_block() -> None:
     blocks = np.arange(12.0).reshape(2, 2, 3)
-    wanted = np.concatenate([block.T for block in blocks])
+    expected = np.concatenate([block.T for block in blocks])
     local, start = locum.indices % 6, locum.indices - locum.indices % 6
 
     def blockwise(length: locum.SOp) -> Any:
@@ -175,9 +175,11 @@ def test_e13_length_must_become_the_length_of_a_block() -> None:
             blocks.ravel().tolist()
         )
 
-    assert blockwise(locum.length) != wanted.ravel().tolist()
-    assert blockwise(locum.length / 2) == wanted.ravel().tolist()
-    assert (c.multihead(c.transpose, 2, Matrix(locum.tokens, 2, 3)).run(blocks.ravel()) == wanted).all()
+    assert blockwise(locum.length) != expected.ravel().tolist()
+    assert blockwise(locum.length / 2) == expected.ravel().tolist()
+    assert (
+        c.multihead(c.transpose, 2, Matrix(locum.tokens, 2, 3)).run(blocks.ravel()) == expected
+    ).all()
 
 
 def simulate(n: int, d: int, d_v: int) -> Matrix:
@@ -201,16 +203,16 @@ def test_e15_zero_padding_is_not_exact() -> None:
     m, n, d = 2, 4, 3
     x, a, v = RANDOM.normal(size=(m, d)), RANDOM.normal(size=(d, d)), RANDOM.normal(size=(d, d))
     padded = np.concatenate([x, np.zeros((n - m, d))])
-    found, wanted = attention(padded, a, v)[:m], attention(x, a, v)
+    actual, expected = attention(padded, a, v)[:m], attention(x, a, v)
     z = np.exp(x @ a @ x.T).sum(1, keepdims=True)
-    assert np.abs(found - wanted).max() > 1e-3
-    np.testing.assert_allclose(found, wanted * z / (z + n - m), atol=1e-13)
+    assert np.abs(actual - expected).max() > 1e-3
+    np.testing.assert_allclose(actual, expected * z / (z + n - m), atol=1e-13)
     # Masked softmax on the larger size is exact.
     xs, as_, vs = c.concatenate(locum.tokens, (n, d), (d, d), (d, d))
     scores = c.matmul(c.matmul(xs, as_), c.transpose(xs))
     program = c.matmul(c.softmax(scores, mask=m), c.matmul(xs, vs))
     masked = program.run([*padded.ravel(), *a.ravel(), *v.ravel()])[:m]
-    np.testing.assert_allclose(masked, wanted, atol=1e-13)
+    np.testing.assert_allclose(masked, expected, atol=1e-13)
 
 
 def test_e16_the_square_root_of_d() -> None:
@@ -230,8 +232,8 @@ def test_e17_n_may_exceed_d_and_d_v(order: tuple[int, int, int]) -> None:
     n, d, d_v = order
     x, a, v = RANDOM.normal(size=(n, d)), RANDOM.normal(size=(d, d)), RANDOM.normal(size=(d, d_v))
     assert n > min(d, d_v)
-    found = simulate(n, d, d_v).run([*x.ravel(), *a.ravel(), *v.ravel()])  # (5, 2, 2) is padded
-    np.testing.assert_allclose(found, attention(x, a, v), atol=1e-13)
+    result = simulate(n, d, d_v).run([*x.ravel(), *a.ravel(), *v.ravel()])  # (5, 2, 2) is padded
+    np.testing.assert_allclose(result, attention(x, a, v), atol=1e-13)
 
 
 def test_e18_the_size_is_always_found() -> None:
@@ -306,8 +308,8 @@ def test_listings_and_constructions_agree(k: int) -> None:
     view = Matrix(locum.tokens, 3, k)
     assert c.transpose(view, recipe="paper").run(tokens).ravel().tolist() == run("transpose", tokens)
     assert c.relu(view).run(tokens).ravel().tolist() == run("relu", tokens)
-    found = c.softmax(view, base=2.73, stable=False).run(tokens).ravel()
-    np.testing.assert_allclose(found, run("softmax", tokens), atol=1e-15)
+    result = c.softmax(view, base=2.73, stable=False).run(tokens).ravel()
+    np.testing.assert_allclose(result, run("softmax", tokens), atol=1e-15)
     square = RANDOM.normal(size=9).tolist()
     view = Matrix(locum.tokens, 3, 3)
     np.testing.assert_allclose(

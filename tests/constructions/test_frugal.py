@@ -78,9 +78,9 @@ def test_own_tokens_are_exact_on_rationals(
     r, k, columns = shape
     a, b = arrays(data, (r, k), (k, columns), of=rationals)
     product = c.own_token_product(*views(r, k, columns))
-    given = together(a, b) + [1] * more
-    assert (product.run(given, domain="exact") == a.dot(b)).all()
-    assert (product.compact().run(given, domain="exact") == a.dot(b)).all()
+    inputs = together(a, b) + [1] * more
+    assert (product.run(inputs, domain="exact") == a.dot(b)).all()
+    assert (product.compact().run(inputs, domain="exact") == a.dot(b)).all()
 
 
 def test_own_tokens_of_views_and_of_results() -> None:
@@ -114,12 +114,12 @@ def test_own_tokens_refuse_what_they_cannot_read() -> None:
 @once
 @given(st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=3), max_size=5))
 def test_places_for_all(choices: dict[int, list[int]]) -> None:
-    found = places_for_all(choices)
+    result = places_for_all(choices)
     ways = [w for w in itertools.product(*choices.values()) if len(set(w)) == len(w)]
-    if found is None:
+    if result is None:
         assert not ways
     else:
-        assert tuple(found[who] for who in choices) in ways
+        assert tuple(result[who] for who in choices) in ways
 
 
 # One head ---------------------------------------------------------------------------------------------
@@ -132,9 +132,9 @@ def test_a_product_by_one_head(shape: tuple[int, int, int]) -> None:
     a, b = numbers((r, k), (k, columns))
     product = c.matmul(*views(r, k, columns), recipe="scatter")
     assert product.sop.architecture.heads == distinct_selectors(product.sop) == [1]
-    found = product.sop([*together(a, b), *[7.0] * (r * columns)])
-    assert_close(np.reshape(found[: r * columns], (r, columns)), a @ b)
-    assert set(found[r * columns :]) == {0}
+    result = product.sop([*together(a, b), *[7.0] * (r * columns)])
+    assert_close(np.reshape(result[: r * columns], (r, columns)), a @ b)
+    assert set(result[r * columns :]) == {0}
 
 
 def test_two_heads_where_the_matrices_do_not_lie_apart() -> None:
@@ -154,13 +154,13 @@ def test_views_under_one_head(
     second = gap + stride * r * k
     x = Matrix(locum.tokens, r, k, offset=gap, row_stride=stride * k, column_stride=stride)
     y = Matrix(locum.tokens, k, columns, offset=second, row_stride=1, column_stride=k)
-    given = [9.0] * (second + k * columns)
+    inputs = [9.0] * (second + k * columns)
     for i, t in itertools.product(range(r), range(k)):
-        given[gap + stride * (i * k + t)] = a[i, t]
-    given[second:] = b.T.ravel().tolist()
+        inputs[gap + stride * (i * k + t)] = a[i, t]
+    inputs[second:] = b.T.ravel().tolist()
     left, right = (y.view_transposed(), x.view_transposed()) if swapped else (x, y)
     product = c.matmul(left, right, recipe="scatter")
-    assert_close(product.run(given), (a @ b).T if swapped else a @ b)
+    assert_close(product.run(inputs), (a @ b).T if swapped else a @ b)
     assert product.sop.architecture.heads == [1]
 
 

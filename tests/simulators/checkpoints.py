@@ -145,11 +145,11 @@ class Formula:
     def attention(self, number: int, x: Numbers) -> list[Numbers]:
         """Weights of each head."""
         q, k = (self.linear(x, name.format(number)) for name in self.names[:2])
-        found = []
+        result = []
         for a, b in zip(np.split(q, self.heads, 1), np.split(k, self.heads, 1), strict=True):
             powers = np.exp(a @ b.T / math.sqrt(a.shape[1]))
-            found.append(powers / powers.sum(axis=1, keepdims=True))
-        return found
+            result.append(powers / powers.sum(axis=1, keepdims=True))
+        return result
 
     def linear(self, x: Numbers, name: str) -> Numbers:
         return np.asarray(x @ self.tensors[f"{name}.weight"].T + self.tensors[f"{name}.bias"])

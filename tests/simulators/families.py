@@ -244,7 +244,7 @@ def errors(case: Case, dtype: Any) -> dict[str, float]:
         )
     outputs = locum.simulate(model, inputs)
     counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
-    found = {}
+    result = {}
     for name in ("last_hidden_state", "logits", "pooler_output", "encoder_last_hidden_state"):
         theirs, ours = getattr(expected, name, None), getattr(outputs, name)
         if theirs is None:
@@ -256,6 +256,6 @@ def errors(case: Case, dtype: Any) -> dict[str, float]:
         difference = (ours - theirs).abs()
         if name in ("last_hidden_state", "logits") and counts.shape == difference.shape[:2]:
             difference = difference[counts]
-        found[name] = float(difference.max())
-    assert found
-    return found
+        result[name] = float(difference.max())
+    assert result
+    return result

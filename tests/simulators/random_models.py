@@ -178,17 +178,17 @@ def rounded(model: Any, folder: Path, inputs: dict[str, Any]) -> Any:
 
 def require_same_text(model: Any, inputs: dict[str, Any], what: str) -> None:
     """Let both write a few tokens behind each text, if both do."""
-    given = {name: x for name, x in inputs.items() if name in ("input_ids", "attention_mask")}
+    tokens = {name: x for name, x in inputs.items() if name in ("input_ids", "attention_mask")}
     pad, encodes = model.config.pad_token_id, model.config.is_encoder_decoder
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            expected = in_full_precision(model).generate(**given, max_new_tokens=4, do_sample=False)
-        found = locum.generate(model, given, 4)
+            expected = in_full_precision(model).generate(**tokens, max_new_tokens=4, do_sample=False)
+        result = locum.generate(model, tokens, 4)
     except (InputError, TypeError, AttributeError, ValueError):  # one of them does not write
         return
-    begin = 1 if encodes else given["input_ids"].shape[1]
-    for row, one in zip(expected[:, begin:].tolist(), found, strict=True):
+    begin = 1 if encodes else tokens["input_ids"].shape[1]
+    for row, one in zip(expected[:, begin:].tolist(), result, strict=True):
         assert row == one.ids + [pad] * (len(row) - len(one.ids)), f"{what}: {row}, {one.ids}"
 
 

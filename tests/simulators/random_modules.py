@@ -31,9 +31,9 @@ class Chance:
         return Attention(self(d, d), self(d, d_v), **options)
 
     def projected(self, d: int, d_v: int, biases: bool = True, **options: Any) -> Attention:
-        given = [self(d_v), self(d_v), self(d_v)] if biases else None
+        inputs = [self(d_v), self(d_v), self(d_v)] if biases else None
         weights = (self(d, d_v), self(d, d_v), self(d, d_v))
-        return Attention.from_projections(*weights, scale=d_v**-0.5, biases=given, **options)
+        return Attention.from_projections(*weights, scale=d_v**-0.5, biases=inputs, **options)
 
     def heads(
         self, d: int, d_v: int, heads: int, biases: bool = True, **options: Any

@@ -101,25 +101,25 @@ def torch_verdict(seed: int) -> str:
             expected = _by_torch(module, kind, X, M if to_memory else None, mask, seen, first)
     except Exception:
         return "torch refuses"
-    given = X if first else X.transpose(0, 1)
+    inputs = X if first else X.transpose(0, 1)
     memory = None if not to_memory else (M if first else M.transpose(0, 1))
     prefix = "memory_" if to_memory else ""
     masks: dict[str, Any] = {f"{prefix}mask": mask, f"{prefix}attention_mask": seen}
     masks = {name: one for name, one in masks.items() if one is not None}
     try:
-        found = locum.simulate(module, given, memory, **masks)
+        actual = locum.simulate(module, inputs, memory, **masks)
     except InputError:
-        found = None
+        actual = None
     try:
         by_U = locum.stand_in(module)
         with torch.no_grad():
             stood = _by_torch(by_U, kind, X, M if to_memory else None, mask, seen, first)
     except InputError:
         stood = None
-    if found is None and stood is None:
+    if actual is None and stood is None:
         return "refused"
     assert not was_changed, f"{seed}: a changed module was accepted"
-    for result in (found, stood):
+    for result in (actual, stood):
         if result is not None:
             off = float((result - expected).abs().max()) / (1 + float(expected.abs().max()))
             assert off <= BOUNDS[dtype], f"{seed}: {kind}, off by {off}"
@@ -149,7 +149,7 @@ def _by_torch(module: Any, kind: str, X: Any, M: Any, mask: Any, seen: Any, batc
     return module(X, hidden, src_key_padding_mask=padded)
 
 
-def nothing(X: Any, *given: Any, **options: Any) -> Any:
+def nothing(X: Any, *inputs: Any, **options: Any) -> Any:
     """Stand in a method that computes something else."""
     return X * 0
 
@@ -174,7 +174,7 @@ def change_afterwards(module: Any, pattern: Any, seed: int) -> Any:
             value = getattr(drawn, name)
             setattr(part, name, not value if isinstance(value, bool) else value * 2 + 1)
         case 2:
-            return nn.Module.register_forward_hook(part, lambda *given: given[2])
+            return nn.Module.register_forward_hook(part, lambda *inputs: inputs[2])
         case 3 if parameters:
             nn.utils.prune.random_unstructured(part, _pick(chance, parameters), 0.5)
         case 4 if "weight" in parameters and drawn.weight.dim() == 2:
@@ -189,7 +189,7 @@ def change_afterwards(module: Any, pattern: Any, seed: int) -> Any:
             methods = sorted(n for n in own if isinstance(own[n], FunctionType) and n[:2] != "__")
             setattr(part, _pick(chance, methods), nothing)
         case 8:
-            return nn.modules.module.register_module_forward_hook(lambda *given: None)
+            return nn.modules.module.register_module_forward_hook(lambda *inputs: None)
         case 9:
             layer = module.layers[0] if hasattr(pattern, "layers") else module
             setattr(
@@ -234,13 +234,13 @@ def afterwards_verdict(seed: int) -> str:
         finally:
             if hook is not None:
                 hook.remove()
-    expected, found = results
-    if isinstance(found, InputError):
+    expected, result = results
+    if isinstance(result, InputError):
         return "refused"
     if isinstance(expected, Exception):
         return "torch refuses"
-    assert not isinstance(found, Exception), f"{seed}: {kind}, {found!r}"
-    expected, found = expected.detach(), found.detach()
-    off = float((found - expected).abs().max()) / (1 + float(expected.abs().max()))
+    assert not isinstance(result, Exception), f"{seed}: {kind}, {result!r}"
+    expected, result = expected.detach(), result.detach()
+    off = float((result - expected).abs().max()) / (1 + float(expected.abs().max()))
     assert off <= BOUNDS["float64"], f"{seed}: {kind}, off by {off}"
     return "right"

@@ -31,8 +31,8 @@ def test_programs_and_arrays_agree_on_edge_values(name: str) -> None:
     expected = FUNCTIONS[name](x)
     assert np.isfinite(expected).all()
     for executor in ("dense", "fast"):
-        found = PROGRAMS[name](Matrix(tokens, 1, len(EDGES))).run(x, executor=executor)
-        assert np.abs(found - expected).max() <= 1e-15 * 800
+        result = PROGRAMS[name](Matrix(tokens, 1, len(EDGES))).run(x, executor=executor)
+        assert np.abs(result - expected).max() <= 1e-15 * 800
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

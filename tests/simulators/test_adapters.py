@@ -80,9 +80,9 @@ class Options:
         kept = np.tri(rows) if isinstance(seen, str) else seen
         return torch.from_numpy(kept == 0)
 
-    def error(self, found: Any, wanted: Any, padding: Any) -> float:
+    def error(self, actual: Any, expected: Any, padding: Any) -> float:
         """The greatest difference at positions that count."""
-        difference = (found - wanted).abs()
+        difference = (actual - expected).abs()
         if self.batch and not self.batch_first:
             difference = difference.swapaxes(0, 1)
         if padding is not None:
@@ -128,11 +128,11 @@ def inverted(padding: Any) -> Any:
 def test_random_encoder_layers(options: Options) -> None:
     module, X = options.layer(torch.nn.TransformerEncoderLayer), options.inputs(options.n, options.d, 1)
     seen, padding = options.seen(options.n, options.n), options.padding(options.n)
-    wanted = module(
+    expected = module(
         X, src_mask=options.hidden_from(seen, options.n), src_key_padding_mask=inverted(padding)
     ).detach()
-    found = locum.simulate(module, X, mask=seen, attention_mask=padding, form=options.form)
-    assert options.error(found, wanted, padding) <= 1e-10
+    actual = locum.simulate(module, X, mask=seen, attention_mask=padding, form=options.form)
+    assert options.error(actual, expected, padding) <= 1e-10
 
 
 @settings(max_examples=settings().max_examples // 5)
@@ -141,11 +141,11 @@ def test_random_decoder_layers(options: Options) -> None:
     module, X = options.layer(torch.nn.TransformerDecoderLayer), options.inputs(options.n, options.d, 1)
     M = options.inputs(options.m, options.d, 2)
     seen, padding = options.seen(options.n, options.n), options.padding(options.m)
-    wanted = module(
+    expected = module(
         X, M, tgt_mask=options.hidden_from(seen, options.n), memory_key_padding_mask=inverted(padding)
     ).detach()
-    found = locum.simulate(module, X, M, mask=seen, memory_attention_mask=padding, form=options.form)
-    assert options.error(found, wanted, None) <= 1e-10
+    actual = locum.simulate(module, X, M, mask=seen, memory_attention_mask=padding, form=options.form)
+    assert options.error(actual, expected, None) <= 1e-10
 
 
 @settings(max_examples=settings().max_examples // 7)
@@ -161,14 +161,14 @@ def test_random_attentions(options: Options) -> None:
     X, M = options.inputs(options.n, options.d, 1), options.inputs(options.m, options.hidden, 2)
     padding = options.padding(options.m)
     seen = None if options.mask == "causal" else options.seen(options.n, options.m)
-    wanted = module(
+    expected = module(
         X, M, M, need_weights=False, attn_mask=options.hidden_from(seen, options.n),
         key_padding_mask=inverted(padding),
     )[0].detach()  # fmt: skip
-    found = locum.simulate(
+    actual = locum.simulate(
         module, X, M, memory_mask=seen, memory_attention_mask=padding, form=options.form
     )
-    assert options.error(found, wanted, None) <= 1e-10
+    assert options.error(actual, expected, None) <= 1e-10
 
 
 @pytest.mark.parametrize("last", ["norm", "without bias", "none"])
@@ -182,22 +182,22 @@ def test_an_encoder_of_several_layers(last: str, batch_first: bool) -> None:
         norm = torch.nn.LayerNorm(4, bias=last == "norm", dtype=torch.float64)
     module = randomised(torch.nn.TransformerEncoder(layer, 3, norm, enable_nested_tensor=False), seed=5)
     X = torch.from_numpy(Chance(1)(2, 3, 4))
-    given = X if batch_first else X.swapaxes(0, 1)
+    inputs = X if batch_first else X.swapaxes(0, 1)
     padding = np.array([[True, True, True], [True, True, False]])
-    wanted = module(given, src_key_padding_mask=inverted(padding)).detach()
-    found = locum.simulate(module, given, attention_mask=padding)
+    expected = module(inputs, src_key_padding_mask=inverted(padding)).detach()
+    actual = locum.simulate(module, inputs, attention_mask=padding)
     if not batch_first:
-        found, wanted = found.swapaxes(0, 1), wanted.swapaxes(0, 1)
-    assert float((found - wanted)[torch.from_numpy(padding)].abs().max()) <= 1e-10
+        actual, expected = actual.swapaxes(0, 1), expected.swapaxes(0, 1)
+    assert float((actual - expected)[torch.from_numpy(padding)].abs().max()) <= 1e-10
 
 
 def test_arrays_in_arrays_out_and_a_t_of_ones_own() -> None:
     module = randomised(torch.nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, dtype=torch.float64), 1)
     X = Chance(2)(3, 4)
-    found = locum.simulate(module, X)
-    assert isinstance(found, np.ndarray)
-    wanted = module(torch.from_numpy(X)).detach().numpy()
-    assert np.abs(found - wanted).max() <= 1e-12
+    actual = locum.simulate(module, X)
+    assert isinstance(actual, np.ndarray)
+    expected = module(torch.from_numpy(X)).detach().numpy()
+    assert np.abs(actual - expected).max() <= 1e-12
     T = locum.from_torch(module, form="factored")
     assert (
         np.abs(locum.simulate(T, X.tolist(), mask="causal") - T.with_masks("causal")(X)).max() <= 1e-12
@@ -209,10 +209,10 @@ def test_left_padding_under_a_causal_mask(form: str) -> None:
     """Padded queries then see nothing: what they give is not used, and must not spoil the rest."""
     module = randomised(torch.nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, dtype=torch.float64), 3)
     X = torch.from_numpy(Chance(2)(4, 4))
-    found = locum.simulate(module, X, mask="causal", attention_mask=[0, 0, 1, 1], form=form)
+    actual = locum.simulate(module, X, mask="causal", attention_mask=[0, 0, 1, 1], form=form)
     hidden = torch.triu(torch.ones(2, 2, dtype=torch.bool), 1)
-    wanted = module(X[2:], src_mask=hidden).detach()
-    assert float((found[2:] - wanted).abs().max()) <= 1e-10
+    expected = module(X[2:], src_mask=hidden).detach()
+    assert float((actual[2:] - expected).abs().max()) <= 1e-10
 
 
 def encoder_layer(**options: Any) -> Any:
@@ -242,8 +242,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 def test_gelu_by_tanh_where_torch_has_no_fast_path_for_it() -> None:
     module, X = encoder_layer(activation=torch.nn.GELU("tanh"), dropout=0.0), Chance(2)(3, 4)
     module.activation_relu_or_gelu = 0
-    wanted = module(torch.from_numpy(X)).detach().numpy()
-    assert np.abs(locum.simulate(module, X) - wanted).max() <= 1e-12
+    expected = module(torch.from_numpy(X)).detach().numpy()
+    assert np.abs(locum.simulate(module, X) - expected).max() <= 1e-12
 
 
 @pytest.mark.parametrize(("module", "options", "problem"), REFUSED)

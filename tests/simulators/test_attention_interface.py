@@ -56,8 +56,8 @@ def test_a_model_computes_the_same_on_u(name: str) -> None:
             assert (states(T, name, mask) - expected).abs().max() < 1e-5
         assert len(cache) == (6 if name == "T5" else 2)
     if name == "Bert":  # a model that hands the option on
-        given = {"input_ids": ids, "attention_mask": padded.flip(1), "output_attentions": True}
-        assert (T(**given).attentions[0] - cache[FIRST]).abs().max() == 0
+        inputs = {"input_ids": ids, "attention_mask": padded.flip(1), "output_attentions": True}
+        assert (T(**inputs).attentions[0] - cache[FIRST]).abs().max() == 0
 
 
 FIRST = "blocks.0.attn.hook_pattern"
@@ -180,5 +180,5 @@ def test_it_is_u_that_computes_the_attention(
         runs.clear()
         assert (states(made.eval(), name, None) - expected).abs().max() < 1e-5
         assert runs == attentions
-    monkeypatch.setattr(Simulator, "run_parts", lambda U, *given, **options: original(U, *given) * 0)
+    monkeypatch.setattr(Simulator, "run_parts", lambda U, *inputs, **options: original(U, *inputs) * 0)
     assert (states(T, name, None) - expected).abs().max() > 1e-3

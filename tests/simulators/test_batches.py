@@ -164,5 +164,5 @@ def test_gelu_and_norms_are_single_operations_in_torch() -> None:
     assert distance(U(T, X).detach(), T(X.detach())) < 1e-12
     # ε is a token like all others: its gradient is there if it is asked for.
     parts[-1] = parts[-1].clone().requires_grad_()
-    run = lambda *given: U.run_parts(U.output, given)  # noqa: E731
+    run = lambda *inputs: U.run_parts(U.output, inputs)  # noqa: E731
     assert torch.autograd.gradcheck(run, parts)

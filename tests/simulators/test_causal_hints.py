@@ -40,8 +40,8 @@ def test_a_causal_mask_may_be_called_causal(kind: str) -> None:
     T = module(kind)
     by_U = locum.stand_in(T)
     for mask in (later, CAUSAL, torch.stack([CAUSAL] * (2 * B))):
-        given = hinted(kind, mask)
-        off = first(by_U(*arguments(kind), **given)) - first(T(*arguments(kind), **given))
+        inputs = hinted(kind, mask)
+        off = first(by_U(*arguments(kind), **inputs)) - first(T(*arguments(kind), **inputs))
         assert off.abs().max() < 1e-12
 
 
@@ -52,17 +52,17 @@ def test_another_mask_may_not(kind: str, other: str) -> None:
     by_U = locum.stand_in(module(kind))
     with pytest.raises(InputError, match="is_causal says that the mask is the causal one"):
         by_U(*arguments(kind), **hinted(kind, OTHERS[other]))
-    given = hinted(kind, OTHERS[other])
-    hint = next(name for name in given if name.endswith("is_causal"))
-    assert torch.isfinite(first(by_U(*arguments(kind), **given | {hint: False}))).all()
+    inputs = hinted(kind, OTHERS[other])
+    hint = next(name for name in inputs if name.endswith("is_causal"))
+    assert torch.isfinite(first(by_U(*arguments(kind), **inputs | {hint: False}))).all()
 
 
 def test_masks_of_a_memory() -> None:
     T = module("decoder")
     by_U, (X, M) = locum.stand_in(T), arguments("decoder")
     mask = torch.ones(N, M.shape[1], dtype=torch.bool).triu(1)
-    given = {"memory_mask": mask, "memory_is_causal": True}
-    assert (by_U(X, M, **given) - T(X, M, **given)).abs().max() < 1e-12
+    inputs = {"memory_mask": mask, "memory_is_causal": True}
+    assert (by_U(X, M, **inputs) - T(X, M, **inputs)).abs().max() < 1e-12
     with pytest.raises(InputError, match="is_causal says"):
         by_U(X, M, memory_mask=~mask, memory_is_causal=True)
     with pytest.raises(InputError, match="expected a mask, got none"):
@@ -72,10 +72,10 @@ def test_masks_of_a_memory() -> None:
 def test_while_torch_traces_another_mask_gives_nan() -> None:
     """There are no numbers to look at then: nothing is refused, and nothing wrong is given."""
     kind = "attention"
-    by_U, given = locum.stand_in(module(kind)), arguments(kind)
-    expected = first(by_U(*given, **hinted(kind, CAUSAL))).detach()
+    by_U, inputs = locum.stand_in(module(kind)), arguments(kind)
+    expected = first(by_U(*inputs, **hinted(kind, CAUSAL))).detach()
     compiled = torch.compile(by_U, fullgraph=True, backend="aot_eager")
-    exported = torch.export.export(by_U, given, hinted(kind, CAUSAL)).module()
+    exported = torch.export.export(by_U, inputs, hinted(kind, CAUSAL)).module()
 
     def mapped(*rows: Any, **masks: Any) -> Any:
         name = OPTIONS[kind]["mask"]
@@ -83,19 +83,19 @@ def test_while_torch_traces_another_mask_gives_nan() -> None:
         return torch.vmap(lambda mask: first(by_U(*rows, **masks, **{name: mask})))(both)[1]
 
     for run in (compiled, exported, mapped):
-        assert (first(run(*given, **hinted(kind, CAUSAL))) - expected).abs().max() < 1e-12
-        assert first(run(*given, **hinted(kind, OTHERS["numbers"]))).isnan().all()
+        assert (first(run(*inputs, **hinted(kind, CAUSAL))) - expected).abs().max() < 1e-12
+        assert first(run(*inputs, **hinted(kind, OTHERS["numbers"]))).isnan().all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["mask", "padding"])
 def test_masks_of_another_type_are_refused(kind: str, name: str) -> None:
     by_U = locum.stand_in(module(kind))
-    given = {OPTIONS[kind][name]: numbers(*((N, N) if name == "mask" else (B, N))).float()}
+    inputs = {OPTIONS[kind][name]: numbers(*((N, N) if name == "mask" else (B, N))).float()}
     with pytest.raises(
         InputError, match=rf"the {name} of booleans, or in torch.float64.*torch.float32"
     ):
-        by_U(*arguments(kind), **given)
+        by_U(*arguments(kind), **inputs)
 
 
 def test_half_modules_take_masks_of_single_precision() -> None:

@@ -150,10 +150,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], str]] = {
 @pytest.mark.parametrize("change", REFUSED)
 def test_what_would_be_ignored_is_refused(change: str) -> None:
     make, do, message = REFUSED[change]
-    by_U, given = locum.stand_in(make()), ARGUMENTS.get(make, (X,))
-    by_U(*given)
+    by_U, inputs = locum.stand_in(make()), ARGUMENTS.get(make, (X,))
+    by_U(*inputs)
     with pytest.raises(InputError, match=message):
-        assert (do(by_U), by_U(*given)) is None
+        assert (do(by_U), by_U(*inputs)) is None
 
 
 def removed(m: Any) -> None:

@@ -30,13 +30,13 @@ def test_every_layer_against_the_formula(tmp_path: Path, family: str, prefix: st
     assert isinstance(run, locum.simulators.ModelRun)
     assert max(run.errors) <= 1e-12
     for text, numbers in enumerate(TEXTS):
-        wanted = plain(numbers)
-        for layer, state in enumerate(wanted):
+        expected = plain(numbers)
+        for layer, state in enumerate(expected):
             np.testing.assert_allclose(run.states[layer][text], state, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(run.embeddings[text], unit_mean(wanted[-1]), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(run.embeddings[text], unit_mean(expected[-1]), rtol=0, atol=1e-12)
         for head in range(2):
             ours, theirs = run.attention(text, 1, head)
-            wanted_weights = plain.attention(1, wanted[1])[head]
+            wanted_weights = plain.attention(1, expected[1])[head]
             np.testing.assert_allclose(ours, wanted_weights, rtol=0, atol=1e-12)
             assert theirs is not None
             np.testing.assert_allclose(theirs, wanted_weights, rtol=0, atol=1e-12)
@@ -50,8 +50,8 @@ def test_the_same_in_torch(tmp_path: Path, dtype: str) -> None:
     run = locum.simulate(folder, TEXTS, dtype=dtype, backend="torch")
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     assert max(run.errors) <= tolerance
-    wanted = Formula(folder)(TEXTS[2])
-    np.testing.assert_allclose(run.states[-1][2], wanted[-1], rtol=0, atol=tolerance)
+    expected = Formula(folder)(TEXTS[2])
+    np.testing.assert_allclose(run.states[-1][2], expected[-1], rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("executor", ["dense", "heads"])

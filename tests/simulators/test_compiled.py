@@ -34,8 +34,8 @@ def pair(order: tuple[int, int, int], seed: int, scale: float = 1.0) -> tuple[At
 
 def relative_error(U: UniversalSimulator, model: CompiledTransformer, T: Attention, X: Any) -> float:
     direct = T(X)
-    found = U.decode(model(U.encode(T, X)))
-    return float(np.abs(found - direct).max() / np.abs(direct).max())
+    result = U.decode(model(U.encode(T, X)))
+    return float(np.abs(result - direct).max() / np.abs(direct).max())
 
 
 @pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled", "width-1", "native"])
@@ -49,13 +49,13 @@ def test_every_recipe_computes_attention(recipe: str, order: tuple[int, int, int
 
 @pytest.mark.parametrize("recipe", FINDINGS)
 def test_counts_are_no_larger_than_the_findings(recipe: str) -> None:
-    found = simulator((3, 3, 3), recipe).compile(recipe, feed_forward="exact").architecture
+    result = simulator((3, 3, 3), recipe).compile(recipe, feed_forward="exact").architecture
     layers, heads, width = FINDINGS[recipe]
-    assert found.layers <= layers
-    assert sum(found.heads) <= heads
-    assert found.d_model < width
+    assert result.layers <= layers
+    assert sum(result.heads) <= heads
+    assert result.d_model < width
     if recipe == "width-1":
-        assert max(found.heads) == 1
+        assert max(result.heads) == 1
 
 
 @pytest.mark.parametrize("recipe", FINDINGS)
@@ -83,8 +83,8 @@ def test_a_causal_native_head() -> None:
     T, X = pair((4, 3, 2), 7)
     masked = Attention(A=T.A, V=T.V, mask="causal")
     U = UniversalSimulator.of(masked, 4)
-    found = U.decode(U.compile("native", feed_forward="exact")(U.encode(masked, X)))
-    assert np.abs(found - masked(X)).max() <= 1e-13
+    result = U.decode(U.compile("native", feed_forward="exact")(U.encode(masked, X)))
+    assert np.abs(result - masked(X)).max() <= 1e-13
 
 
 def test_stable_softmax_survives_large_scores() -> None:

@@ -63,7 +63,7 @@ def test_nothing_is_replayed_on_a_processor() -> None:
 def test_only_plain_calls_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hint without its mask is refused, whatever was recorded before."""
     on_U, X, recorded = locum.stand_in(encoder()), torch.zeros(1, 3, 8), torch.ones(1)
-    monkeypatch.setattr(modules, "replayed", lambda *given, **options: recorded)
+    monkeypatch.setattr(modules, "replayed", lambda *inputs, **options: recorded)
     assert on_U(X) is recorded
     assert on_U(X, src_key_padding_mask=torch.zeros(1, 3, dtype=torch.bool)) is not recorded
     assert on_U(X, mask=torch.zeros(3, 3)) is not recorded

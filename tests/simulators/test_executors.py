@@ -46,8 +46,8 @@ def test_plans_of_all_kinds_are_products(kind: str) -> None:
     T, X = random_module(U.order, np.random.default_rng(3)), np.ones((16, 8))
     parts = U.parts_of(T, X)
     shapes = [part.shape for part in parts]
-    found = plan(U.program.node, U.length, positions=U.output.places.positions, segments=shapes)
-    operations = {step.op for step in found.steps}
+    result = plan(U.program.node, U.length, positions=U.output.places.positions, segments=shapes)
+    operations = {step.op for step in result.steps}
     assert "matmul" in operations
     assert "structured" not in operations
 

@@ -91,8 +91,8 @@ def test_prepared_matrices_serve_many_inputs_and_masks() -> None:
     matrices = {name: copies for name, copies in T.matrices().items() if name != "attention_mask"}
     ready = Prepared(U, matrices, X)
     for keys in ([1.0, 1, 1], [1.0, 1, 0], [0.0, 1, 0]):
-        wanted = T.with_masks(np.array(keys))(X)
-        assert distance(ready(X, {"attention_mask": np.array([keys])}), wanted) <= 1e-12
+        expected = T.with_masks(np.array(keys))(X)
+        assert distance(ready(X, {"attention_mask": np.array([keys])}), expected) <= 1e-12
     with pytest.raises(InputError, match="W1 must be 4×6"):
         Prepared(U, matrices | {"W1": [np.eye(2)]}, X)
 

@@ -50,9 +50,9 @@ def test_weights_are_rounded_as_the_library_rounds_them(
     loaded = type(model).from_pretrained(tmp_path).double().eval()
     with torch.no_grad():
         expected = in_full_precision(loaded)(**inputs)
-    found = locum.simulate(tmp_path, inputs, dtype="float64")
-    name = "last_hidden_state" if found.logits is None else "logits"
-    difference = (getattr(found, name) - getattr(expected, name)).abs()
+    result = locum.simulate(tmp_path, inputs, dtype="float64")
+    name = "last_hidden_state" if result.logits is None else "logits"
+    difference = (getattr(result, name) - getattr(expected, name)).abs()
     counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
     if counts.shape == difference.shape[:2]:
         difference = difference[counts]
@@ -64,8 +64,8 @@ def test_bfloat16_is_rounded_to_even_and_nan_stays(tmp_path: Path) -> None:
 
     numbers = torch.tensor([1.00390625, 1.01171875, -3.0e38, 3.4e38, torch.nan, torch.inf, 1e-40, 0.1])
     save_file({"a": numbers}, tmp_path / "model.safetensors")
-    found = read_tensors(tmp_path, {"torch_dtype": "bfloat16"})["a"]
-    assert np.array_equal(found, numbers.bfloat16().float().numpy(), equal_nan=True)
+    result = read_tensors(tmp_path, {"torch_dtype": "bfloat16"})["a"]
+    assert np.array_equal(result, numbers.bfloat16().float().numpy(), equal_nan=True)
     save_file({"a": numbers, "b": numbers.half()}, tmp_path / "model.safetensors")
     with pytest.raises(InputError, match=r"weights of one type, or a dtype .* got F16 and F32"):
         read_tensors(tmp_path, {})
@@ -99,9 +99,9 @@ def test_heads_that_nobody_here_knows_are_refused(tmp_path: Path) -> None:
         path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": [name]}))
         with pytest.raises(InputError, match=f"the head of {name} .* LlamaForCausalLM are; try"):
             locum.simulate(tmp_path, inputs)
-    found = locum.simulate(transformers.AutoModel.from_pretrained(tmp_path), inputs)
+    result = locum.simulate(transformers.AutoModel.from_pretrained(tmp_path), inputs)
     expected = locum.simulate(model, inputs)
-    assert (found.last_hidden_state - expected.last_hidden_state).abs().max() == 0
+    assert (result.last_hidden_state - expected.last_hidden_state).abs().max() == 0
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "mistral", "opt", "gpt_neox", "gpt2"])
@@ -135,5 +135,5 @@ def test_rotary_frequencies_are_those_of_the_library_to_the_last_bit() -> None:
         sizes = {"hidden_size": 2 * width, "num_attention_heads": 2, "head_dim": width}
         config = transformers.LlamaConfig(**sizes, rope_parameters=rope)
         values = dict.fromkeys(("rope_scaling", "rope_theta", "partial_rotary_factor"))
-        found = frequencies(Source("", {}, {}, ""), values | {"rope_parameters": rope}, width)
-        assert np.array_equal(found[: width // 2], LlamaRotaryEmbedding(config).inv_freq.numpy())
+        result = frequencies(Source("", {}, {}, ""), values | {"rope_parameters": rope}, width)
+        assert np.array_equal(result[: width // 2], LlamaRotaryEmbedding(config).inv_freq.numpy())

@@ -37,14 +37,14 @@ def test_logits_at_every_length_by_one_program() -> None:
 
 
 def test_greedy_generation() -> None:
-    found = set()
+    result = set()
     for seed in range(2):
         T = model(seed)
         tokens = T.generate([seed + 1], SIZE)
         assert tokens == T.generate_directly([seed + 1], SIZE)
         assert len(tokens) == SIZE
-        found.add(tuple(tokens))
-    assert len(found) == 2
+        result.add(tuple(tokens))
+    assert len(result) == 2
 
 
 def test_ties_go_to_the_first_token() -> None:

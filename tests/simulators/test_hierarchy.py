@@ -175,5 +175,5 @@ def test_random_embeddings_are_exact(seed: int) -> None:
     T, order, n = random_embedding(seed)
     X = Chance(n)(n, T.order(n).attention.d)
     expected = T(X)
-    found = UniversalSimulator(order).embed(T, X, executor="dense")
-    assert distance(found, expected) <= 1e-9 * max(1.0, float(np.abs(expected).max()))
+    result = UniversalSimulator(order).embed(T, X, executor="dense")
+    assert distance(result, expected) <= 1e-9 * max(1.0, float(np.abs(expected).max()))

@@ -32,10 +32,10 @@ def test_a_first_call_inside_of_transformations() -> None:
     T = layer(9)
     by_U, X = locum.stand_in(T), torch.randn(1, 2, 9, dtype=torch.float64)
     with sdpa_kernel(SDPBackend.MATH):  # others have no second derivative
-        found, expected = (
+        result, expected = (
             torch.func.jacrev(torch.func.grad(lambda x, m=m: m(x).square().sum()))(X) for m in (by_U, T)
         )
-    assert (found - expected).abs().max() < 1e-12
+    assert (result - expected).abs().max() < 1e-12
     other = locum.stand_in(layer(9))
     gradient = torch.func.grad(lambda x: other(x).square().sum())(X)
     assert (gradient - torch.func.grad(lambda x: T(x).square().sum())(X)).abs().max() < 1e-12

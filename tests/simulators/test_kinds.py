@@ -55,8 +55,8 @@ def katharopoulos(chance: Chance, X: Numbers) -> tuple[Module, Numbers]:
     q, k, v = chance(D, 2), chance(D, 2), chance(D, D_V)
     queries, keys = elu_plus_one(X @ q), elu_plus_one(X @ k)
     # The linear form: sums over keys are formed once.
-    wanted = queries @ (keys.T @ (X @ v)) / (queries @ keys.sum(axis=0))[:, None]
-    return LinearAttention(q, k, v, feature_map="elu+1"), wanted
+    expected = queries @ (keys.T @ (X @ v)) / (queries @ keys.sum(axis=0))[:, None]
+    return LinearAttention(q, k, v, feature_map="elu+1"), expected
 
 
 def katharopoulos_causal(chance: Chance, X: Numbers) -> tuple[Module, Numbers]:
@@ -99,10 +99,10 @@ def test_against_their_definitions(case: Case, recipe: str) -> None:
     for seed in range(3):
         chance = Chance(seed)
         X = chance(N, D)
-        T, wanted = case(chance, X)
-        assert distance(T(X), wanted) <= 1e-12
+        T, expected = case(chance, X)
+        assert distance(T(X), expected) <= 1e-12
         U = UniversalSimulator.of(T, N, recipe=recipe)
-        assert distance(U(T, X), wanted) <= 1e-12
+        assert distance(U(T, X), expected) <= 1e-12
         assert all(step.error <= 1e-12 for step in U.explain(T, X))
 
 
@@ -138,12 +138,12 @@ def test_biases_of_the_kinds() -> None:
 def test_the_performer_approximates_softmax_attention() -> None:
     chance = Chance(4)
     X, q, k, v = chance(5, 4), 0.2 * chance(4, 4), 0.2 * chance(4, 4), chance(4, 2)
-    wanted = Attention.from_projections(q, k, v, scale=0.5)(X)
+    expected = Attention.from_projections(q, k, v, scale=0.5)(X)
     errors = []
     for features in (16, 4096):
         drawn = [orthogonal_features(features, 4, chance.generator) for _ in range(10)]
         errors.append(
-            np.mean([np.abs(Performer(q, k, v, omega)(X) - wanted).mean() for omega in drawn])
+            np.mean([np.abs(Performer(q, k, v, omega)(X) - expected).mean() for omega in drawn])
         )
     # A bias, as of directions that are not uniform, would stop the error from falling as m^(−1/2).
     assert errors[1] < errors[0] / 8

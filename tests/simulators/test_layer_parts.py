@@ -108,8 +108,8 @@ def test_the_steps_of_every_head_have_their_names() -> None:
 def test_a_batch_of_them_is_one_run() -> None:
     T = layer(3, "all of them", "rms, gated")
     X = np.random.default_rng(0).normal(size=(3, N, D))
-    found = UniversalSimulator.of(T, N)(T, X)
-    assert np.abs(found - np.stack([T(rows) for rows in X])).max() < 1e-12
+    result = UniversalSimulator.of(T, N)(T, X)
+    assert np.abs(result - np.stack([T(rows) for rows in X])).max() < 1e-12
     with pytest.raises(GraphError, match="batch=1 with a cache"):
         replace(layer(3, "cached", "parallel").order(N), batch=2)
 

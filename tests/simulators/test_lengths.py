@@ -47,14 +47,14 @@ def by_the_library(model: Any, prompts: list[list[int]], **options: Any) -> list
 
 @pytest.mark.parametrize("family", WRITERS)
 def test_lengths_are_those_of_the_generation_config(family: str) -> None:
-    found = []
+    result = []
     for settings in LENGTHS:
         model = writer(family, **settings)
-        found.append(locum.generate(model, PROMPT).ids)
-        assert [found[-1]] == by_the_library(model, [PROMPT]), settings
+        result.append(locum.generate(model, PROMPT).ids)
+        assert [result[-1]] == by_the_library(model, [PROMPT]), settings
     positions = {"gpt2": 12 - 4, "llama": 15 - 4, "t5": 20, "bart": 12 - 1}[family]
     encodes = family in ("t5", "bart")
-    assert [len(ids) for ids in found] == [positions, 8 if encodes else 5, 3, 4]
+    assert [len(ids) for ids in result] == [positions, 8 if encodes else 5, 3, 4]
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bart"])
@@ -71,19 +71,19 @@ def test_lengths_of_folders(family: str, tmp_path: Path) -> None:
                 more["force_bos_token_to_be_generated"] = True
             path.write_text(json.dumps(json.loads(path.read_text()) | more))
         loaded = type(model).from_pretrained(tmp_path, dtype=torch.float64).eval()
-        found = locum.generate(tmp_path, PROMPT, dtype="float64").ids
-        assert [found] == by_the_library(loaded, [PROMPT])
+        result = locum.generate(tmp_path, PROMPT, dtype="float64").ids
+        assert [result] == by_the_library(loaded, [PROMPT])
 
 
 def test_several_prompts_have_the_length_of_the_longest() -> None:
     """As in the library's padded batch, of which there is one length."""
     model = writer("gpt2", max_length=9, pad_token_id=2)
-    given = {
+    inputs = {
         "input_ids": torch.tensor([[2, 2, 3, 5], [4, 6, 8, 3]]),
         "attention_mask": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]]),
     }
-    expected = model.generate(**given, do_sample=False)[:, 4:].tolist()
-    assert [one.ids for one in locum.generate(model, given)] == expected
+    expected = model.generate(**inputs, do_sample=False)[:, 4:].tolist()
+    assert [one.ids for one in locum.generate(model, inputs)] == expected
     assert [one.ids for one in locum.generate(model, [[3, 5], [4, 6, 8, 3]])] == expected
 
 
@@ -151,12 +151,12 @@ def test_padding_without_a_mask_is_refused() -> None:
     """The library makes a mask of it then; with a mask of ones it is a token like any other."""
     model = writer("gpt2", pad_token_id=2)
     ids = torch.tensor([[2, 2, 3, 5], [4, 6, 8, 3]])
-    for given in (ids, {"input_ids": ids}, {"input_ids": ids, "attention_mask": None}):
+    for inputs in (ids, {"input_ids": ids}, {"input_ids": ids, "attention_mask": None}):
         with pytest.raises(InputError, match=r"token 2, which is padding.*attention_mask"):
-            locum.generate(model, given, 2)
-    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    expected = model.generate(**given, max_new_tokens=2, do_sample=False)[:, 4:].tolist()
-    assert [one.ids for one in locum.generate(model, given, 2)] == expected
+            locum.generate(model, inputs, 2)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    expected = model.generate(**inputs, max_new_tokens=2, do_sample=False)[:, 4:].tolist()
+    assert [one.ids for one in locum.generate(model, inputs, 2)] == expected
 
 
 def test_what_would_be_passed_over_is_refused() -> None:

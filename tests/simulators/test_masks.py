@@ -69,8 +69,8 @@ def test_a_decoder_keeps_both_of_its_masks() -> None:
         chance.attention(2, 2, mask="causal"), chance.attention(2, 2, mask=[1, 1, 1, 0]), norm="none"
     )
     expected = T.with_masks("causal", [1, 0, 1, 0])(X, M)
-    found = locum.simulate(T, X, M, attention_mask=[1, 1, 1], memory_attention_mask=[1, 0, 1, 1])
-    assert distance(found, expected) <= 1e-12
+    result = locum.simulate(T, X, M, attention_mask=[1, 1, 1], memory_attention_mask=[1, 0, 1, 1])
+    assert distance(result, expected) <= 1e-12
     assert distance(locum.simulate(T, X, M), T(X, M)) <= 1e-12
 
 

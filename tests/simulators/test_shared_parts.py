@@ -51,15 +51,15 @@ def of_layers_with_one_attention() -> Any:
 )
 def test_parts_that_are_used_twice_stay_one(make: Any) -> None:
     T = make()
-    by_U, given = locum.stand_in(T), (X, X) if make is of_one_attention else (X,)
+    by_U, inputs = locum.stand_in(T), (X, X) if make is of_one_attention else (X,)
     assert list(by_U.state_dict()) == list(T.state_dict())
     assert len(list(by_U.parameters())) == len(list(T.parameters()))
     for _ in range(2):
-        assert (by_U(*given) - T(*given)).abs().max() < 1e-12
+        assert (by_U(*inputs) - T(*inputs)).abs().max() < 1e-12
     part = by_U.layers[0] if hasattr(by_U, "layers") else by_U
     part.linear1.forward = torch.tanh
     with pytest.raises(InputError, match="linear1"):
-        by_U(*given)
+        by_U(*inputs)
 
 
 def test_parts_of_a_stand_in_may_be_parts_of_another_layer() -> None:
@@ -74,7 +74,7 @@ def test_parts_of_a_stand_in_may_be_parts_of_another_layer() -> None:
 def test_hooks_on_gradients_are_not_dropped(place: str, kind: str) -> None:
     model = nn.Sequential(layer())
     part = model[0].get_submodule(place)
-    hook = getattr(part, f"register_{kind}")(lambda *given: None)
+    hook = getattr(part, f"register_{kind}")(lambda *inputs: None)
     for arguments in ((model[0],), (model, "0")):
         with pytest.raises(InputError, match=rf"{place} has a backward hook"):
             locum.stand_in(*arguments)

@@ -72,8 +72,8 @@ def test_a_stand_in_computes_what_the_module_computes(kind: str, mask: str) -> N
     by_U = locum.stand_in(T)
     assert list(by_U.state_dict()) == list(T.state_dict())
     by_U.load_state_dict(T.state_dict())
-    given = {OPTIONS[kind][name]: value for name, value in MASKS[mask].items()}
-    ours, theirs = by_U(*arguments(kind), **given), T(*arguments(kind), **given)
+    inputs = {OPTIONS[kind][name]: value for name, value in MASKS[mask].items()}
+    ours, theirs = by_U(*arguments(kind), **inputs), T(*arguments(kind), **inputs)
     if isinstance(theirs, tuple):
         assert (ours[1] - theirs[1]).abs().max() < 1e-12
     assert first(ours).shape == first(theirs).shape
@@ -83,21 +83,21 @@ def test_a_stand_in_computes_what_the_module_computes(kind: str, mask: str) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_orders_of_axes_and_one_item(kind: str) -> None:
     T = module(kind, batch_first=False)
-    by_U, given = locum.stand_in(T), arguments(kind)
+    by_U, inputs = locum.stand_in(T), arguments(kind)
     if kind == "attention":  # three tensors that are not one
-        given = (given[0], given[1].clone(), given[2] * 2)
+        inputs = (inputs[0], inputs[1].clone(), inputs[2] * 2)
     if kind == "decoder":
-        given = (given[0], numbers(M, N, D, seed=2))  # the middle axis is the batch
-    assert (first(by_U(*given)) - first(T(*given))).abs().max() < 1e-12
-    one = [part[:, 0] for part in given]
+        inputs = (inputs[0], numbers(M, N, D, seed=2))  # the middle axis is the batch
+    assert (first(by_U(*inputs)) - first(T(*inputs))).abs().max() < 1e-12
+    one = [part[:, 0] for part in inputs]
     assert (first(by_U(*one)) - first(T(*one))).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_torch_does_with_modules(kind: str) -> None:
     """Gradients, torch.compile without graph breaks, vmap, export, pickles: as with any nn.Module."""
-    by_U, given = locum.stand_in(module(kind)), arguments(kind)
-    expected = first(by_U(*given)).detach()
+    by_U, inputs = locum.stand_in(module(kind)), arguments(kind)
+    expected = first(by_U(*inputs)).detach()
 
     def close(result: Any) -> bool:
         return bool((first(result) - expected).abs().max() < 1e-12)
@@ -106,24 +106,24 @@ def test_what_torch_does_with_modules(kind: str) -> None:
     parameters = [part.detach().clone().requires_grad_() for part in by_U.parameters()]
 
     def of_parameters(*values: Any) -> Any:
-        return first(torch.func.functional_call(by_U, dict(zip(names, values, strict=True)), given))
+        return first(torch.func.functional_call(by_U, dict(zip(names, values, strict=True)), inputs))
 
     assert torch.autograd.gradcheck(of_parameters, parameters, fast_mode=True)
     if kind in ("attention", "encoder"):  # this takes seconds
         compiled = torch.compile(by_U, fullgraph=True, backend="aot_eager")
-        result = compiled(*given)
+        result = compiled(*inputs)
         assert close(result)
         first(result).sum().backward()
         assert all(part.grad is not None for part in by_U.parameters())
-        assert close(torch.export.export(by_U, given).module()(*given))
+        assert close(torch.export.export(by_U, inputs).module()(*inputs))
     stacked = {name: torch.stack([part, part]) for name, part in by_U.named_parameters()}
     call = torch.func.functional_call
-    mapped = torch.vmap(lambda p: first(call(by_U, p, given)))(stacked)
+    mapped = torch.vmap(lambda p: first(call(by_U, p, inputs)))(stacked)
     assert close(mapped[1])
-    twice = torch.vmap(lambda x: first(by_U(*(x if a is given[0] else a for a in given))))
-    assert close(twice(torch.stack([given[0]] * 2))[1])
-    assert close(pickle.loads(pickle.dumps(by_U))(*given))
-    assert close(copy.deepcopy(by_U)(*given))
+    twice = torch.vmap(lambda x: first(by_U(*(x if a is inputs[0] else a for a in inputs))))
+    assert close(twice(torch.stack([inputs[0]] * 2))[1])
+    assert close(pickle.loads(pickle.dumps(by_U))(*inputs))
+    assert close(copy.deepcopy(by_U)(*inputs))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -133,9 +133,9 @@ def test_half_precision_as_torch_has_it(kind: str, how: str) -> None:
     T, exact = module(kind).to(dtype), first(module(kind)(*arguments(kind)))
     given_dtype = torch.bfloat16 if how == "autocast of half" else dtype
     X, *others = (part.to(given_dtype) for part in arguments(kind))
-    given = (X, X, X) if kind == "attention" else (X, *others)
+    inputs = (X, X, X) if kind == "attention" else (X, *others)
     with torch.autocast("cpu", torch.bfloat16, enabled=how != "bfloat16"):
-        ours, theirs = first(locum.stand_in(T)(*given)), first(T(*given))
+        ours, theirs = first(locum.stand_in(T)(*inputs)), first(T(*inputs))
     assert ours.dtype is theirs.dtype
     assert (ours - exact).abs().max() <= 2 * (theirs - exact).abs().max()
 
@@ -179,8 +179,8 @@ def test_parts_of_a_larger_model() -> None:
 
 
 class Doubled(nn.TransformerEncoderLayer):  # type: ignore[name-defined,misc]
-    def forward(self, *given: Any, **options: Any) -> Any:
-        return 2 * super().forward(*given, **options)
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        return 2 * super().forward(*inputs, **options)
 
 
 def test_what_has_no_stand_in_is_refused_by_name() -> None:
@@ -242,7 +242,7 @@ def test_inputs_that_mean_nothing_are_refused() -> None:
     by_U, X = locum.stand_in(module("layer")), numbers(B, N, D)
     integers = torch.zeros(N, N, dtype=torch.int64)
     nowhere = torch.ones(B, N, dtype=torch.bool)
-    for given, message in (
+    for tokens, message in (
         ((X.float(),), "expected the input in torch.float64"),
         ((X[..., :-1],), r"\[item, row, 8\]"),
         ((X[:0],), "one row or more"),
@@ -254,7 +254,7 @@ def test_inputs_that_mean_nothing_are_refused() -> None:
         ((X, None, None, True), "hint"),
     ):
         with pytest.raises(InputError, match=message):
-            by_U(*given)
+            by_U(*tokens)
     T = nn.TransformerEncoderLayer(D, 2, 6, 0.1, batch_first=True, dtype=DOUBLE)
     with pytest.raises(InputError, match=r"drops out with probability 0.1"):
         locum.stand_in(T)(X)
@@ -286,11 +286,11 @@ def test_several_shapes_are_compiled_one_by_one() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_shapes_alone(kind: str) -> None:
     """On the device "meta" there are no numbers, and a stand-in gives shapes, as torch's modules do."""
-    given = [part.to("meta") for part in arguments(kind)]
+    inputs = [part.to("meta") for part in arguments(kind)]
     if kind == "attention":
-        given = given[:1] * 3
+        inputs = inputs[:1] * 3
     hidden = {OPTIONS[kind]["padding"]: padding.to("meta")}
     ours, theirs = (
-        first(one.to("meta")(*given, **hidden)) for one in (locum.stand_in(module(kind)), module(kind))
+        first(one.to("meta")(*inputs, **hidden)) for one in (locum.stand_in(module(kind)), module(kind))
     )
     assert (ours.shape, ours.device, ours.dtype) == (theirs.shape, theirs.device, theirs.dtype)

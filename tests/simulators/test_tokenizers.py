@@ -114,8 +114,8 @@ def test_tokens_are_those_of_the_library(folders: dict[str, Path], tmp_path: Pat
             with pytest.raises(InputError, match="no tokens"):
                 tokenised(folder, [text], 100, Sentence(longest=longest))
             continue
-        (found,) = tokenised(folder, [text], 100, Sentence(longest=longest))
-        assert found.numbers == expected, (fields, text, longest)
+        (result,) = tokenised(folder, [text], 100, Sentence(longest=longest))
+        assert result.numbers == expected, (fields, text, longest)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_tokenizer_config_goes_before_tokenizer_json(
     folders: dict[str, Path], tmp_path: Path, kind: str, fields: dict[str, Any], text: str
 ) -> None:
     folder = edited(folders[kind], tmp_path, **fields)
-    (found,) = tokenised(folder, [text], 100)
-    assert found.numbers == of_library(folder, text)
-    assert found.numbers != of_library(folders[kind], text)
-    assert read_tokenizer(folder).encode(text).ids == found.numbers
+    (result,) = tokenised(folder, [text], 100)
+    assert result.numbers == of_library(folder, text)
+    assert result.numbers != of_library(folders[kind], text)
+    assert read_tokenizer(folder).encode(text).ids == result.numbers
 
 
 def test_texts_are_cut_on_the_side_that_the_tokenizer_says(

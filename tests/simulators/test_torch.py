@@ -41,32 +41,32 @@ def test_multihead_attention(heads: int, bias: bool) -> None:
     size = heads * 2 if heads < 4 else 4
     module = randomised(torch.nn.MultiheadAttention(size, heads, bias=bias, dtype=torch.float64))
     T, X = from_torch(module), tensor(3, size)
-    wanted = module(X, X, X, need_weights=False)[0].detach()
-    assert distance(T(X), wanted) <= 1e-12
-    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+    expected = module(X, X, X, need_weights=False)[0].detach()
+    assert distance(T(X), expected) <= 1e-12
+    assert distance(UniversalSimulator.of(T, 3)(T, X), expected) <= 1e-12
 
 
 def test_multihead_attention_masked_and_to_a_memory() -> None:
     module = randomised(torch.nn.MultiheadAttention(4, 2, dtype=torch.float64))
     X, M = tensor(3, 4), tensor(4, 4, seed=2)
-    wanted = module(X, X, X, attn_mask=hidden_after(3), need_weights=False)[0].detach()
+    expected = module(X, X, X, attn_mask=hidden_after(3), need_weights=False)[0].detach()
     causal = from_torch(module, mask="causal")
-    assert distance(UniversalSimulator.of(causal, 3)(causal, X), wanted) <= 1e-12
+    assert distance(UniversalSimulator.of(causal, 3)(causal, X), expected) <= 1e-12
     # Padding, said the way torch says it.
     padded = torch.tensor([False, False, True])
-    wanted = module(X, X, X, key_padding_mask=padded, need_weights=False)[0].detach()
+    expected = module(X, X, X, key_padding_mask=padded, need_weights=False)[0].detach()
     T = from_torch(module, mask=np.tile([1, 1, 0], (3, 1)))
-    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
-    wanted = module(X, M, M, need_weights=False)[0].detach()
+    assert distance(UniversalSimulator.of(T, 3)(T, X), expected) <= 1e-12
+    expected = module(X, M, M, need_weights=False)[0].detach()
     T = from_torch(module)
-    assert distance(UniversalSimulator.of(T, 3, memory=4)(T, X, M), wanted) <= 1e-12
+    assert distance(UniversalSimulator.of(T, 3, memory=4)(T, X, M), expected) <= 1e-12
 
 
 def test_keys_of_another_width() -> None:
     module = randomised(torch.nn.MultiheadAttention(4, 2, kdim=3, vdim=3, dtype=torch.float64))
     X, M, T = tensor(2, 4), tensor(3, 3, seed=2), from_torch(module)
-    wanted = module(X, M, M, need_weights=False)[0].detach()
-    assert distance(UniversalSimulator.of(T, 2, memory=3)(T, X, M), wanted) <= 1e-12
+    expected = module(X, M, M, need_weights=False)[0].detach()
+    assert distance(UniversalSimulator.of(T, 2, memory=3)(T, X, M), expected) <= 1e-12
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -77,16 +77,16 @@ def test_encoder_layer(norm_first: bool, activation: str, heads: int) -> None:
         4, heads, 5, dropout=0.0, activation=activation, norm_first=norm_first, dtype=torch.float64
     )
     T, X = from_torch(randomised(module)), tensor(3, 4)
-    wanted = module(X).detach()
-    assert distance(T(X), wanted) <= 1e-12
-    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+    expected = module(X).detach()
+    assert distance(T(X), expected) <= 1e-12
+    assert distance(UniversalSimulator.of(T, 3)(T, X), expected) <= 1e-12
 
 
 def test_encoder_layer_causal_and_without_biases() -> None:
     module = torch.nn.TransformerEncoderLayer(4, 2, 3, dropout=0.0, bias=False, dtype=torch.float64)
     T, X = from_torch(randomised(module), mask="causal"), tensor(3, 4)
-    wanted = module(X, src_mask=hidden_after(3)).detach()
-    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+    expected = module(X, src_mask=hidden_after(3)).detach()
+    assert distance(UniversalSimulator.of(T, 3)(T, X), expected) <= 1e-12
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -96,10 +96,10 @@ def test_decoder_layer(norm_first: bool) -> None:
     )
     T = from_torch(randomised(module), mask="causal")
     X, M = tensor(3, 4), tensor(2, 4, seed=2)
-    wanted = module(X, M, tgt_mask=hidden_after(3)).detach()
-    assert distance(T(X, M), wanted) <= 1e-12
+    expected = module(X, M, tgt_mask=hidden_after(3)).detach()
+    assert distance(T(X, M), expected) <= 1e-12
     U = UniversalSimulator.of(T, 3, memory=2)
-    assert distance(U(T, X, M), wanted) <= 1e-12
+    assert distance(U(T, X, M), expected) <= 1e-12
     explanation = U.explain(T, X, M)
     assert all(step.error <= 1e-12 for step in explanation)
     assert "cross softmax[1]" in [step.name for step in explanation]
@@ -111,12 +111,12 @@ def test_tensors_in_tensors_out() -> None:
     U = UniversalSimulator.of(T, 3)
     for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
         X = tensor(3, 4).to(dtype)
-        found = U(T, X)
-        assert isinstance(found, torch.Tensor)
-        assert found.dtype == dtype
-        assert found.device == X.device
+        result = U(T, X)
+        assert isinstance(result, torch.Tensor)
+        assert result.dtype == dtype
+        assert result.device == X.device
         assert U.encode(T, X).dtype == dtype
-        assert distance(found, T(X)) <= tolerance
+        assert distance(result, T(X)) <= tolerance
     assert isinstance(U(T, tensor(3, 4).numpy()), np.ndarray)
 
 
@@ -214,12 +214,12 @@ def test_what_goes_through_u_is_checked_and_converted_once(
 
     monkeypatch.setattr("locum.simulators.simulator.like", counted)
     monkeypatch.setattr(Plan, "_check", None)
-    found = U(T, X)
-    assert found.dtype is dtype
+    result = U(T, X)
+    assert result.dtype is dtype
     assert [id(part) for part in converted] == [id(T.A), id(T.V)]
     converted.clear()
     own = Attention(torch.as_tensor(T.A).to(dtype), torch.as_tensor(T.V).to(dtype))
-    assert torch.equal(U(own, X), found)
+    assert torch.equal(U(own, X), result)
     assert converted == []
 
 
@@ -234,20 +234,20 @@ def test_gradients_reach_the_projections(biased: bool) -> None:
     biases = [tensor(2, seed=seed).requires_grad_() for seed in (4, 5, 6)] if biased else None
     X = tensor(4, 3, seed=7)
     T = Attention.from_projections(*weights, scale=0.5, biases=biases)
-    found = UniversalSimulator.of(T, 4)(T, X)
+    actual = UniversalSimulator.of(T, 4)(T, X)
     q, k, v = (X @ weight + (biases[i] if biases else 0) for i, weight in enumerate(weights))
-    wanted = torch.softmax(0.5 * q @ k.T, dim=1) @ v
-    assert distance(found.detach(), wanted.detach()) <= 1e-12
+    expected = torch.softmax(0.5 * q @ k.T, dim=1) @ v
+    assert distance(actual.detach(), expected.detach()) <= 1e-12
     leaves = [*weights, *(biases or [])]
-    ours = torch.autograd.grad(found.sin().sum(), leaves)
-    theirs = torch.autograd.grad(wanted.sin().sum(), leaves)
+    ours = torch.autograd.grad(actual.sin().sum(), leaves)
+    theirs = torch.autograd.grad(expected.sin().sum(), leaves)
     assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))
 
 
 def test_gradients_pass_through_u() -> None:
     A, V, X = (tensor(*shape, seed=3).requires_grad_() for shape in ((3, 3), (3, 2), (4, 3)))
-    found = UniversalSimulator(4, 3, 2)(Attention(A, V), X, executor="fast")
-    wanted = torch.softmax(X @ A @ X.T, dim=1) @ X @ V
-    ours = torch.autograd.grad(found.sin().sum(), [A, V, X])
-    theirs = torch.autograd.grad(wanted.sin().sum(), [A, V, X])
+    actual = UniversalSimulator(4, 3, 2)(Attention(A, V), X, executor="fast")
+    expected = torch.softmax(X @ A @ X.T, dim=1) @ X @ V
+    ours = torch.autograd.grad(actual.sin().sum(), [A, V, X])
+    theirs = torch.autograd.grad(expected.sin().sum(), [A, V, X])
     assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))

@@ -123,7 +123,7 @@ def test_a_hook_on_any_part_is_refused(name: str, register: str) -> None:
 
 
 def test_hooks_on_all_modules_are_refused() -> None:
-    handle = nn.modules.module.register_module_forward_hook(lambda module, given, result: None)
+    handle = nn.modules.module.register_module_forward_hook(lambda module, inputs, result: None)
     try:
         with pytest.raises(InputError, match="every module has a forward hook"):
             locum.simulate(layer(), X)

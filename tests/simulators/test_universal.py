@@ -143,9 +143,9 @@ def test_the_corollary_as_the_paper_has_it() -> None:
     A, V, W1, W2, X = chance(3, 3), chance(3, 3), chance(3, 4), chance(4, 2), chance(4, 3)
     T = Encoder(Attention(A, V), W1, W2)
     e = np.exp(X @ A @ X.T)
-    wanted = np.maximum((X + e / e.sum(1, keepdims=True) @ X @ V) @ W1, 0) @ W2
-    assert distance(T(X), wanted) <= 1e-13
-    assert distance(UniversalSimulator(Order.of(4, 3, 3, feed_forward=(4, 2)))(T, X), wanted) <= 1e-12
+    expected = np.maximum((X + e / e.sum(1, keepdims=True) @ X @ V) @ W1, 0) @ W2
+    assert distance(T(X), expected) <= 1e-13
+    assert distance(UniversalSimulator(Order.of(4, 3, 3, feed_forward=(4, 2)))(T, X), expected) <= 1e-12
 
 
 @pytest.mark.parametrize("mask", ["causal", "matrix"])

@@ -65,16 +65,16 @@ def test_masks_and_bases(base: float | None) -> None:
     T, X = chance.attention(3, 2, mask="causal"), chance(4, 3)
     U = width_one(4, 3, 2, mask="causal", base=base)
     weights = np.tril((np.e if base is None else base) ** (X @ T.A @ X.T))
-    wanted = weights / weights.sum(axis=1, keepdims=True) @ (X @ T.V)
-    assert distance(U(T, X, executor="dense"), wanted) <= 1e-12
+    expected = weights / weights.sum(axis=1, keepdims=True) @ (X @ T.V)
+    assert distance(U(T, X, executor="dense"), expected) <= 1e-12
     assert U.architecture.heads == [1, 1, 1]
 
 
 def test_every_step_is_explained() -> None:
     chance, U = Chance(8), width_one(4, 3, 2)
-    found = U.explain(chance.attention(3, 2), chance(4, 3))
-    assert [step.name for step in found] == ["XA", "Xᵀ", "scores", "softmax", "XV", "output"]
-    assert max(step.error for step in found) <= 1e-13
+    result = U.explain(chance.attention(3, 2), chance(4, 3))
+    assert [step.name for step in result] == ["XA", "Xᵀ", "scores", "softmax", "XV", "output"]
+    assert max(step.error for step in result) <= 1e-13
 
 
 def test_heads_encoders_and_smaller_modules() -> None:
