@@ -23,6 +23,7 @@ from tests.simulators.families import (
     in_full_precision,
     inputs_of,
     llama,
+    t5,
 )
 
 torch: Any = pytest.importorskip("torch")
@@ -299,6 +300,15 @@ def test_a_window_that_is_none_is_refused(tmp_path: Path) -> None:
     for given in (model, tmp_path):
         with pytest.raises(InputError, match="expected a sliding_window"):
             locum.simulate(given, inputs)
+
+
+def test_a_t5_that_is_called_no_encoder_and_decoder_is_refused() -> None:
+    """The library then puts all keys of its decoder into one cache."""
+    case = Case("T5ForConditionalGeneration", t5(is_encoder_decoder=False))
+    with pytest.raises(InputError, match=r"expected True .* as is_encoder_decoder .* got False"):
+        locum.simulate(built(case, torch.float64), inputs_of(case))
+    encoder = Case("T5EncoderModel", t5(is_encoder_decoder=False, num_layers=1))
+    assert errors(encoder, torch.float64)["last_hidden_state"] < 1e-10
 
 
 def test_what_a_model_saves_is_not_what_it_computes_by() -> None:

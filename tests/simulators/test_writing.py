@@ -202,6 +202,9 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ([3], {"top_k": 3}, "do_sample=True"),
     ([3], {"do_sample": True, "top_p": 2.0}, "probability"),
     ([3], {"do_sample": True, "temperature": 0.0}, "temperature"),
+    ([3], {"do_sample": True, "seed": -1}, "seed: expected an integer, 0 or more, got -1"),
+    ([3], {"do_sample": True, "seed": 1.5}, "seed"),
+    ([3], {"do_sample": "yes"}, "do_sample: expected True or False"),
 ]
 
 

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="For --do-sample.")
 @click.option("--top-k", type=int, help="Draw from so many of the most likely tokens.")
 @click.option("--top-p", type=float, help="Draw from the fewest tokens of this probability.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For --do-sample.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --do-sample."
+)
 @click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
 @click.option("--compare/--no-compare", default=True, help="With transformers' own text, or not.")
 @click.option("--html", type=PATH, help="Write a page: the text, and the attention of each token.")

@@ -6,10 +6,12 @@ that a misreading of the folder by this package shows as an error.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.util
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from locum.execution.arrays import Array
 
 #: What a comparison says it is with.
 TRANSFORMERS, FORMULA = "transformers' own forward pass", "a plain formula of ours"
+#: The classes of norms that round to float32.
+_ROUNDED = ("RMSNorm", "T5LayerNorm")
 
 
 class Reference(NamedTuple):
@@ -61,6 +65,8 @@ class Outputs(NamedTuple):
     outputs: dict[str, Array]
     states: list[Array]
     attentions: list[Array]
+    #: What computed it.
+    by: str = TRANSFORMERS
 
 
 def reference_outputs(
@@ -80,20 +86,40 @@ def reference_outputs(
     model = _loaded(folder, kind)
     if model is None:
         return None
+    model = model.to(getattr(torch, dtype)).eval()
+    given = {name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()}
+    maps: Sequence[Any] = ()
     with torch.no_grad():
-        outputs = model.to(getattr(torch, dtype)).eval()(
-            **{name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()},
-            output_hidden_states=True,
-            output_attentions=attentions,
-        )
+        if attentions:
+            maps = model(**given, output_attentions=True).attentions
+        by = TRANSFORMERS + (_in_double(model) if dtype == "float64" else "")
+        outputs = model(**given, output_hidden_states=True)
     named = {name: getattr(outputs, name, None) for name in ("logits", "pooler_output")}
     states = getattr(outputs, "last_hidden_state", None)
     named["last_hidden_state"] = outputs.hidden_states[-1] if states is None else states
     return Outputs(
         {name: value.numpy() for name, value in named.items() if value is not None},
         [state.numpy() for state in outputs.hidden_states],
-        [each.numpy() for each in (outputs.attentions if attentions else ())],
+        [each.numpy() for each in maps],
+        by,
     )
+
+
+def _in_double(model: Any) -> str:
+    """Let a model of float64 compute in float64 what the library rounds to float32; say what that is.
+
+    These are norms by the root mean square, and the softmax of some models' eager attention.
+    """
+    with contextlib.suppress(ValueError):  # where the library has no other attention for it
+        model.set_attn_implementation("sdpa")
+    norms = [part for part in model.modules() if type(part).__name__.endswith(_ROUNDED)]
+    for norm in norms:
+        norm.forward = functools.partial(_root_mean_square, norm)
+    return " (its norms in float64, too)" if norms else ""
+
+
+def _root_mean_square(norm: Any, x: Any) -> Any:
+    return norm.weight * x * (x.square().mean(-1, keepdim=True) + norm.variance_epsilon).rsqrt()
 
 
 def reference_text(

@@ -22,6 +22,10 @@ class Choice:
         text: int = 0,
     ) -> None:
         """Take ``text``: which of several texts it is for, each of which has draws of its own."""
+        if not isinstance(sample, bool):
+            raise InputError(f"do_sample: expected True or False, got {sample!r}")
+        if type(seed) is not int or seed < 0:
+            raise InputError(f"seed: expected an integer, 0 or more, got {seed!r}")
         if not sample and (temperature != 1.0 or top_k is not None or top_p is not None):
             raise InputError("temperature, top_k and top_p belong to sampling: expected do_sample=True")
         require_real(temperature, "temperature", positive=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from locum.execution.arrays import numpy_of
 from locum.simulators.models.families.running import Model
-from locum.simulators.models.reference import TRANSFORMERS, Outputs, reference_outputs
+from locum.simulators.models.reference import Outputs, reference_outputs
 from locum.simulators.models.tokenising import Text
 from locum.simulators.modules.module import Numbers
 from locum.simulators.recording import record
@@ -36,7 +36,7 @@ class ComparedRun:
     @property
     def compared_with(self) -> str | None:
         """What U was compared with, if it was."""
-        return None if self.theirs is None else TRANSFORMERS
+        return None if self.theirs is None else self.theirs.by
 
     @property
     def errors(self) -> dict[str, float] | None:

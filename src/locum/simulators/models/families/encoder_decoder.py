@@ -79,6 +79,12 @@ def t5(source: Source) -> Description:
     encoder = _t5_stack(source, values, "encoder", values["num_layers"])
     if source.architecture == "T5EncoderModel":
         return Description("t5", source.where, encoder)
+    if values["is_encoder_decoder"] is not True:
+        # The library then puts keys of the decoder and of the memory into one cache.
+        raise InputError(
+            f"{source.where}: expected True (the whole model is simulated) as is_encoder_decoder in "
+            f"config.json, got {values['is_encoder_decoder']!r:.60}"
+        )
     count = values["num_decoder_layers"] or values["num_layers"]
     stack = _t5_stack(source, values, "decoder", count)
     outputs = {}
