@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from locum.errors import InputError
 torch = pytest.importorskip("torch")
 nn = torch.nn
 prune: Any = pytest.importorskip("torch.nn.utils.prune")
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # torch's
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of what it deprecates
 
 X = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -67,6 +68,43 @@ def test_parts_of_a_stand_in_may_be_parts_of_another_layer() -> None:
     T.linear1 = locum.stand_in(layer()).linear1
     assert (locum.stand_in(T)(X) - T(X)).abs().max() < 1e-12
     assert (locum.simulate(T, X) - T(X)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "kind", [nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention]
+)
+def test_signatures_are_those_of_the_module(kind: Any) -> None:
+    T = layer(kind) if kind is not nn.MultiheadAttention else kind(4, 2)
+    theirs, ours = (inspect.signature(module.forward) for module in (T, locum.stand_in(T)))
+    defaults = [{n: p.default for n, p in s.parameters.items()} for s in (theirs, ours)]
+    assert defaults[0] == defaults[1]
+
+
+def test_what_cannot_be_computed_is_described() -> None:
+    by_U = locum.stand_in(layer())
+    for given, message in (
+        ((X.numpy(),), "expected the input as a torch tensor, got ndarray"),
+        ((X, [[0.0]]), "expected the mask as a torch tensor, got list"),
+    ):
+        with pytest.raises(InputError, match=message):
+            by_U(*given)
+    with pytest.raises(InputError, match=r"not traced by torch\.jit"):
+        torch.jit.trace(by_U, (X,))
+    attention = layer().self_attn
+    attention._qkv_same_embed_dim = False
+    with pytest.raises(AssertionError):
+        attention(X, X, X)
+    for simulated in list[Any]((locum.stand_in, lambda T: locum.simulate(T, X))):
+        with pytest.raises(InputError, match="expected _qkv_same_embed_dim as torch sets it"):
+            simulated(attention)
+
+
+def test_nothing_is_recorded_while_torch_maps() -> None:
+    by_U = locum.stand_in(layer())
+    with locum.record() as cache:
+        mapped = torch.vmap(by_U)(torch.stack([X, X]))
+    assert cache == {}
+    assert (mapped[1] - by_U(X)).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("place", ["", "linear1", "self_attn.out_proj"])

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 
 from locum.errors import InputError
-from locum.execution.arrays import Array
+from locum.execution.arrays import Array, is_tensor, is_traced
 from locum.simulators.order import Order
 from locum.simulators.simulator import Simulator
 
@@ -67,7 +67,7 @@ def record(*names: str) -> Iterator[dict[str, Array]]:
     model, their place among each other. Patterns and scores are [item, head, query, key]; queries,
     keys, values and z are [item, row, head, column]; all else is [item, row, column]. A later run of a
     layer replaces an earlier one. Recorded are stand-ins, ``attn_implementation="locum"`` and
-    ``locum.simulate``, but nothing while torch traces or compiles.
+    ``locum.simulate``, but nothing while torch traces, compiles or maps.
 
     >>> import numpy as np
     >>> import locum
@@ -103,7 +103,7 @@ def place_of(module: object) -> int:
 def take(U: Simulator, parts: Sequence[Array], block: int | str) -> None:
     """Compute and keep the steps that are recorded, if any are; ``block``: blocks.N, or a name."""
     recorder = _active.get()
-    if recorder is None:
+    if recorder is None or any(is_tensor(part) and is_traced(part) for part in parts):
         return
     batch = U.layout.blocks["X" if "X" in U.layout.blocks else "Q"].copies
     where = block if isinstance(block, str) else f"blocks.{block}"

@@ -220,6 +220,11 @@ def require_attention(module: Any) -> None:
     _require_type(module.out_proj, (linear, nn.Linear), "out_proj")
     if module.bias_k is not None or module.add_zero_attn:
         raise InputError("attention with add_bias_kv or add_zero_attn is not simulated")
+    if module._qkv_same_embed_dim is not (module.in_proj_weight is not None):
+        raise InputError(
+            f"expected _qkv_same_embed_dim as torch sets it, got {module._qkv_same_embed_dim}, by "
+            "which torch looks for other parameters than there are"
+        )
     if module.kdim != module.vdim:
         raise InputError("keys and values of different inputs (kdim, vdim) are not simulated")
 

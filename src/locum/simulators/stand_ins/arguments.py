@@ -59,6 +59,8 @@ def added(
 
 def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
     """Return a mask as numbers to add: torch's boolean masks are true where a key does *not* count."""
+    if not isinstance(mask, Tensor):
+        raise InputError(f"expected {name} as a torch tensor, got {type(mask).__name__}")
     if mask.dtype is torch.bool:
         zeros = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
         return zeros.masked_fill(mask, -torch.inf)

@@ -85,6 +85,8 @@ class StandIn(nn.Module):
 
     def _rows(self, X: Tensor, name: str, columns: int, batch_first: bool) -> Tensor:
         """Check an input, rows or items of rows, and return it as [item, row, column]."""
+        if not isinstance(X, Tensor):
+            raise InputError(f"expected {name} as a torch tensor, got {type(X).__name__}")
         if X.is_nested:
             raise InputError(
                 f"expected {name} as a dense tensor, got a nested one: pad it, with a mask"
@@ -174,7 +176,7 @@ class StandInAttention(StandIn):
 
 
 class StandInLayer(StandIn):
-    """Stands in for an nn.TransformerEncoderLayer or an nn.TransformerDecoderLayer."""
+    """Stands in for a layer of torch: what those of encoders and of decoders have in common."""
 
     def __init__(self, module: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> None:
         T = from_torch(module, form="factored")
@@ -182,38 +184,7 @@ class StandInLayer(StandIn):
         super().__init__(module)
         self.norm_first, self.batch_first = module.norm_first, self_attention.batch_first
         self.activation = module.activation
-        self.is_decoder = isinstance(module, nn.TransformerDecoderLayer)
-        self._set_order(T.order(1, int(self.is_decoder)))
-
-    def forward(self, *arguments: Any, **options: Any) -> Tensor:
-        """Compute the layer; the arguments are those of the module that it stands in for."""
-        return (self._decode if self.is_decoder else self._encode)(*arguments, **options)
-
-    def _encode(
-        self,
-        src: Tensor,
-        src_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        masks = Masks(src_mask, src_key_padding_mask, is_causal)
-        return self._run(src, None, masks, Masks())
-
-    def _decode(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-        tgt_is_causal: bool = False,
-        memory_is_causal: bool = False,
-    ) -> Tensor:
-        masks = Masks(tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-        return self._run(
-            tgt, memory, masks, Masks(memory_mask, memory_key_padding_mask, memory_is_causal)
-        )
+        self._set_order(T.order(1, int(isinstance(module, nn.TransformerDecoderLayer))))
 
     def _run(
         self,
@@ -250,16 +221,51 @@ class StandInLayer(StandIn):
         return result if self.batch_first else result.transpose(0, 1)
 
 
+class StandInEncoderLayer(StandInLayer):
+    """Stands in for an nn.TransformerEncoderLayer."""
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Compute the layer."""
+        return self._run(src, None, Masks(src_mask, src_key_padding_mask, is_causal), Masks())
+
+
+class StandInDecoderLayer(StandInLayer):
+    """Stands in for an nn.TransformerDecoderLayer."""
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Compute the layer."""
+        masks = Masks(tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        return self._run(
+            tgt, memory, masks, Masks(memory_mask, memory_key_padding_mask, memory_is_causal)
+        )
+
+
 class StandInEncoder(nn.Module):
     """Stands in for an nn.TransformerEncoder: its layers and its last norm."""
 
     def __init__(self, module: nn.TransformerEncoder) -> None:
         torch_layers(module)  # refuses what is not known of it
         super().__init__()
-        made: dict[nn.Module, StandInLayer] = {}  # a layer may be used several times
+        made: dict[nn.Module, StandInEncoderLayer] = {}  # a layer may be used several times
         for layer in module.layers:
             if layer not in made:
-                made[layer] = StandInLayer(layer)
+                made[layer] = StandInEncoderLayer(layer)
         self.layers = nn.ModuleList(made[layer] for layer in module.layers)
         self.norm = None if module.norm is None else StandInNorm(module.norm)  # type: ignore[arg-type]
         self.train(module.training)
@@ -317,7 +323,7 @@ class StandInNorm(StandIn):
 #: What a stand-in is made from, and does not look at again.
 _FIXED = (
     *("activation", "norm_first", "batch_first", "num_heads", "head_dim", "embed_dim", "kdim", "vdim"),
-    *("is_decoder", "normalized_shape"),
+    "normalized_shape",
 )
 #: What torch's modules would compute by, and stand-ins have not.
 _ABSENT = (

@@ -94,8 +94,8 @@ def _replacement(module: Any, name: str, number: int) -> Any:
 
     kinds: list[tuple[type, Callable[[Any], Any]]] = [
         (nn.MultiheadAttention, modules.StandInAttention),
-        (nn.TransformerEncoderLayer, modules.StandInLayer),
-        (nn.TransformerDecoderLayer, modules.StandInLayer),
+        (nn.TransformerEncoderLayer, modules.StandInEncoderLayer),
+        (nn.TransformerDecoderLayer, modules.StandInDecoderLayer),
         (nn.TransformerEncoder, modules.StandInEncoder),
     ]
     for kind, make in kinds:

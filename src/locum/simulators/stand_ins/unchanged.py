@@ -70,6 +70,8 @@ function print>: change the original, and make another by locum.stand_in
         if torch.compiler.is_dynamo_compiling():
             self._trace(module)
             return
+        if torch._C._is_tracing():
+            raise InputError("stand-ins are not traced by torch.jit: try torch.export or torch.compile")
         if not self._own.is_unchanged():
             self._own.look_again(self._parts)
         for part in self._parts:
