@@ -77,7 +77,7 @@ def _table(
 ) -> Array:
     """Return the value of the nearest key.
 
-    ``values`` are in row-major order of the keys. None is NaN.
+    ``values`` are in row-major order of the keys. None is NaN, as it is for NumPy.
     """
     xp, flat = arrays.xp, None
     for number, among in zip(inputs, keys, strict=True):
@@ -88,8 +88,7 @@ def _table(
         nearer = number - ascending[below] <= ascending[above] - number
         nearest = xp.where(nearer, below, above)
         flat = nearest if flat is None else flat * len(among) + nearest
-    listed = np.array([math.nan if value is None else float(value) for value in values])
-    return arrays.put(listed)[flat]
+    return arrays.put(np.array(values, dtype=np.float64))[flat]
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:

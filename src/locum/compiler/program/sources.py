@@ -114,7 +114,9 @@ class Sources:
         arguments = []
         for table in inputs:
             axes = [sources.index(source) for source in table.sources]
-            if axes:
+            if table.sources == sources and len(occurs) == total:
+                arguments.append(table.values)
+            elif axes:
                 shape = [sizes[axis] for axis in axes]
                 places = np.ravel_multi_index([grid[axis] for axis in axes], shape)
                 arguments.append(list(map(table.values.__getitem__, places.tolist())))
