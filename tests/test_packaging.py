@@ -139,7 +139,7 @@ def test_the_container_file_copies_and_starts_what_there_is() -> None:
     assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
     program, command, *arguments = json.loads(re.findall(r"^CMD (.+)$", text, re.MULTILINE)[0])
     assert (program, command) == ("locum", "playground")
-    result = cli.get_command(click.Context(cli), command)
-    assert result is not None
-    read = result.make_context(command, arguments)  # an option that there is not is refused
+    playground = cli.get_command(click.Context(cli), command)
+    assert playground is not None
+    read = playground.make_context(command, arguments)  # an option that there is not is refused
     assert (read.params["public"], read.params["port"]) == (True, 8000)

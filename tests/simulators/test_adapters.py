@@ -226,10 +226,10 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (torch.nn.MultiheadAttention(4, 2, kdim=2, vdim=3), {}, "kdim, vdim"),
     (encoder_layer(activation=torch.nn.ELU()), {}, "activation ELU is not simulated"),
     (encoder_layer(activation=torch.nn.GELU("tanh")), {}, "activation_relu_or_gelu"),
-    (encoder_layer(), {"attention_mask": [1, 0]}, "the attention mask must be 3 numbers"),
+    (encoder_layer(), {"attention_mask": [1, 0]}, "the attention mask: expected 3 numbers"),
     (encoder_layer(), {"attention_mask": [0, 0, 0]}, "leaves no key"),
     (encoder_layer(), {"memory_attention_mask": [1]}, "there is none"),
-    (encoder_layer(), {"form": "sparse"}, "no form 'sparse'"),
+    (encoder_layer(), {"form": "sparse"}, "form: expected one of factored, paper, got 'sparse'"),
     (encoder_layer(), {"layers": 2}, "belongs to checkpoints"),
     (
         torch.nn.TransformerEncoder(encoder_layer(batch_first=True), 1, torch.nn.RMSNorm(4)),
@@ -253,7 +253,7 @@ def test_what_is_refused(module: Any, options: dict[str, Any], problem: str) -> 
 
 
 def test_wrong_inputs_are_refused() -> None:
-    with pytest.raises(InputError, match="X must be 3×4, but it is 3×5"):
+    with pytest.raises(InputError, match="X: expected 3×4, got 3×5"):
         locum.simulate(encoder_layer(), np.zeros((3, 5)))
     with pytest.raises(InputError, match="two axes, or three"):
         locum.simulate(encoder_layer(), np.zeros(3))

@@ -110,9 +110,9 @@ def test_batches_that_do_not_fit_are_refused() -> None:
     c = Chance(5)
     T, U = c.attention(D, D), UniversalSimulator(Order.of(N, D, batch=B))
     for X in (c(N, D), c(B + 1, N, D), c(B, N + 1, D), c(B, N, D + 1), c(1, B, N, D)):
-        with pytest.raises(InputError, match=r"X must be"):
+        with pytest.raises(InputError, match=r"X: expected"):
             U(T, X)
-    with pytest.raises(InputError, match="no entries"):
+    with pytest.raises(InputError, match="one entry or more"):
         UniversalSimulator(N, D)(T, np.zeros((0, N, D)))
     with pytest.raises(InputError, match="one X"):
         U.explain(T, c(B, N, D))

@@ -51,7 +51,7 @@ def test_a_memory_that_is_missing_or_too_much() -> None:
         UniversalSimulator.of(encoder, 2)(encoder, X, X)
     with pytest.raises(InputError, match="say how many rows"):
         UniversalSimulator.of(decoder, 2)
-    with pytest.raises(InputError, match="the memory must be 3×2"):
+    with pytest.raises(InputError, match="the memory: expected 3×2"):
         UniversalSimulator.of(decoder, 2, memory=3)(decoder, X, X)
     with pytest.raises(InputError, match="must take and give the 2 columns"):
         DecoderLayer(chance.attention(2, 2), Attention(np.eye(3), np.eye(3)))

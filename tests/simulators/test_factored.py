@@ -60,7 +60,7 @@ def test_one_head_by_itself() -> None:
     X = Chance(5)(3, 4)
     head = attention.head(1)
     assert distance(head(X), attention.steps(X)["head[1]"]) <= 1e-14
-    with pytest.raises(InputError, match="no head 2"):
+    with pytest.raises(InputError, match="expected a head from 0 to 1, got 2"):
         attention.head(2)
 
 
@@ -93,7 +93,7 @@ def test_prepared_matrices_serve_many_inputs_and_masks() -> None:
     for keys in ([1.0, 1, 1], [1.0, 1, 0], [0.0, 1, 0]):
         expected = T.with_masks(np.array(keys))(X)
         assert distance(ready(X, {"attention_mask": np.array([keys])}), expected) <= 1e-12
-    with pytest.raises(InputError, match="W1 must be 4×6"):
+    with pytest.raises(InputError, match="W1: expected 4×6"):
         Prepared(U, matrices | {"W1": [np.eye(2)]}, X)
 
 
@@ -123,7 +123,7 @@ def test_an_attention_alone() -> None:
         ({"mask": np.zeros(3)}, "leaves no key"),
         ({"mask": np.array([[1, 0], [0, 0]])}, "row 1 of the mask leaves no key"),
         ({"scale": float("inf")}, "scale: expected a finite number"),
-        ({"b_Q": np.ones(3)}, "b_Q must be 1×4"),
+        ({"b_Q": np.ones(3)}, "b_Q: expected 1×4"),
         ({"mask": "random"}, "mask to be causal, a matrix or a vector, got 'random'"),
     ],
 )

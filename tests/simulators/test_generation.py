@@ -97,7 +97,7 @@ def test_models_that_are_none() -> None:
     layer = Encoder(Attention(np.eye(2), np.eye(2)))
     with pytest.raises(InputError, match="layer 1 is not causal"):
         LanguageModel(np.ones((3, 2)), np.ones((4, 2)), [layer], np.ones((2, 3)))
-    with pytest.raises(InputError, match="unembedding must be 2×3"):
+    with pytest.raises(InputError, match="unembedding: expected 2×3"):
         LanguageModel(np.ones((3, 2)), np.ones((4, 2)), [layer], np.ones((3, 2)))
     T = model(0)
     with pytest.raises(InputError, match="from 0 to 5"):

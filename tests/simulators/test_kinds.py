@@ -164,14 +164,14 @@ def test_the_sumformer_does_not_mind_the_order_of_rows() -> None:
 
 
 def test_wrong_shapes_of_the_kinds() -> None:
-    with pytest.raises(InputError, match="W_K must be 2×3"):
+    with pytest.raises(InputError, match="W_K: expected 2×3"):
         LinearAttention(np.ones((2, 3)), np.ones((2, 2)), np.ones((2, 1)))
-    with pytest.raises(InputError, match="F must be 2×4"):
+    with pytest.raises(InputError, match="F: expected 2×4"):
         Linformer(np.eye(2), np.eye(2), np.eye(2), np.ones((2, 4)), np.ones((2, 3)))
     T = Linformer(np.eye(2), np.eye(2), np.eye(2), np.ones((1, 4)), np.ones((1, 4)))
-    with pytest.raises(InputError, match="E must have 3 columns"):
+    with pytest.raises(InputError, match="E: expected 3 columns"):
         T(np.ones((3, 2)))
-    with pytest.raises(InputError, match="E must be 1×3"):
+    with pytest.raises(InputError, match="E: expected 1×3"):
         UniversalSimulator.of(T, 3)(T, np.ones((3, 2)))
     with pytest.raises(InputError, match="takes a causal mask or none"):
         LinearAttention(np.eye(2), np.eye(2), np.eye(2), mask=np.eye(2))
@@ -221,11 +221,11 @@ def test_stacks() -> None:
 def test_stacks_that_do_not_fit() -> None:
     with pytest.raises(GraphError, match="gives 2×3, but the next one takes 2×2"):
         Stack([UniversalSimulator(2, 2, 3), UniversalSimulator(2, 2, 2)])
-    with pytest.raises(GraphError, match="list is empty"):
+    with pytest.raises(GraphError, match="got an empty list"):
         Stack([])
     T = Attention(np.eye(2), np.eye(2))
     stack = Stack.of([T, T], 2)
-    with pytest.raises(InputError, match="takes 2 T's, but 1 are given"):
+    with pytest.raises(InputError, match="expected 2 T's, got 1"):
         stack([T], np.eye(2))
     with pytest.raises(InputError, match="of order"):
         stack([T, MultiHeadAttention([T, T])], np.eye(2))

@@ -224,7 +224,7 @@ def test_what_goes_through_u_is_checked_and_converted_once(
 
 
 def test_complex_tensors_are_refused() -> None:
-    with pytest.raises(InputError, match="A must consist of real numbers, but its type is"):
+    with pytest.raises(InputError, match="A: expected real numbers, got the type"):
         Attention(1j * torch.eye(2, dtype=torch.complex64), torch.eye(2))
 
 

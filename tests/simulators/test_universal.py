@@ -229,20 +229,20 @@ def test_explain_counts_heads() -> None:
 
 
 def test_wrong_shapes() -> None:
-    with pytest.raises(InputError, match="V must have 3 rows, but it is 2×2"):
+    with pytest.raises(InputError, match="V: expected 3 rows, got 2×2"):
         Attention(np.eye(3), np.eye(2))
-    with pytest.raises(InputError, match="A must be a matrix"):
+    with pytest.raises(InputError, match="A: expected a matrix"):
         Attention(np.ones(3), np.eye(3))
     with pytest.raises(InputError, match="ragged"):
         Attention([[1.0], [1.0, 2.0]], np.eye(2))
     with pytest.raises(InputError, match="real numbers"):
         Attention([["a"]], [[1.0]])
     T, U = Attention(np.eye(3), np.eye(3)), UniversalSimulator(2, 3, 3)
-    with pytest.raises(InputError, match="X must be 2×3, but it is 3×3"):
+    with pytest.raises(InputError, match="X: expected 2×3, got 3×3"):
         U(T, np.eye(3))
-    with pytest.raises(InputError, match="X must have 3 columns"):
+    with pytest.raises(InputError, match="X: expected 3 columns"):
         T(np.eye(2))
-    with pytest.raises(InputError, match="W1 must have 3 rows"):
+    with pytest.raises(InputError, match="W1: expected 3 rows"):
         Encoder(T, np.eye(2), np.eye(2))
     with pytest.raises(InputError, match="both or neither"):
         Encoder(T, W1=np.eye(3))
@@ -250,7 +250,7 @@ def test_wrong_shapes() -> None:
         Encoder(Attention(np.eye(3), np.ones((3, 2)))).order(2)
     with pytest.raises(InputError, match="single heads of one order"):
         MultiHeadAttention([T, Attention(np.eye(2), np.eye(2))])
-    with pytest.raises(InputError, match="list is empty"):
+    with pytest.raises(InputError, match="got an empty list"):
         MultiHeadAttention([])
 
 
@@ -270,7 +270,7 @@ def test_a_t_of_another_order() -> None:
         U(Attention(np.eye(2), np.ones((2, 3))), X)
     with pytest.raises(InputError, match="mask causal instead of None"):
         U(Attention(np.eye(2), np.eye(2), mask="causal"), X)
-    with pytest.raises(InputError, match="must be an Attention"):
+    with pytest.raises(InputError, match="T: expected an Attention"):
         U("attention", X)  # type: ignore[arg-type]
 
 
@@ -278,9 +278,9 @@ def test_orders_that_are_none() -> None:
     for order in ((0, 1, 1), (1, -1, 1), (1, 1.5, 1), (True, 1, 1)):
         with pytest.raises(GraphError, match="positive integer"):
             UniversalSimulator(*order)
-    with pytest.raises(GraphError, match="no kind 'quadratic'"):
+    with pytest.raises(GraphError, match="kind: expected one of softmax"):
         UniversalSimulator(Order.of(1, 1, 1, kind="quadratic"))
-    with pytest.raises(GraphError, match="no recipe"):
+    with pytest.raises(GraphError, match="expected one of the recipes"):
         UniversalSimulator(1, 1, 1, recipe="best")
     with pytest.raises(GraphError, match="E19"):
         UniversalSimulator(Order.of(2, 3, 2, feed_forward=(2, 2)))
@@ -304,7 +304,7 @@ def test_orders_that_are_none() -> None:
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
         ({"affine": True}, "there are no norms"),
         ({"feed_forward_bias": True}, "belongs to a feed-forward"),
-        ({"mask": "rows"}, "there is no mask 'rows': choose one of None, causal, matrix, keys$"),
+        ({"mask": "rows"}, "mask: expected one of None, causal, matrix, keys, got 'rows'$"),
         ({"memory": -1}, r"memory \(the number of its rows\): expected a positive integer"),
         ({"memory": 2.5}, r"memory \(the number of its rows\): expected a positive integer"),
     ],
@@ -319,17 +319,17 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
     anything: Any = T
     eye: Any = np.eye(2)
     cases: list[tuple[Callable[[], object], str]] = [
-        (lambda: U.embed(eye, X), "must be an Attention"),
-        (lambda: U(anything, anything), "X must consist of real numbers"),
+        (lambda: U.embed(eye, X), "T: expected an Attention"),
+        (lambda: U(anything, anything), "X: expected real numbers"),
         (lambda: U(X, anything), "T comes first"),  # type: ignore[arg-type]
         (lambda: U.embed(X, anything), "T comes first"),  # type: ignore[arg-type]
-        (lambda: U(T, np.ones((0, 2))), "X must be 3×2, but it is 0×2"),
-        (lambda: Stack([anything]), "made of UniversalSimulators, not Attention"),
-        (lambda: Stack(anything), "made of a list of simulators"),
+        (lambda: U(T, np.ones((0, 2))), "X: expected 3×2, got 0×2"),
+        (lambda: Stack([anything]), "expected UniversalSimulators, got Attention"),
+        (lambda: Stack(anything), "expected a list of simulators"),
         (lambda: Stack([U])(anything, X), "expected a list of T's"),
-        (lambda: MultiHeadAttention([eye, eye]), "heads are attentions"),
-        (lambda: MultiHeadAttention(anything), "heads are a list of attentions"),
-        (lambda: U.explain(T, X)["nope"], "no step 'nope': the steps are XA, Xᵀ"),
+        (lambda: MultiHeadAttention([eye, eye]), "expected attentions, such as"),
+        (lambda: MultiHeadAttention(anything), "expected a list of attentions as heads"),
+        (lambda: U.explain(T, X)["nope"], "expected one of the steps XA, Xᵀ"),
         (
             lambda: Attention.from_projections(eye, eye, eye, scale=cast(Any, "x")),
             "scale: expected a finite number",

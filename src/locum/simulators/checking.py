@@ -13,7 +13,7 @@ def choose(value: object, choices: Sequence[object], what: str) -> None:
     """Refuse a value that is not one of the choices, which are words (or None)."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         offered = ", ".join(str(choice) for choice in choices)
-        raise GraphError(f"there is no {what} {value!r}: choose one of {offered}")
+        raise GraphError(f"{what}: expected one of {offered}, got {value!r}")
 
 
 def positive_integer(value: object, what: str) -> int:

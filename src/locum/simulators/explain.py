@@ -44,7 +44,7 @@ class Explanation:
             if step.name == name:
                 return step
         names = ", ".join(step.name for step in self.steps)
-        raise InputError(f"there is no step {name!r}: the steps are {names}")
+        raise InputError(f"expected one of the steps {names}, got {name!r}")
 
     def __iter__(self) -> Iterator[ExplainedStep]:
         return iter(self.steps)

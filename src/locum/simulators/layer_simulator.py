@@ -92,7 +92,7 @@ class LayerSimulator(Simulator):
             if len(X) > 1:
                 return self.of_batch(len(X))(T, X, memory, executor=executor)
             if len(X) == 0:
-                raise InputError(f"X has no entries: its shape is {tuple(X.shape)}")
+                raise InputError(f"X: expected one entry or more, got the shape {tuple(X.shape)}")
             return self(T, X[0], None if memory is None else memory[0], executor=executor)[None]
         rows = self.run_parts(self.output, self.parts_of(T, X, memory), executor)
         return as_given(rows.reshape(self.order.batch, self.order.n, -1), X)
@@ -110,7 +110,7 @@ class LayerSimulator(Simulator):
             return array
         if array.ndim != 3 or len(array) != batch:
             shape = "×".join(map(str, array.shape))
-            raise InputError(f"{name} must be a batch of {batch} matrices, but its shape is {shape}")
+            raise InputError(f"{name}: expected a batch of {batch} matrices, got the shape {shape}")
         return array.reshape(-1, array.shape[-1])
 
     @cached_property
@@ -192,6 +192,6 @@ def require_module(T: Any, X: Any = None) -> Module:
     if isinstance(X, Module):
         raise InputError("T and X are in each other's place: T comes first, as in U(T, X)")
     raise InputError(
-        "T must be an Attention, a MultiHeadAttention, an Encoder or another module of "
+        "T: expected an Attention, a MultiHeadAttention, an Encoder or another module of "
         f"locum.simulators, got {type(T).__name__}"
     )

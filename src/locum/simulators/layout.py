@@ -58,7 +58,7 @@ class Block:
         if matrix.shape != (rows, self.columns):
             shape = "×".join(map(str, matrix.shape)) or "a single number"
             name = "the memory" if self.name == "M" else self.name
-            raise InputError(f"{name} must be {self.shape}, but it is {shape}")
+            raise InputError(f"{name}: expected {self.shape}, got {shape}")
 
 
 class Layout:
@@ -132,7 +132,7 @@ class Layout:
             copies = matrices[name]
             joined = len(copies) == 1
             if len(copies) != block.copies and not joined:
-                raise InputError(f"{name} must be {block.shape}, but there are {len(copies)}")
+                raise InputError(f"{name}: expected {block.shape}, got {len(copies)}")
             for copy in copies:
                 if copy.shape != self._shapes[name]:
                     block.require(copy, joined)  # which says what is wrong

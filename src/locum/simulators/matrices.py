@@ -31,9 +31,9 @@ def matrix(
     """
     array = real_numbers(value, name, copy=copy)
     if 0 in array.shape:
-        raise InputError(f"{name} has no entries: its shape is {_shape(array.shape)}")
+        raise InputError(f"{name}: expected one entry or more, got the shape {_shape(array.shape)}")
     if array.ndim != 2:
-        raise InputError(f"{name} must be a matrix, but its shape is {_shape(array.shape)}")
+        raise InputError(f"{name}: expected a matrix, got the shape {_shape(array.shape)}")
     _require_shape(array, name, shape)
     return array
 
@@ -44,7 +44,7 @@ def row(value: Any, name: str, columns: int) -> Array:
     if array.ndim == 1:
         array = array.reshape(1, -1)
     if array.ndim != 2:
-        raise InputError(f"{name} must be a vector, but its shape is {_shape(array.shape)}")
+        raise InputError(f"{name}: expected a vector, got the shape {_shape(array.shape)}")
     _require_shape(array, name, (1, columns))
     return array
 
@@ -60,7 +60,7 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
     except ValueError:
         raise InputError(f"{name} is ragged: its rows have different lengths") from None
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must consist of real numbers, but its type is {array.dtype}")
+        raise InputError(f"{name}: expected real numbers, got the type {array.dtype}")
     array = array.astype(np.float64, copy=copy)
     if not np.isfinite(array).all():
         raise _not_finite(array, name)
@@ -108,7 +108,7 @@ def require_readable(tensor: Array, name: str) -> None:
     if tensor.is_meta:
         raise InputError(f"{name} is on the meta device: it has a shape, but no numbers")
     if tensor.is_complex() or tensor.is_quantized:
-        raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
+        raise InputError(f"{name}: expected real numbers, got the type {tensor.dtype}")
     if dtype.is_floating_point:
         raise InputError(f"{name} is of type {tensor.dtype}, which has no arithmetic: try .float()")
 
@@ -136,10 +136,10 @@ def _require_shape(array: Array, name: str, shape: tuple[int | None, int | None]
     actual = tuple(array.shape)
     if any(want is not None and want != size for want, size in zip(shape, actual, strict=True)):
         rows, columns = shape
-        expected = f"be {rows}×{columns}"
+        expected = f"{rows}×{columns}"
         if rows is None or columns is None:
-            expected = f"have {columns} columns" if rows is None else f"have {rows} rows"
-        raise InputError(f"{name} must {expected}, but it is {_shape(actual)}")
+            expected = f"{columns} columns" if rows is None else f"{rows} rows"
+        raise InputError(f"{name}: expected {expected}, got {_shape(actual)}")
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -42,16 +42,14 @@ class Stack(Simulator):
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
         """Put T's one after another: each takes n×d, and gives what the next one takes."""
         if not isinstance(simulators, Sequence):
-            raise GraphError(
-                f"a stack is made of a list of simulators, not {type(simulators).__name__}"
-            )
+            raise GraphError(f"expected a list of simulators, got {type(simulators).__name__}")
         self.simulators = tuple(simulators)
         if not self.simulators:
-            raise GraphError("a stack has one simulator or more, but the list is empty")
+            raise GraphError("expected one simulator or more, got an empty list")
         for simulator in self.simulators:
             if not isinstance(simulator, UniversalSimulator):
                 raise GraphError(
-                    f"a stack is made of UniversalSimulators, not {type(simulator).__name__}: "
+                    f"expected UniversalSimulators, got {type(simulator).__name__}: "
                     "Stack.of([T₁, T₂, …], n) makes them of T's"
                 )
         for below, above in zip(self.simulators, self.simulators[1:], strict=False):
@@ -87,9 +85,7 @@ class Stack(Simulator):
         if not isinstance(modules, Sequence):
             raise InputError(f"expected a list of T's, got {type(modules).__name__}")
         if len(modules) != len(self.simulators):
-            raise InputError(
-                f"this stack takes {len(self.simulators)} T's, but {len(modules)} are given"
-            )
+            raise InputError(f"expected {len(self.simulators)} T's, got {len(modules)}")
         X = computable(X, "X")
         matrices = {"X": [X]}
         for number, (T, simulator) in enumerate(zip(modules, self.simulators, strict=True), start=1):

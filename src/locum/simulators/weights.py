@@ -72,7 +72,7 @@ def compile_simulator(
         if target.feed_forward != "exact" and recipe == "fetch" and is_plain(simulator.order):
             recipe = "native"
     if recipe not in RECIPES:
-        raise CompileError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+        raise CompileError(f"expected one of the recipes {', '.join(RECIPES)}, got {recipe!r}")
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
         root, scores = native(simulator.order, simulator.layout, target, simulator.style.base)

@@ -60,7 +60,7 @@ class Style:
 
     def __post_init__(self) -> None:
         if self.recipe not in RECIPES:
-            raise GraphError(f"there is no recipe {self.recipe!r}: choose one of {', '.join(RECIPES)}")
+            raise GraphError(f"expected one of the recipes {', '.join(RECIPES)}, got {self.recipe!r}")
         if self.recipe == "width-1" and self.stable:
             raise GraphError(
                 "the width-1 recipe has one head in each layer, and a stable softmax needs another for "

@@ -61,9 +61,9 @@ class LoadedModel:
 def kind_of_array(dtype: str | None, backend: str | None) -> Array:
     """Return an empty array of the kind that a model is to be run in."""
     if backend not in (None, "torch", "numpy"):
-        raise InputError(f"there is no backend {backend!r}: choose torch or numpy")
+        raise InputError(f"expected the backend torch or numpy, got {backend!r}")
     if dtype not in (None, "float32", "float64"):
-        raise InputError(f"there is no dtype {dtype!r}: choose float32 or float64")
+        raise InputError(f"expected the dtype float32 or float64, got {dtype!r}")
     if backend != "numpy":
         try:
             import torch

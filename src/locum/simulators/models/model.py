@@ -46,7 +46,7 @@ class EncoderModel(LoadedModel):
             )
         unknown = [number for number in text.numbers if not 0 <= number < known]
         if unknown:
-            raise InputError(f"there is no token {unknown[0]}: they are 0 to {known - 1}")
+            raise InputError(f"expected tokens from 0 to {known - 1}, got {unknown[0]}")
         return text
 
     def run(

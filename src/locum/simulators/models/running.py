@@ -228,9 +228,9 @@ class _Batch:
         """Return the rows of all inputs, and how many inputs there are."""
         if array.ndim != (3 if self.batched else 2):
             axes = "three axes, as X has" if self.batched else "two axes, or three for a batch"
-            raise InputError(f"{name} must have {axes}, but its shape is {tuple(array.shape)}")
+            raise InputError(f"{name}: expected {axes}, got the shape {tuple(array.shape)}")
         if 0 in array.shape:
-            raise InputError(f"{name} has no entries: its shape is {tuple(array.shape)}")
+            raise InputError(f"{name}: expected one entry or more, got the shape {tuple(array.shape)}")
         if not self.batched:
             return array, 1
         items = array if self.batch_first else array.swapaxes(0, 1)
@@ -244,8 +244,7 @@ class _Batch:
         rows = numpy_of(real_numbers(keys, name, copy=False))
         if rows.shape not in ((m,), (1, m), (self.items, m)):
             raise InputError(
-                f"{name} must be {m} numbers, or {self.items} rows of them, but its shape is "
-                f"{rows.shape}"
+                f"{name}: expected {m} numbers, or {self.items} rows of them, got {rows.shape}"
             )
         require_binary(rows, name)
         require_some_key(np.atleast_2d(rows), name)

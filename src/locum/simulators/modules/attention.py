@@ -181,15 +181,15 @@ class MultiHeadAttention(AttentionModule):
         """Take ``combine="sum"``: V of each head contains its part of W_O, and results are added."""
         choose(combine, COMBINATIONS, "combine")
         if not isinstance(heads, Sequence):
-            raise InputError(f"heads are a list of attentions, not {type(heads).__name__}")
+            raise InputError(f"expected a list of attentions as heads, got {type(heads).__name__}")
         self.heads = tuple(heads)
         for head in self.heads:
             if not isinstance(head, AttentionModule):
                 raise InputError(
-                    f"heads are attentions, such as Attention(A, V), not {type(head).__name__}"
+                    f"expected attentions, such as Attention(A, V), as heads, got {type(head).__name__}"
                 )
         if not self.heads:
-            raise InputError("an attention has one head or more, but the list is empty")
+            raise InputError("expected one head or more, got an empty list")
         first = self.heads[0].attention_order()
         for number, head in enumerate(self.heads):
             if head.attention_order() != first or isinstance(head, MultiHeadAttention):

@@ -53,7 +53,7 @@ class DecoderLayer(Layer):
         """Keep the masks of both attentions: make the self-attention causal with ``mask="causal"``."""
         for part in (attention, cross):
             if not isinstance(part, AttentionModule):
-                raise InputError(f"a decoder is built around attentions, not {type(part).__name__}")
+                raise InputError(f"expected attentions in a decoder layer, got {type(part).__name__}")
         columns = attention.attention_order().columns
         if cross.attention_order().columns != columns or cross.attention_order().d != columns:
             raise InputError(

@@ -61,7 +61,7 @@ class Encoder(Layer):
         X + attention(norm1(X)) + feed-forward(norm2(X)).
         """
         if not isinstance(attention, AttentionModule):
-            raise InputError(f"an encoder is built around an attention, not {type(attention).__name__}")
+            raise InputError(f"expected an attention in an encoder, got {type(attention).__name__}")
         columns = attention.attention_order().columns
         feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
         norms = (norm1, norm2)

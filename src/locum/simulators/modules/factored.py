@@ -257,7 +257,7 @@ class FactoredAttention(AttentionModule):
     def head(self, number: int) -> FactoredAttention:
         """Return one head by itself, without W_O."""
         if not 0 <= number < self.number:
-            raise InputError(f"there is no head {number}: they are 0 to {self.number - 1}")
+            raise InputError(f"expected a head from 0 to {self.number - 1}, got {number}")
         order = self.attention_order()
         for part in ("key_heads", "rotary", "score_bias", "cache"):
             if getattr(order, part):

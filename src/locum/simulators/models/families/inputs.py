@@ -87,12 +87,12 @@ def read_ids(value: Any, name: str, vocabulary: int, longest: int | None) -> Num
     if ids.ndim == 1:
         ids = ids[None]
     if ids.ndim != 2 or 0 in ids.shape:
-        raise InputError(f"{name} must be token ids [text, position], but its shape is {ids.shape}")
+        raise InputError(f"{name}: expected token ids [text, position], got the shape {ids.shape}")
     if longest is not None and ids.shape[1] > longest:
         raise InputError(f"expected at most {longest} tokens, got {ids.shape[1]}")
     wrong = ids[(ids < 0) | (ids >= vocabulary)]
     if wrong.size:
-        raise InputError(f"there is no token {int(wrong[0])}: they are 0 to {vocabulary - 1}")
+        raise InputError(f"expected tokens from 0 to {vocabulary - 1}, got {int(wrong[0])}")
     return ids
 
 
@@ -117,7 +117,7 @@ def read_padding(value: Any, name: str, ids: Numbers) -> Numbers | None:
     if mask.ndim == 1:
         mask = mask[None]
     if mask.shape != ids.shape:
-        raise InputError(f"{name} must be {ids.shape}, as the ids are, but its shape is {mask.shape}")
+        raise InputError(f"{name}: expected the shape {ids.shape} of the ids, got {mask.shape}")
     require_binary(mask, name)
     require_some_key(mask, name)
     return None if mask.all() else mask
@@ -129,7 +129,7 @@ def read_types(value: Any, ids: Numbers, count: int) -> Numbers | None:
         return None
     types = read_ids(value, "token_type_ids", count, None)
     if types.shape != ids.shape:
-        raise InputError(f"token_type_ids must be {ids.shape}, but its shape is {types.shape}")
+        raise InputError(f"token_type_ids: expected the shape {ids.shape}, got {types.shape}")
     return types
 
 
@@ -138,5 +138,5 @@ def read_pixels(value: Any) -> Array:
     pixels = real_numbers(value, "pixel_values", copy=False)
     if pixels.ndim != 4 or 0 in pixels.shape:
         shape = tuple(pixels.shape)
-        raise InputError(f"pixel_values must be [image, channel, y, x], but its shape is {shape}")
+        raise InputError(f"pixel_values: expected [image, channel, y, x], got the shape {shape}")
     return pixels

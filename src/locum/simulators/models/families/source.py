@@ -64,7 +64,7 @@ class Source:
         ):
             expected = "×".join("·" if size is None else str(size) for size in shape)
             own = "×".join(map(str, tensor.shape))
-            raise InputError(f"{self.where}: {name} should be {expected}, but it is {own}")
+            raise InputError(f"{self.where}: expected {name} as {expected}, got {own}")
         if is_tensor(tensor):
             require_readable(tensor, name)
             floating, finite = tensor.is_floating_point(), bool(tensor.isfinite().all())
