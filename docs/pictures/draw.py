@@ -244,7 +244,7 @@ def _rules(place: int) -> str:
 
 
 def sort() -> str:
-    """The picture that ``locum draw`` makes of sorting."""
+    """Make the picture that ``locum draw`` makes of sorting."""
     tokens, indices = locum.tokens, locum.indices
     earlier = locum.select(tokens, tokens, "==") & locum.select(indices, indices, "<")
     rank = locum.selector_width(locum.select(tokens, tokens, "<") | earlier)
@@ -253,7 +253,7 @@ def sort() -> str:
 
 
 def pages() -> dict[str, str]:
-    """The pages of which there are screenshots."""
+    """List the pages of which there are screenshots."""
     flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
     reverse = locum.aggregate(flip, locum.tokens)
     names = {flip.node: "flip", reverse.node: "reverse"}

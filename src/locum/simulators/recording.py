@@ -89,7 +89,7 @@ def record(*names: str) -> Iterator[dict[str, Array]]:
 
 
 def place_of(module: object) -> int:
-    """Number a module in the recording, in the order in which modules are first run."""
+    """Give a module its number in the recording, in the order in which modules are first run."""
     recorder = _active.get()
     if recorder is None:
         return 0

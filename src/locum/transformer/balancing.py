@@ -143,7 +143,7 @@ def _bounds(
 
 
 def _factors(weights: Weights) -> Iterator[tuple[Whole, Whole, tuple[Whole, ...]]]:
-    """Number the factors: slots come first; then, for each layer, those of scores, values and units."""
+    """Give the factors numbers: slots come first; then, by layer, those of scores, values and units."""
     count = weights.W_E.shape[1]
 
     def more(shape: tuple[int, ...]) -> Whole:

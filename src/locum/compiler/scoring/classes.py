@@ -60,7 +60,7 @@ def different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
 
 
 def class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
-    """Number queries and keys so that equal numbers are where the pattern holds, if that can be.
+    """Give queries and keys numbers that are equal just where the pattern holds, if there are such.
 
     A class of one key is numbered by the key's position: so all heads that fetch single keys share the
     encoding of their keys.

@@ -93,7 +93,7 @@ class Numbers:
         return Quotient(Polynomial.variable(len(self.variables) - 1))
 
     def identity(self, key: Hashable) -> int:
-        """Number what is written in the same way alike.
+        """Give what is written in the same way the same number.
 
         The keys of choices are made of these numbers, so they live and are forgotten with the choices:
         a number that meant something else elsewhere would give a choice the bounds of another.

@@ -19,7 +19,7 @@ Places = Callable[[Numbers, Numbers], NDArray[Any]]
 
 
 def from_zero(ids: Numbers, mask: Numbers) -> NDArray[Any]:
-    """Number the positions of every text 0, 1, 2, …."""
+    """Count the positions of every text: 0, 1, 2, …."""
     return np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
 
 
