@@ -35,13 +35,13 @@ MUTANTS = [
     Mutant("solving", "value = guard.e.without(v) * -k", "value = guard.e.without(v) * k"),
     Mutant(
         "solving",
-        "return replace(term, sums=sums, guards=rest).substitute(v, value).guarded(within)",
-        "return replace(term, sums=sums, guards=rest).substitute(v, value)",
+        "return free.substitute(v, value).guarded(within)",
+        "return free.substitute(v, value)",
     ),
     Mutant(
         "solving",
-        "return replace(term, sums=sums, guards=rest).substitute(v, first + u).guarded(within)",
-        "return replace(term, sums=sums, guards=rest).substitute(v, first + u)",
+        "return free.substitute(v, first + u).guarded(within)",
+        "return free.substitute(v, first + u)",
     ),
     Mutant("solving", "for e in upper if e == first + (size - 1)", "for e in upper"),
     Mutant("solving", "for e in lower if e == first)", "for e in lower)"),

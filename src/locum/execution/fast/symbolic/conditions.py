@@ -38,7 +38,7 @@ class GuardedCases:
     @property
     def value(self) -> bool | None:
         """True, False, or None if it depends on the position."""
-        return True if self == TRUE else False if self == FALSE else None
+        return False if not self.cases else True if self.cases == ((),) else None
 
     def terms(self) -> Sum:
         """Return terms that are 1 where it holds and 0 elsewhere."""

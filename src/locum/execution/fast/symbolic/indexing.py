@@ -171,8 +171,9 @@ def require_bounded(lowered: Lowered) -> None:
     Terms are trees: y = x · x, thirty times over, has a billion factors, or a number of a billion bits.
     """
     if isinstance(lowered, Affine):
-        if max(abs(lowered.constant), *(abs(k) for _, k in lowered.parts), 0) >= INT64_LIMIT:
-            raise Stuck("integers beyond 64 bits")
+        for integer in (lowered.constant, *[k for _, k in lowered.parts]):
+            if not -INT64_LIMIT < integer < INT64_LIMIT:
+                raise Stuck("integers beyond 64 bits")
     elif not isinstance(lowered, GuardedCases):
         length, bits = extent(lowered)
         if length > _LONGEST:

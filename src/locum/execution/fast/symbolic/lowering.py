@@ -78,14 +78,15 @@ class Lowering:
 
     def lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a node at a position. ``way`` is the path to it, which names variables."""
-        members = tuple(heads[f] for f in ordered(node))
+        members = tuple([heads[f] for f in ordered(node)]) if node.free else ()
         if self.buffers.holds(node) and (node is not self.target or self.depth):
             return (Term(1, factors=(Load(node, members, p),)),)
         if node in self.affine:
             name, expression = self.affine[node]
             return expression.substitute(name, p)
         key = (node, p, members)
-        if key not in self.memory:
+        lowered = self.memory.get(key)  # hashed as seldom as may be: this is most of planning
+        if lowered is None:
             self.require_moderate()
             if self.depth > _DEEPEST:
                 raise Opaque(node, "too deep") if not node.free else Stuck("too deep")
@@ -102,7 +103,7 @@ class Lowering:
                 raise Opaque(node, str(reason)) from None
             finally:
                 self.depth -= 1
-        return self.memory[key]
+        return lowered
 
     def remember(self, node: Node, p: Affine, lowered: Affine) -> None:
         """Keep what holds at any position: counts of counts would be lowered 2ⁿ times, key by key."""

@@ -49,13 +49,15 @@ def _inside(factor: Factor, box: Box, fresh: Fresh) -> Factor:
 def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
     """Solve the guards of a term as far as the rules go; None if it is 0."""
     for _ in range(_ROUNDS):
+        if not term.guards:
+            return term
         before = term
         guards = _settled(term, box)
         if guards is None:
             return None
-        term = replace(term, guards=guards)
+        term = Term(term.coefficient, term.sums, guards, term.factors)
         term = _eliminated(term, box)
-        if term is before or term.guards == guards:
+        if term.guards == guards:
             narrowed = _narrowed(term, box, fresh)
             if narrowed is None:
                 return None
@@ -145,7 +147,8 @@ def _eliminated(term: Term, box: Box) -> Term:
                 within = (Guard(value, ">="), Guard(number(box[v] - 1) - value, ">="))
                 rest = tuple(g for g in term.guards if g != guard)
                 sums = tuple(s for s in term.sums if s != v)
-                return replace(term, sums=sums, guards=rest).substitute(v, value).guarded(within)
+                free = Term(term.coefficient, sums, rest, term.factors)
+                return free.substitute(v, value).guarded(within)
     return term
 
 
@@ -172,7 +175,8 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
         }
         rest = tuple(g for g in term.guards if g not in bounded)
         sums = tuple(s for s in term.sums if s != v) + u.variables
-        return replace(term, sums=sums, guards=rest).substitute(v, first + u).guarded(within)
+        free = Term(term.coefficient, sums, rest, term.factors)
+        return free.substitute(v, first + u).guarded(within)
     return term
 
 

@@ -178,7 +178,11 @@ class Term:
         return inside.difference(self.sums)
 
     def guarded(self, guards: Iterable[Guard]) -> Term:
-        return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
+        joined = tuple(dict.fromkeys((*self.guards, *guards)))
+        return Term(self.coefficient, self.sums, joined, self.factors)
+
+    def scaled(self, factor: Coefficient) -> Term:
+        return Term(self.coefficient * factor, self.sums, self.guards, self.factors)
 
 
 Sum: TypeAlias = tuple[Term, ...]
@@ -268,7 +272,7 @@ def product(a: Sum, b: Sum) -> Sum:
         return ()
     for one, other in ((a, b), (b, a)):
         if len(one) == 1 and not one[0].sums and not one[0].factors and not one[0].guards:
-            return tuple(replace(t, coefficient=t.coefficient * one[0].coefficient) for t in other)
+            return tuple([t.scaled(one[0].coefficient) for t in other])
     piecewise = all(t.guards for t in a) or all(t.guards for t in b)
     summed = any(t.sums for t in (*a, *b))
     if not summed and (len(a) == len(b) == 1 or (min(len(a), len(b)) == 1 and piecewise)):
@@ -283,7 +287,7 @@ def _merged(a: Term, b: Term) -> Term:
 
 def scaled(terms: Sum, factor: Coefficient) -> Sum:
     """Multiply every term by a number."""
-    return tuple(replace(t, coefficient=t.coefficient * factor) for t in terms) if factor else ()
+    return tuple([t.scaled(factor) for t in terms]) if factor else ()
 
 
 def guarded(terms: Sum, guards: Iterable[Guard]) -> Sum:
