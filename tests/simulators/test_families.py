@@ -403,6 +403,7 @@ def test_bad_inputs_are_refused(inputs: Any, problem: str) -> None:
         ({"vocab_size": 20}, "expected a table of 20 words"),
         ({"rope_parameters": {"rope_theta": "9"}}, "expected a positive number as rope_theta.*'9'"),
         ({"rope_parameters": {"rope_theta": 9.0, "rope_type": "linear", "factor": 0}}, "as factor"),
+        ({"rope_parameters": {"rope_type": ["default"]}}, "expected rope_type default"),
         ({"rope_parameters": "default"}, "expected an object as rope_parameters"),
     ],
 )

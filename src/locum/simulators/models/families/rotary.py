@@ -60,7 +60,7 @@ def frequencies(
             f"partial_rotary_factor in config.json, or 1, got {part!r:.60}"
         )
     part = 1.0 if part is None else part
-    if kind not in _KNOWN:
+    if not isinstance(kind, str) or kind not in _KNOWN:
         raise InputError(
             f"{source.where}: expected rope_type {', '.join(_KNOWN)} in config.json, got {kind!r}"
         )
