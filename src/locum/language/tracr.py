@@ -122,8 +122,8 @@ class _Importer:
         nones = type(None) in kinds
         mean = "numerical" in str(getattr(item, "annotations", {}).get("encoding", "")).lower()
         if value.values is None or mean:
-            truths = bool(kinds) and kinds <= {bool, type(None)}
-            moved = indicator(value.sop) if truths else value.sop
+            booleans = bool(kinds) and kinds <= {bool, type(None)}
+            moved = indicator(value.sop) if booleans else value.sop
             sop = aggregate(selector, moved, 0 if item.default is None else item.default)
             if nones and value.values is not None:
                 sop = _unless(_share_of_none(selector, value) > 0, _AVERAGED, sop)

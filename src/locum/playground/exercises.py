@@ -100,7 +100,7 @@ def _same(values: Sequence[Any], expected: Sequence[Any]) -> bool:
 
 
 def _equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
-    """Tell whether a value is the right one: a number up to rounding, a truth as a truth."""
+    """Tell whether a value is the right one: a number up to rounding, a boolean as a boolean."""
     if isinstance(value, str | bool) or isinstance(expected, str | bool):
         return type(value) is type(expected) and bool(value == expected)
     try:

@@ -133,8 +133,8 @@ class FunctionBounds:
         at_jumps = [inputs[place] for place, i in enumerate(node.inputs) if i in jumps_on(node)]
         off = bool(at_jumps) and not all(self._is_right(part) for part in at_jumps)
         if OPERATIONS[node.op].group == "comparison" or node.op in _BOOLEAN:
-            truth = self._between(0.0, 1.0, 1.0)
-            return self._any(truth) if off else truth
+            boolean = self._between(0.0, 1.0, 1.0)
+            return self._any(boolean) if off else boolean
         if node.op == "lookup":
             bound = self._among(list(table_of(node).values()), node)
             return self._any(bound) if off else bound

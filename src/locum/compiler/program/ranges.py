@@ -39,15 +39,15 @@ class Range(NamedTuple):
 #: Integers beyond this are as good as infinite: no float type holds them with their neighbours.
 _ENDLESS = 2.0**64
 
-_TRUTH = Range(0, 1)
+_BOOLEAN = Range(0, 1)
 
 
 def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
     """Return the range of an elementwise s-op from its inputs'; None if it may not be an integer."""
     meaning = MEANINGS[node.op]
     if meaning.kind == "bool" or node.op == "indicator":
-        return _TRUTH
-    ranges = [_TRUTH, *inputs[1:]] if node.op == "if_else" else inputs
+        return _BOOLEAN
+    ranges = [_BOOLEAN, *inputs[1:]] if node.op == "if_else" else inputs
     known = [part for part in ranges if part is not None]
     if meaning.bound is None or not meaning.keeps_whole or len(known) < len(ranges):
         return None

@@ -18,7 +18,7 @@ from locum.graph import Atom, Node
 #: conditions have very many, and two values at the end).
 MAX_COMBINATIONS = 2**15
 MAX_POSITIONS = 2**18
-MAX_TRUTHS = 2**13
+MAX_BOOLEANS = 2**13
 #: Combinations of which those are found that can occur.
 MAX_GRID = 2**18
 #: Values that an s-op may have and still be called finite.

@@ -17,9 +17,9 @@ from functools import partial
 from locum.compiler.program.aggregates import Aggregates, SelectorFacts
 from locum.compiler.program.ranges import Affine, Range, affine, combined
 from locum.compiler.program.sources import (
+    MAX_BOOLEANS,
     MAX_COMBINATIONS,
     MAX_POSITIONS,
-    MAX_TRUTHS,
     MAX_VALUES,
     Sources,
 )
@@ -221,8 +221,8 @@ class Values:
         attended = any(not isinstance(source, str) for source in sources)
         # What numbers cannot be looked up by (strings) is looked up by its sources, or not at all.
         by_sources = node.op == "lookup" and inputs[0].largest_whole > EXACT_WHOLE[self.target.dtype]
-        truth = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
-        return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
+        boolean = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
+        return MAX_BOOLEANS if attended and boolean else MAX_COMBINATIONS
 
     def _by_kind(self, node: Node) -> ValueTable | None:
         """List what an operation gives on any inputs: booleans, or the values of its table."""

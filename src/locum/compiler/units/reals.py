@@ -86,12 +86,12 @@ class RealFunctions:
             case "if_else":
                 return self._choice(*node.inputs)
             case "indicator" | "not" | "and" | "or":
-                truths = [self._truth(i) for i in node.inputs]
+                booleans = [self._boolean(i) for i in node.inputs]
                 if node.op == "indicator":
-                    return term(truths[0])
+                    return term(booleans[0])
                 if node.op == "not":
-                    return term(truths[0], -1.0).plus(Linear(constant=1.0))
-                return term(build(node.op, *truths))
+                    return term(booleans[0], -1.0).plus(Linear(constant=1.0))
+                return term(build(node.op, *booleans))
             case op if OPERATIONS[op].group == "comparison":
                 return self._comparison(node)
             case "round" if (known := self.values.finite(node)) is not None:
@@ -108,7 +108,7 @@ class RealFunctions:
         """Return whether it is known from the position."""
         return self.values.depends_on(node, "indices")
 
-    def _truth(self, node: Node) -> Node:
+    def _boolean(self, node: Node) -> Node:
         """Return an s-op that is 1 where this one holds, and 0 elsewhere."""
         finite = self.values.finite(node)
         if finite is not None and set(finite) <= {0, 1}:
@@ -125,18 +125,18 @@ class RealFunctions:
         return Recipe((term(a), term(b)), Product)
 
     def _choice(self, condition: Node, a: Node, b: Node) -> Linear | Recipe:
-        truth = self._truth(condition)
+        boolean = self._boolean(condition)
         if self.number(b) == 0.0:
             if a.op == "if_else" and a.inputs[0] is condition and self.number(a.inputs[2]) == 0.0:
                 return term(a)
-            return Recipe((term(truth), term(a)), Masked)
+            return Recipe((term(boolean), term(a)), Masked)
         if self.number(b) is not None:
-            closed = term(build("not", truth), self.number(b) or 0.0)
-            return closed.plus(term(build("if_else", truth, a, ZERO)))
-        otherwise = build("if_else", build("not", truth), b, ZERO)
+            closed = term(build("not", boolean), self.number(b) or 0.0)
+            return closed.plus(term(build("if_else", boolean, a, ZERO)))
+        otherwise = build("if_else", build("not", boolean), b, ZERO)
         if self.number(a) == 0.0:
             return term(otherwise)
-        return term(build("if_else", truth, a, ZERO)).plus(term(otherwise))
+        return term(build("if_else", boolean, a, ZERO)).plus(term(otherwise))
 
     def _curve(self, name: str, x: Node, node: Node) -> Recipe:
         def made(form: Form, *softmax: Form) -> Curved:

@@ -164,7 +164,7 @@ def lookup(
     if codes.target.separation is not None:
         # Keys that are not there are compared, too, with numbers that need not be apart from theirs:
         # the result of that is anything from 0 to 1. What says that they are not there comes before it.
-        orders = [order for order in orders if _truths_last(domains, order)]
+        orders = [order for order in orders if _booleans_last(domains, order)]
     tables = [
         Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
         for order in orders
@@ -172,10 +172,10 @@ def lookup(
     return min(tables, key=lambda table: (table.precision, table.steps, table.reach / table.apart))
 
 
-def _truths_last(domains: Sequence[Sequence[Atom]], order: Sequence[int]) -> bool:
+def _booleans_last(domains: Sequence[Sequence[Atom]], order: Sequence[int]) -> bool:
     """Return whether the digits that are booleans stand behind all others."""
-    truths = [all(isinstance(value, bool) for value in domains[axis]) for axis in order]
-    return truths == sorted(truths)
+    booleans = [all(isinstance(value, bool) for value in domains[axis]) for axis in order]
+    return booleans == sorted(booleans)
 
 
 def _ordered(
