@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import locum
+from locum.paper.findings import examine_all
 from tests.cases import histogram, matmul
 from tests.cli.commands import command_line, json_of
 
@@ -337,7 +339,9 @@ def test_a_missing_standard_input_is_an_empty_one() -> None:
     assert done.returncode == 0
 
 
-def test_catalogue() -> None:
+def test_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = functools.cache(examine_all)  # each item is checked once, for JSON and for text
+    monkeypatch.setattr("locum.paper.findings.examine_all", lambda progress: findings())
     items = json_of("catalogue")["items"]
     assert all(item["holds"] for item in items)
     papers = [part.strip() for item in items for part in item["paper"].replace(";", ",").split(",")]

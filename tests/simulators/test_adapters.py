@@ -123,7 +123,7 @@ def inverted(padding: Any) -> Any:
     return None if padding is None else torch.from_numpy(~padding)
 
 
-@settings(max_examples=settings().max_examples // 5)
+@settings(max_examples=settings().max_examples // 9)
 @given(OPTIONS)
 def test_random_encoder_layers(options: Options) -> None:
     module, X = options.layer(torch.nn.TransformerEncoderLayer), options.inputs(options.n, options.d, 1)
@@ -135,7 +135,7 @@ def test_random_encoder_layers(options: Options) -> None:
     assert options.error(actual, expected, padding) <= 1e-10
 
 
-@settings(max_examples=settings().max_examples // 5)
+@settings(max_examples=settings().max_examples // 9)
 @given(OPTIONS)
 def test_random_decoder_layers(options: Options) -> None:
     module, X = options.layer(torch.nn.TransformerDecoderLayer), options.inputs(options.n, options.d, 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locum.errors import InputError
@@ -170,6 +170,7 @@ def random_embedding(seed: int) -> tuple[Module, Order, int]:
     return T, replace(order, n=n + draw(0, 2), attention=grown, feed_forward=feed_forward), n
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(st.integers(0, 10**6))
 def test_random_embeddings_are_exact(seed: int) -> None:
     T, order, n = random_embedding(seed)

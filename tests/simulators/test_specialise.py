@@ -26,7 +26,7 @@ def random_case(order: tuple[int, int, int], seed: int) -> tuple[Attention, np.n
     return Attention(rng.normal(size=(d, d)), rng.normal(size=(d, d_v))), rng.normal(size=(n, d))
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 7)
 @given(ORDERS, st.integers(0, 10**6), st.sampled_from(["fetch", "paper", "tiled", "width-1"]))
 def test_random_specialised_programs_compute_t(
     order: tuple[int, int, int], seed: int, recipe: str

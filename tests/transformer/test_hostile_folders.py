@@ -382,7 +382,7 @@ def test_sparse_weights_of_gigabytes(n_ctx: int, limit: int, message: str, tmp_p
     cut=st.none() | st.floats(0, 1),
     signed=st.booleans(),
 )
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 def test_mutated_folders_are_refused_or_equal(
     name: str,
     edits: list[tuple[float, int]],
