@@ -161,3 +161,31 @@ def test_gradients_and_streams_and_threads() -> None:
             assert all(pool.map(one, range(1, 9)))
     finally:
         torch.backends.mha.set_fastpath_enabled(True)
+
+
+@on_gpu
+def test_a_mask_that_is_called_causal_is_compared_once() -> None:
+    from locum.errors import InputError
+    from locum.simulators.stand_ins import arguments
+
+    by_U, X = locum.stand_in(encoder(device="cuda").layers[0]), torch.randn(2, 5, 8, device="cuda")
+    mask = nn.Transformer.generate_square_subsequent_mask(5, device="cuda")
+    expected = by_U(X, mask)
+    for _ in range(2):
+        assert (by_U(X, mask, is_causal=True) - expected).abs().max() < 1e-6
+        assert arguments._compared.get(mask) == mask._version
+    mask[0, 1] = 0
+    with pytest.raises(InputError, match="is_causal says"):
+        by_U(X, mask, is_causal=True)
+
+
+@on_gpu
+@pytest.mark.parametrize("family", ["llama", "t5"])
+def test_several_texts_are_written_on_a_gpu(family: str) -> None:
+    pytest.importorskip("transformers")
+    from tests.simulators.families import CASES, built
+
+    prompts = [[4, 6], [5, 3, 9], [8]]
+    expected = locum.generate(built(CASES[family][0], torch.float64), prompts, 5)
+    found = locum.generate(built(CASES[family][0], torch.float64).cuda(), prompts, 5)
+    assert [one.ids for one in found] == [one.ids for one in expected]

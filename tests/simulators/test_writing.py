@@ -105,6 +105,10 @@ def test_an_encoder_and_a_decoder_write_what_the_librarys_do(family: str, forced
     found = locum.generate(model, given, 9)
     assert [one.ids for one in found] == expected
     assert found[0].prompt == [7, 9]
+    # The keys and values of the memory are computed once, and not for every token.
+    blocks = found[0].simulator.layout.blocks
+    assert {"cross keys", "cross values"} <= set(blocks)
+    assert not {"M", "cross W_K", "cross V"} & set(blocks)
     with pytest.raises(InputError, match="padding on the right"):
         locum.generate(model, given | {"attention_mask": mask.flip(1)}, 9)
     with pytest.raises(InputError, match="attentions are kept of decoders alone"):

@@ -59,6 +59,8 @@ class AttentionOrder:
     score_bias: bool = False
     #: How many rows of keys and values were computed before, and are tokens: the new rows join them.
     cache: int = 0
+    #: Whether all keys and values were: those of a memory.
+    known: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -79,10 +81,13 @@ class AttentionOrder:
             raise GraphError(
                 "a factored attention says which keys count by a mask of keys, not of rows"
             )
-        if self.kind != "factored" and (self.key_heads or self.rotary or self.score_bias or self.cache):
+        before = self.cache or self.known
+        if self.kind != "factored" and (self.key_heads or self.rotary or self.score_bias or before):
             raise GraphError(
                 "shared keys, rotary positions, biases of scores and a cache belong to kind factored"
             )
+        if self.known and (self.cache or self.rotary):
+            raise GraphError("keys that are known are turned, and are all that there are")
         if self.cache and self.mask == "causal":
             raise GraphError("behind a cache the mask is a row of keys or a matrix, not causal")
         if self.heads % self.shared_heads:
@@ -117,15 +122,16 @@ class AttentionOrder:
         shapes = self._factors() if self.kind == "factored" else self._projections(m)
         if self.output_bias:
             shapes.append(Block("b_O", 1, self.columns))
-        each = batch if self.cache else 1  # behind a cache, every X has positions of its own
+        each = batch if self.cache or self.known else 1  # every X has positions and keys of its own
         if self.rotary:
             shapes.append(Block("rotation", self.width, self.width))
             shapes += [Block(name, n, self.width, each) for name in ("cosines", "sines")]
-        if self.cache:
-            m, shared = self.cache, self.shared_heads
+        if self.cache or self.known:
+            m, shared = self.cache or m, self.shared_heads
             for name, columns in (("keys", self.width), ("values", self.d_v)):
                 shapes.append(Block(name, m, shared * columns, each, split="columns", heads=shared))
-            shapes.append(Block("places", m, n, each))
+            if self.cache:
+                shapes.append(Block("places", m, n, each))
         if self.score_bias:
             shapes.append(Block("score_bias", n, m, self.heads))
         if self.mask == "matrix":
@@ -149,6 +155,8 @@ class AttentionOrder:
             ("K", key, self.width, shared),
             ("V", key, self.d_v, shared),
         ):
+            if self.known and name != "Q":
+                continue
             weights = "V" if name == "V" else f"W_{name}"
             shapes.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
             if self.bias:

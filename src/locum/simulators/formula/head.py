@@ -147,8 +147,11 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
         across = multiply(style.matmul(m, of("rotation")), of("sines"))
         return add(multiply(m, of("cosines")), across)
 
-    queries, keys = turned(projected(X, "W_Q", "b_Q")), turned(projected(Y, "W_K", "b_K"))
-    values = projected(Y, "V", "b_V")
+    queries = turned(projected(X, "W_Q", "b_Q"))
+    if order.known:
+        keys, values = of("keys"), of("values")
+    else:
+        keys, values = turned(projected(Y, "W_K", "b_K")), projected(Y, "V", "b_V")
     steps: Steps = {}
     if order.cache:  # rows computed before, and the new ones where they belong
         steps = {"new keys": keys, "new values": values}

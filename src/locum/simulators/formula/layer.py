@@ -84,10 +84,13 @@ class Formula:
             return self.named("output", add(y, self.hidden_units(order, norms.apply(X))))
         y = self.sublayer(norms, X, lambda z: self.attention(order.attention, z, z, B, layer=True), "")
         cross = order.cross
-        if cross is not None and memory is not None:
-            y = self.sublayer(
-                norms, y, lambda z: self.attention(cross, z, memory, B, "cross ", layer=True), "cross "
-            )
+        if cross is not None and (memory is not None or cross.known):
+
+            def to_memory(z: Matrix) -> Matrix:
+                keys = z if memory is None else memory  # of which nothing is read, if they are known
+                return self.attention(cross, z, keys, B, "cross ", layer=True)
+
+            y = self.sublayer(norms, y, to_memory, "cross ")
         if order.feed_forward is not None:
             y = self.feed_forward(order, norms, y)
         return self.named("output", y)
@@ -138,9 +141,11 @@ class Formula:
         def view(name: str) -> Matrix:
             if name == "added to heads":
                 return self.views(prefix + name, plus(times(b, order.heads), h))
-            if order.cache and name in CACHED and isinstance(b, SOp):
+            if name in CACHED and isinstance(b, SOp):
+                of_first = self.views(prefix + name, group)
+                rows = number_of(of_first.rows, "the rows of keys")
                 columns = order.width if name == "keys" else order.d_v
-                return block(self.views(prefix + name, group), b, order.cache * shared * columns)
+                return block(of_first, b, rows * shared * columns)
             if order.cache and name in BEHIND_A_CACHE:
                 return self.views(prefix + name, b)
             return self.views(prefix + name, b if name in OF_EACH else group if name in SHARED else h)

@@ -29,8 +29,7 @@ class CachedLayer(Simulator):
         self.order = order
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), Style("fetch", stable=True, base=None))
-        memory = layout.joined(tokens, "M") if order.memory else None
-        Y = formula.layer(order, layout.joined(tokens, "X"), memory)
+        Y = formula.layer(order, layout.joined(tokens, "X"), None)
         steps = {step.name: step for step in formula.steps}
         new = [_side_by_side(steps[name]) for name in ("new keys", "new values")]
         #: Where the columns of keys and of values begin, and where they end.

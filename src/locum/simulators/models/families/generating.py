@@ -1,7 +1,7 @@
 """``locum.generate``: a decoder writes text, each new token by one row through U (``writing.py``).
 
 Several texts are one run of U, each with a cache of its own. Where there is an encoder, it is run once,
-and its last states are a memory among the tokens of U.
+and the keys and values of its last states are among the tokens of U.
 """
 
 from __future__ import annotations

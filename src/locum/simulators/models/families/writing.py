@@ -21,6 +21,8 @@ from locum.simulators.models.families.description import Description
 from locum.simulators.models.families.inputs import Inputs
 from locum.simulators.models.families.rotary import tables
 from locum.simulators.models.families.running import Memory, Model
+from locum.simulators.models.families.stage import Stage
+from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import Numbers
 from locum.simulators.prepared import Prepared
 
@@ -62,6 +64,8 @@ class Writer:
         self.model, self.stack, self.executor = model, stack, executor
         self.unembed = description.outputs["logits"].stage
         self.keep, self.memory = attentions, memory
+        #: Of each layer, the keys and values of the memory: they are computed once.
+        self.known = [] if memory is None else [self._of_memory(T, memory) for T in stack.layers]
         #: Of each text, the weights [layer, head, key] of the last row of each run.
         self.attentions: list[list[Numbers]] = [[] for _ in range(texts)]
         self.ids: list[list[int]] = [[] for _ in range(texts)]
@@ -99,6 +103,8 @@ class Writer:
             layer = ready.simulator
             assert isinstance(layer, CachedLayer)
             blocks = others | masks | {"keys": cached, "values": values}
+            if self.known:
+                blocks |= self.known[number]
             if self.keep:
                 weights = ready(X, blocks, executor=self.executor, step=layer.weights)
                 kept_weights.append(numpy_of(weights)[last].reshape(texts, stack.heads, self.size))
@@ -141,11 +147,18 @@ class Writer:
             # Behind an encoder, all texts that go on are at the same position.
             at, keys = positions[int(positions[:, -1].argmax())], np.arange(self.size)
             others["score_bias"] = self.stack.relative(at, keys).reshape(-1, self.size)
-        if self.memory is not None:
-            others["M"] = self.memory.states
-            if self.memory.mask is not None:
-                others["cross attention_mask"] = self.memory.mask
+        if self.memory is not None and self.memory.mask is not None:
+            others["cross attention_mask"] = self.memory.mask
         return others
+
+    def _of_memory(self, T: Layer, memory: Memory) -> dict[str, Array]:
+        """Compute the keys and values of the memory in one layer."""
+        matrices, found = T.matrices(), {}
+        for name, weights, bias in (("keys", "W_K", "b_K"), ("values", "V", "b_V")):
+            own = matrices.get(f"cross {bias}")
+            projection = Stage().product(matrices[f"cross {weights}"][0], own and own[0].reshape(-1))
+            found[f"cross {name}"] = projection(memory.states, executor=self.executor)
+        return found
 
     def _grow(self, size: int) -> None:
         """Make room for so many rows of each text in all caches."""
@@ -183,6 +196,8 @@ class Writer:
         T = self.stack.layers[number].with_masks(mask, cross)
         order = T.order(n, 0 if memory is None else len(memory.states) // texts)
         attention = replace(order.attention, cache=self.size)
+        if order.cross is not None:
+            order = replace(order, cross=replace(order.cross, known=True))
         ready = self.model.ready(
             number, T, replace(order, attention=attention, batch=texts), cached_layer
         )
