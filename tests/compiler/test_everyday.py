@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import pytest
@@ -35,6 +36,11 @@ def compiled(recipe: Task, **options: Any) -> Any:
     return locum.compile(recipe.program, length=LENGTH, vocabulary=recipe.vocabulary, **options)
 
 
+@cache
+def reference(name: str) -> Any:
+    return compiled(EVERYDAY[name], attention="hard", feed_forward="exact")
+
+
 def inputs(name: str, recipe: Task, count: int) -> list[list[Any]]:
     """Random inputs, every other one made so that the program does not just say no."""
     draw, result = random.Random(name), []
@@ -62,7 +68,7 @@ def brackets(draw: random.Random, pairs: int) -> list[Any]:
 def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
     recipe = EVERYDAY[name]
     model = compiled(recipe, **KINDS[kind])
-    exact = compiled(recipe, attention="hard", feed_forward="exact")
+    exact = reference(name)
     assert len(model.weights.layers) <= 2 * len(exact.weights.layers)
     config, state = model.transformer_lens_config(), model.state_dict_for_transformer_lens()
     arrays = {hook: tensor.numpy() for hook, tensor in state.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from locum.transformer import CompiledTransformer
 SHAPES = [(1, 1, 1), (2, 2, 2), (3, 3, 4), (4, 8, 4), (5, 2, 3), (8, 8, 8)]
 
 
+@cache
 def product(shape: tuple[int, int, int], recipe: str) -> tuple[Matrix, CompiledTransformer]:
     r, k, c = shape
     a, b = concatenate(locum.tokens, (r, k), (k, c))

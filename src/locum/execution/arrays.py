@@ -201,7 +201,7 @@ class Arrays:
 
     def cast(self, array: Array, dtype: Any) -> Array:
         """Return the array in another type (itself if it is of that type)."""
-        return self.xp.astype(array, dtype, copy=False)
+        return array if array.dtype == dtype else self.xp.astype(array, dtype, copy=False)
 
     def to_int(self, array: Array) -> Array:
         """Return the array as int64."""

@@ -7,13 +7,14 @@ returns an array, the network goes on with that one: this is how interventions a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import ExecutionError
 from locum.execution.activations import gelu, relu
+from locum.transformer.functions import Functions
 from locum.transformer.weights import (
     HARD,
     Array,
@@ -28,6 +29,8 @@ Show = Callable[[str, Array], Array]
 
 #: The number of scores that are held at a time; further heads and queries are run after these.
 MAX_SCORES = 2**22
+#: Results that are looked at together, copied into one array; more are looked at one by one.
+_AT_ONCE = 2**16
 
 
 def forward(
@@ -175,6 +178,17 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
             "a number left the range of floats", "the residual stream", kind="OverflowError"
         )
     results, outputs = functions.trace([real[..., i] for i in range(functions.arguments)])
+    _require_values(functions, results)
+    after = np.zeros((*before.shape[:-1], len(outputs)), dtype=before.dtype)
+    for place, output in enumerate(outputs):
+        after[:, sink:, place] = output
+    return after
+
+
+def _require_values(functions: Functions, results: Sequence[Array]) -> None:
+    """Refuse what an instruction has no value for, which is NaN or infinite."""
+    if sum(result.size for result in results) <= _AT_ONCE and np.isfinite(np.array(results)).all():
+        return
     for instruction, result in zip(functions.instructions, results, strict=True):
         finite = np.isfinite(result)
         if not finite.all():
@@ -185,7 +199,3 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
                 position,
                 kind="ArithmeticError",
             )
-    after = np.zeros((*before.shape[:-1], len(outputs)), dtype=before.dtype)
-    for place, output in enumerate(outputs):
-        after[:, sink:, place] = output
-    return after
