@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from locum.errors import InputError
 from locum.paper.languages import First, KParity, Match2, Parity
 from locum.paper.recogniser import Recogniser
 
+Once = Callable[[Recogniser], Recogniser]
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.
 
 
@@ -22,6 +24,17 @@ def words(shortest: int, longest: int) -> Iterator[tuple[int, ...]]:
 
 def is_even(word: tuple[int, ...]) -> bool:
     return sum(word) % 2 == 0
+
+
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> Once:
+    """Has the encoders of a recogniser made once for each length, and not for each word."""
+
+    def keep(recogniser: Recogniser) -> Recogniser:
+        monkeypatch.setattr(recogniser, "modules", functools.cache(recogniser.modules))
+        return recogniser
+
+    return keep
 
 
 def test_parity_of_short_words() -> None:
@@ -36,13 +49,13 @@ def test_parity_in_the_form_of_the_corollary() -> None:
         assert recogniser.accepts(word) == is_even(word)
 
 
-def test_the_encoders_of_parity_with_layer_norm() -> None:
-    recogniser = Parity(layer_norm=True)
+def test_the_encoders_of_parity_with_layer_norm(once: Once) -> None:
+    recogniser = once(Parity(layer_norm=True))
     assert all(recogniser.accepts_directly(word) == is_even(word) for word in words(0, 10))
 
 
-def test_parity_of_all_words_to_length_10() -> None:
-    recogniser = Parity()
+def test_parity_of_all_words_to_length_10(once: Once) -> None:
+    recogniser = once(Parity())
     for word in words(0, 10):
         assert recogniser.accepts(word, executor="fast") == is_even(word)
 
@@ -104,8 +117,8 @@ def test_k_parity_of_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("n", "chosen"), [(8, (1, 4, 6)), (9, (0, 3, 5, 7)), (10, (2,))])
-def test_k_parity_of_all_longer_inputs(n: int, chosen: tuple[int, ...]) -> None:
-    recogniser = KParity(n, chosen)
+def test_k_parity_of_all_longer_inputs(n: int, chosen: tuple[int, ...], once: Once) -> None:
+    recogniser = once(KParity(n, chosen))
     for word in itertools.product((0, 1), repeat=n):
         expected = sum(word[place] for place in chosen) % 2 == 0
         assert recogniser.accepts(word, executor="fast") == expected

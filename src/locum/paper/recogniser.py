@@ -39,8 +39,7 @@ class Recogniser(ABC):
 
     def simulator(self, length: int) -> Stack:
         """Build the U's for words of this length, in series."""
-        rows = len(self.embed([0] * length))
-        return _stack(tuple(module.order(rows) for module in self.modules(length)))
+        return _stack_for(self.modules(length), len(self.embed([0] * length)))
 
     def accepts(self, word: Word, *, executor: str | None = None) -> bool:
         """Tell whether the word is in the language, as U computes it."""
@@ -49,9 +48,8 @@ class Recogniser(ABC):
     def margin(self, word: Word, *, executor: str | None = None) -> float:
         """Compute the number that decides, by U."""
         read = self.read_word(word)
-        simulator = self.simulator(len(read))
-        result = simulator(self.modules(len(read)), self.embed(read), executor=executor)
-        return self.read(np.asarray(result))
+        modules, X = self.modules(len(read)), self.embed(read)
+        return self.read(np.asarray(_stack_for(modules, len(X))(modules, X, executor=executor)))
 
     def accepts_directly(self, word: Word) -> bool:
         """Tell whether the word is in the language, as the encoders themselves compute it."""
@@ -69,6 +67,10 @@ class Recogniser(ABC):
         if any(bit not in (0, 1) for bit in bits):
             raise InputError(f"expected a word of 0 and 1, got {word!r}")
         return [int(bit) for bit in bits]
+
+
+def _stack_for(modules: Sequence[Module], rows: int) -> Stack:
+    return _stack(tuple(module.order(rows) for module in modules))
 
 
 @lru_cache(maxsize=64)
