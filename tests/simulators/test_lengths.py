@@ -120,6 +120,30 @@ def test_beams_are_left_out_if_the_caller_says_so() -> None:
             locum.generate(model, PROMPT, num_beams=other)
 
 
+def test_settings_of_what_was_written_count_behind_an_encoder() -> None:
+    """As BARTs have them: words that are not repeated, and a length before which no text ends."""
+    free = by_the_library(writer("bart"), [PROMPT], max_new_tokens=1)[0]
+    texts, prompts = set(), [PROMPT, [8, 4, 4, 6]]
+    for settings in (
+        {},
+        {"no_repeat_ngram_size": 1},
+        {"no_repeat_ngram_size": 3, "min_length": 6, "num_beams": 4, "early_stopping": True},
+        {"no_repeat_ngram_size": 2, "min_new_tokens": 3, "min_length": 7},
+    ):
+        model = writer("bart", eos_token_id=[*free, 5], forced_eos_token_id=None, **settings)
+        found = [one.ids for one in locum.generate(model, prompts, 7, num_beams=1)]
+        expected = by_the_library(model, prompts, max_new_tokens=7, num_beams=1)
+        pad = model.generation_config.pad_token_id
+        assert [ids + [pad] * (len(expected[0]) - len(ids)) for ids in found] == expected
+        texts.add(tuple(map(tuple, found)))
+    assert len(texts) == 4
+    for name in ("no_repeat_ngram_size", "min_length"):
+        with pytest.raises(InputError, match=name):
+            locum.generate(writer("gpt2", **{name: 2}), PROMPT, 3)
+        with pytest.raises(InputError, match=f"0 or more, as {name}"):
+            locum.generate(writer("bart", **{name: 1.5}), PROMPT, 3)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -130,6 +154,7 @@ def test_beams_are_left_out_if_the_caller_says_so() -> None:
         ("is_assistant", True),
         ("assistant_early_exit", 1),
         ("assistant_ensemble_weight", 0.5),
+        ("prompt_lookup_num_tokens", 2),
         ("max_length", 9.5),
         ("max_new_tokens", 0),
         ("pad_token_id", [2]),

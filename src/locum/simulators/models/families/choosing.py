@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from locum.errors import InputError
@@ -38,9 +40,13 @@ class Choice:
         self.sample, self.temperature, self.top_k, self.top_p = sample, temperature, top_k, top_p
         self.chance = np.random.default_rng([seed, text] if text else seed)
 
-    def __call__(self, logits: Array) -> int:
-        """Choose a token; of several greatest logits, the first. The library compares in float32."""
+    def __call__(self, logits: Array, banned: Sequence[int] = ()) -> int:
+        """Choose a token that is not banned; of several greatest logits, the first.
+
+        The library compares in float32.
+        """
         single = numpy_of(logits).astype(np.float32)
+        single[[one for one in banned if 0 <= one < len(single)]] = -np.inf
         if not self.sample:
             return int(single.argmax())
         scores = single.astype(np.float64) / self.temperature

@@ -214,7 +214,8 @@ def _continued(
         for number, ids in enumerate(written):
             if rows[number]:
                 forced = settings.forced(len(ids), most)
-                ids.append(chosen[number](logits[number]) if forced is None else forced)
+                banned = settings.banned([*starts[number], *ids], len(ids))
+                ids.append(chosen[number](logits[number], banned) if forced is None else forced)
                 finished(f"token {len(ids)}")
         rows = [[] if len(ids) == most or ids[-1] in settings.ends else ids[-1:] for ids in written]
         first = first or time.perf_counter()

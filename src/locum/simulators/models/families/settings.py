@@ -32,7 +32,8 @@ _NEUTRAL: dict[str, Any] = {
             *("forced_eos_token_id", "forced_decoder_ids", "sequence_bias", "min_new_tokens"),
             *("penalty_alpha", "guidance_scale", "exponential_decay_length_penalty", "stop_strings"),
             *("max_time", "constraints", "force_words_ids", "watermarking_config", "dola_layers"),
-            *("assistant_early_exit", "assistant_ensemble_weight"),
+            # Guessed tokens leave the text alone, but not with all caches, and not for several texts.
+            *("assistant_early_exit", "assistant_ensemble_weight", "prompt_lookup_num_tokens"),
         )
     ),
 }
@@ -47,6 +48,8 @@ _DRAWN: dict[str, float] = {
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
 }
+#: Settings that speak of the tokens written, which are those of a decoder behind an encoder.
+_OF_WRITTEN = ("min_length", "min_new_tokens", "no_repeat_ngram_size")
 #: How many tokens are written where nobody says it, as the library has it.
 DEFAULT_LENGTH = 20
 #: Settings of lengths (read on their own), of sampling, of beams, of caches, of what is returned.
@@ -56,7 +59,7 @@ _HARMLESS = re.compile(
     | _from_model_config | output_[a-z_]+ | return_[a-z_]+ | use_cache | cache_[a-z_]+
     | length_penalty | early_stopping | num_beam_groups | diversity_penalty | renormalize_logits
     | remove_invalid_values | low_memory | (disable_)?compile(_config)?
-    | (num_)?assistant_(?!early|ensemble)[a-z_]+ | prompt_lookup_num_tokens | max_matching_ngram_size
+    | (num_)?assistant_(?!early|ensemble)[a-z_]+ | max_matching_ngram_size
     | target_lookbehind | (prefill_)?chunk_size | trust_remote_code""",
     re.VERBOSE,
 )
@@ -78,6 +81,9 @@ class Settings(NamedTuple):
     start: int | None = None
     first: int | None = None
     last: int | None = None
+    #: How many tokens follow before an end may, and how many in a row are not repeated (0: any are).
+    least: int = 0
+    ngram: int = 0
 
     def room(self, count: int, positions: int | None) -> int:
         """Return how many tokens may follow so many, where the caller does not say it.
@@ -97,6 +103,16 @@ class Settings(NamedTuple):
                 "or max_new_tokens"
             )
         return longest - count
+
+    def banned(self, tokens: Sequence[int], written: int) -> list[int]:
+        """List the ids that may not follow these, the last so many of which were written."""
+        found = set(self.ends) if written < self.least else set[int]()
+        size, count = self.ngram, len(tokens)
+        if 0 < size <= count + 1:
+            last = tokens[count - size + 1 :]
+            repeated = (k for k in range(count - size + 1) if tokens[k : k + size - 1] == last)
+            found |= {tokens[k + size - 1] for k in repeated}
+        return sorted(found)
 
     def forced(self, written: int, most: int) -> int | None:
         """Return the token that follows so many, whatever the logits are, if there is one."""
@@ -141,6 +157,18 @@ def read_settings(source: Source, encodes: bool = False, num_beams: int | None =
     ``num_beams``: what the caller says instead of the model.
     """
     settings = _settings(source)
+    kept = {"least": 0, "ngram": 0}
+    if encodes:  # there the decoder's own tokens count, and no padding
+        sizes = {name: settings.pop(name, None) for name in _OF_WRITTEN}
+        for name, value in sizes.items():
+            if value is not None and (type(value) is not int or value < 0):
+                raise InputError(
+                    f"{source.where}: expected an integer, 0 or more, as {name} in the generation "
+                    f"config, got {value!r:.60}"
+                )
+        least = max((sizes["min_length"] or 0) - 1, 0)
+        kept["least"] = least if sizes["min_new_tokens"] is None else sizes["min_new_tokens"]
+        kept["ngram"] = sizes["no_repeat_ngram_size"] or 0
     if num_beams is not None:
         if type(num_beams) is not int or num_beams != 1:
             raise InputError(f"num_beams: expected 1, since beams are not simulated, got {num_beams!r}")
@@ -181,6 +209,7 @@ def read_settings(source: Source, encodes: bool = False, num_beams: int | None =
         settings.get("max_new_tokens"),
         settings.get("max_length"),
         *edges.values(),
+        **kept,
     )
 
 
