@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import locum
 from locum.errors import InputError
@@ -137,3 +138,64 @@ def test_rotary_frequencies_are_those_of_the_library_to_the_last_bit() -> None:
         values = dict.fromkeys(("rope_scaling", "rope_theta", "partial_rotary_factor"))
         result = frequencies(Source("", {}, {}, ""), values | {"rope_parameters": rope}, width)
         assert np.array_equal(result[: width // 2], LlamaRotaryEmbedding(config).inv_freq.numpy())
+
+
+def in_parts(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """A model whose weights lie in several files, with an index."""
+    case = CASES["bert"][0]
+    model = built(case, torch.float64)
+    model.save_pretrained(folder, max_shard_size="4KB")
+    return model, inputs_of(case)
+
+
+def test_weights_in_parts_are_those_that_the_index_lists(tmp_path: Path) -> None:
+    """Parts of an older model may lie beside them."""
+    model, inputs = in_parts(tmp_path)
+    parts = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(parts) > 1
+    for part in parts:
+        stale = {name: tensor + 1 for name, tensor in load_file(part).items()}
+        save_file(stale, tmp_path / part.name.replace("-of-0", "-of-9"))
+    with torch.no_grad():
+        expected = model(**inputs)[0]
+    result = locum.simulate(tmp_path, inputs, dtype="float64")
+    found = result.last_hidden_state if result.logits is None else result.logits
+    kept = inputs.get("attention_mask", torch.ones(expected.shape[:2])).bool()
+    assert float((found - expected).abs()[kept].max()) <= 1e-10
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("no index", r"no model\.safetensors, and no model\.safetensors\.index\.json"),
+        (
+            "no part",
+            r"expected model-00001.*, which model\.safetensors\.index\.json lists, got no such",
+        ),
+        ("no map", "expected weight_map as an object"),
+        ("elsewhere", "expected names of safetensors in the folder itself, got '../a.safetensors'"),
+        ("twice", "expected each tensor in one file, got .* in two or more"),
+        ("adapter", r"an adapter \(adapter_config\.json\) is not simulated"),
+    ],
+)
+def test_weights_in_parts_that_are_refused(change: str, problem: str, tmp_path: Path) -> None:
+    _, inputs = in_parts(tmp_path)
+    index = tmp_path / "model.safetensors.index.json"
+    content = json.loads(index.read_text())
+    first, *_, last = sorted(tmp_path.glob("model-*.safetensors"))
+    match change:
+        case "no index":
+            index.unlink()
+        case "no part":
+            first.unlink()
+        case "no map":
+            index.write_text("[]")
+        case "elsewhere":
+            content["weight_map"]["x"] = "../a.safetensors"
+            index.write_text(json.dumps(content))
+        case "twice":
+            save_file(load_file(first) | load_file(last), first)
+        case "adapter":
+            (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(tmp_path, inputs)

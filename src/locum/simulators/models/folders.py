@@ -79,13 +79,7 @@ def read_tensors(folder: Path, config: Mapping[str, Any]) -> Tensors:
 
     The transformers library rounds weights to that type when it loads them.
     """
-    files = [folder / "model.safetensors"]
-    if not files[0].is_file():
-        files = sorted(folder.glob("model-*-of-*.safetensors"))
-    if not files:
-        pickled = " (pytorch_model.bin is a pickle, and never loaded)"
-        hint = pickled if (folder / "pytorch_model.bin").exists() else ""
-        raise InputError(f"{folder} has no weights: there is no model.safetensors{hint}")
+    files = _files(folder)
     dtype = next((config[name] for name in ("dtype", "torch_dtype") if config.get(name)), None)
     if dtype is not None and dtype not in _ROUNDED:
         raise InputError(
@@ -94,6 +88,10 @@ def read_tensors(folder: Path, config: Mapping[str, Any]) -> Tensors:
     stored: list[tuple[str, str, NDArray[Any]]] = []
     for file in files:
         stored += _stored(file)
+    names = [name for name, _, _ in stored]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{folder}: expected each tensor in one file, got {twice} in two or more")
     kinds = {kind for _, kind, _ in stored if kind in _ROUNDED.values()}
     if dtype is None and len(kinds) > 1:
         raise InputError(
@@ -109,6 +107,38 @@ def read_tensors(folder: Path, config: Mapping[str, Any]) -> Tensors:
         to = "float32" if spared in name.split(".") else dtype
         tensors[name] = numbers if kind == _ROUNDED[to] else _rounded(numbers, to)
     return tensors
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of the weights: one, or those that the index lists (others may lie there)."""
+    if (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"{folder}: an adapter (adapter_config.json) is not simulated: expected weights alone; try "
+            "merging it into them (peft's merge_and_unload) and saving these"
+        )
+    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if single.is_file():
+        return [single]
+    if not index.is_file():
+        pickled = " (pytorch_model.bin is a pickle, and never loaded)"
+        hint = pickled if (folder / "pytorch_model.bin").exists() else ""
+        if any(folder.glob("model-*-of-*.safetensors")):
+            hint = f", and no {index.name} that lists its parts"
+        raise InputError(f"{folder} has no weights: there is no model.safetensors{hint}")
+    content = read_json(index, CONFIG_LIMIT)
+    places = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(places, dict) or not places:
+        raise InputError(f"{index}: expected weight_map as an object of tensors and their files")
+    for name in places.values():
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
+            raise InputError(
+                f"{index}: expected names of safetensors in the folder itself, got {name!r:.60}"
+            )
+    files = [folder / name for name in sorted(set(places.values()))]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise InputError(f"{folder}: expected {missing[0]}, which {index.name} lists, got no such file")
+    return files
 
 
 def _rounded(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:

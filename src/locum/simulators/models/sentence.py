@@ -36,7 +36,6 @@ _MODULES = {
 #: Fields that say nothing about one text's embedding, or have the one value that is simulated.
 _NO_ARGUMENTS: tuple[Any, ...] = (None, {})
 _KNOWN: dict[str, dict[str, tuple[Any, ...]]] = {
-    "module": {"kwargs": ([], None)},
     "transformer": {
         **dict.fromkeys(("model_args", "tokenizer_args", "config_args"), _NO_ARGUMENTS),
         **dict.fromkeys(("model_kwargs", "processor_kwargs", "config_kwargs"), _NO_ARGUMENTS),
@@ -124,10 +123,9 @@ def _modules(path: Path) -> tuple[list[str], list[str]]:
             "and perhaps Normalize of sentence_transformers, in this order"
         )
     for module in modules:
-        others = {
-            key: value for key, value in module.items() if key not in ("idx", "name", "path", "type")
-        }
-        _require_values(path, others, _KNOWN["module"])
+        # "kwargs" names what a caller may hand on to the module; here nobody does.
+        known = ("idx", "name", "path", "type", "kwargs")
+        _require_values(path, {k: v for k, v in module.items() if k not in known}, {})
     names = [str(module["name"]) for module in modules if "name" in module]
     if len(set(names)) < len(names):
         raise InputError(f"{path}: expected a name of its own for each module, got {', '.join(names)}")
