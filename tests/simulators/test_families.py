@@ -72,8 +72,8 @@ def test_a_folder_on_lists_of_ids(kind: str, tmp_path: Path) -> None:
     with torch.no_grad():
         expected = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     states = expected.hidden_states[-1] * mask[:, :, None]
-    found = torch.as_tensor(run.last_hidden_state) * mask[:, :, None]
-    assert float((found - states).abs().max()) <= 1e-10
+    result = torch.as_tensor(run.last_hidden_state) * mask[:, :, None]
+    assert float((result - states).abs().max()) <= 1e-10
     means = torch.nn.functional.normalize(states.sum(1) / mask.sum(1, keepdim=True))
     assert float((torch.as_tensor(run.embeddings) - means).abs().max()) <= 1e-10
     for name in ("logits", "pooler_output"):
@@ -88,13 +88,13 @@ def test_a_folder_on_lists_of_ids(kind: str, tmp_path: Path) -> None:
 def test_every_state_is_the_one_that_the_library_lists(family: str) -> None:
     case = CASES[family][0]
     model, inputs = built(case, torch.float64), inputs_of(case)
-    given = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
+    tokens = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
     with torch.no_grad():
-        expected = in_full_precision(model)(**given, output_hidden_states=True)
-    found = locum.simulate(model, inputs)
+        expected = in_full_precision(model)(**tokens, output_hidden_states=True)
+    result = locum.simulate(model, inputs)
     counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
     for name in ("hidden_states", "encoder_hidden_states", "decoder_hidden_states"):
-        ours, theirs = getattr(found, name), getattr(expected, name, None) or ()
+        ours, theirs = getattr(result, name), getattr(expected, name, None) or ()
         assert len(ours) == len(theirs), name
         for one, other in zip(ours, theirs, strict=True):
             difference = (one - other).abs()
@@ -128,10 +128,10 @@ def test_a_folder_gives_the_same(family: str, tmp_path: Path) -> None:
     model = built(case, torch.float64)
     model.save_pretrained(tmp_path)
     inputs = inputs_of(case)
-    found = locum.simulate(tmp_path, inputs, dtype="float64")
+    result = locum.simulate(tmp_path, inputs, dtype="float64")
     expected = locum.simulate(model, inputs)
-    assert float((found.last_hidden_state - expected.last_hidden_state).abs().max()) <= 1e-12
-    assert (found.logits is None) == (expected.logits is None)
+    assert float((result.last_hidden_state - expected.last_hidden_state).abs().max()) <= 1e-12
+    assert (result.logits is None) == (expected.logits is None)
 
 
 @pytest.mark.parametrize("family", CASES)
@@ -163,11 +163,11 @@ def test_fields_of_older_folders(family: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(config))
     model = getattr(transformers, case.kind).from_pretrained(tmp_path, dtype=torch.float64)
     inputs = inputs_of(case)
-    found = locum.simulate(tmp_path, inputs, dtype="float64").last_hidden_state
+    result = locum.simulate(tmp_path, inputs, dtype="float64").last_hidden_state
     with torch.no_grad():
         states = in_full_precision(model)(**inputs, output_hidden_states=True).hidden_states[-1]
     counts = inputs.get("attention_mask", torch.ones(states.shape[:2])).bool()
-    assert float((found - states)[counts].abs().max()) <= 1e-10
+    assert float((result - states)[counts].abs().max()) <= 1e-10
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
@@ -297,9 +297,9 @@ def test_a_window_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises((TypeError, ValueError)):
         model(**inputs)
     model.save_pretrained(tmp_path)
-    for given in (model, tmp_path):
+    for tokens in (model, tmp_path):
         with pytest.raises(InputError, match="expected a sliding_window"):
-            locum.simulate(given, inputs)
+            locum.simulate(tokens, inputs)
 
 
 def test_a_t5_that_is_called_no_encoder_and_decoder_is_refused() -> None:
@@ -346,8 +346,8 @@ def test_a_folder_of_untied_tables(family: str, tmp_path: Path) -> None:
     case = next(c for c in CASES[family] if c.config.get("tie_word_embeddings") is False)
     model, inputs = built(case, torch.float64), inputs_of(case)
     model.save_pretrained(tmp_path)
-    found = locum.simulate(tmp_path, inputs, dtype="float64").logits
-    assert float((found - locum.simulate(model, inputs).logits).abs().max()) <= 1e-10
+    result = locum.simulate(tmp_path, inputs, dtype="float64").logits
+    assert float((result - locum.simulate(model, inputs).logits).abs().max()) <= 1e-10
 
 
 def test_a_subclass_is_refused() -> None:

@@ -185,8 +185,8 @@ def test_the_shortest_and_the_longest_texts(formula: Formula, length: int) -> No
     )
     short = Formula.__new__(Formula)
     short.__dict__ |= formula.__dict__ | {"layers": 2}
-    for text, given in enumerate((numbers, numbers[: length // 2 + 1])):
-        assert np.abs(run.states[2][text] - short(given)[2]).max() <= 1e-10
+    for text, inputs in enumerate((numbers, numbers[: length // 2 + 1])):
+        assert np.abs(run.states[2][text] - short(inputs)[2]).max() <= 1e-10
 
 
 def test_long_texts_are_cut_as_the_folder_says() -> None:
@@ -231,10 +231,12 @@ def test_one_head_on_the_network_itself(formula: Formula) -> None:
     U = UniversalSimulator.of(head, 16, recipe="paper", stable=True)
     report = network.Report()
     tokens = U.encode(head, X)
-    found = network.evaluate(U.program.node, tokens, positions=U.output.places.positions, report=report)
+    result = network.evaluate(
+        U.program.node, tokens, positions=U.output.places.positions, report=report
+    )
     values = np.split(formula.linear(X, "encoder.layer.2.attention.self.value"), 12, axis=1)[3]
     direct = formula.attention(2, X)[3] @ values
-    assert np.abs(np.reshape(found, (16, 32)) - direct).max() <= 1e-10
+    assert np.abs(np.reshape(result, (16, 32)) - direct).max() <= 1e-10
     assert report.heads > 1000
     assert report.pairs > 10**9
 
@@ -257,20 +259,20 @@ def test_compiled_weights_run_a_scaled_down_layer() -> None:
     before = model.hash
 
     checkpoint = read_checkpoint("minilm")
-    found = {name: np.asarray(t, dtype=np.float64) for name, t in checkpoint.layer(0).items()}
+    result = {name: np.asarray(t, dtype=np.float64) for name, t in checkpoint.layer(0).items()}
     d, hidden = np.arange(4), np.arange(6)
     within = np.array([0, 1, 32, 33])  # two features of head 0, two of head 1
     T = from_arrays(
         {
-            **{f"W_{x}": found[f"W_{x}"][np.ix_(d, within)] for x in "QKV"},
-            **{f"b_{x}": found[f"b_{x}"][within] for x in "QKV"},
-            "W_O": found["W_O"][np.ix_(within, d)],
-            "b_O": found["b_O"][d],
-            "W1": found["W1"][np.ix_(d, hidden)],
-            "b1": found["b1"][hidden],
-            "W2": found["W2"][np.ix_(hidden, d)],
-            "b2": found["b2"][d],
-            **{f"{part}{n}": found[f"{part}{n}"][d] for part in ("gain", "bias") for n in "12"},
+            **{f"W_{x}": result[f"W_{x}"][np.ix_(d, within)] for x in "QKV"},
+            **{f"b_{x}": result[f"b_{x}"][within] for x in "QKV"},
+            "W_O": result["W_O"][np.ix_(within, d)],
+            "b_O": result["b_O"][d],
+            "W1": result["W1"][np.ix_(d, hidden)],
+            "b1": result["b1"][hidden],
+            "W2": result["W2"][np.ix_(hidden, d)],
+            "b2": result["b2"][d],
+            **{f"{part}{n}": result[f"{part}{n}"][d] for part in ("gain", "bias") for n in "12"},
         },
         2,
         activation="gelu",
@@ -281,20 +283,20 @@ def test_compiled_weights_run_a_scaled_down_layer() -> None:
     with torch.no_grad():
         attention = torch_layer.self_attn
         attention.in_proj_weight[:] = torch.tensor(
-            np.concatenate([found[f"W_{x}"][np.ix_(d, within)].T for x in "QKV"])
+            np.concatenate([result[f"W_{x}"][np.ix_(d, within)].T for x in "QKV"])
         )
         attention.in_proj_bias[:] = torch.tensor(
-            np.concatenate([found[f"b_{x}"][within] for x in "QKV"])
+            np.concatenate([result[f"b_{x}"][within] for x in "QKV"])
         )
-        attention.out_proj.weight[:] = torch.tensor(found["W_O"][np.ix_(within, d)].T)
-        attention.out_proj.bias[:] = torch.tensor(found["b_O"][d])
-        torch_layer.linear1.weight[:] = torch.tensor(found["W1"][np.ix_(d, hidden)].T)
-        torch_layer.linear1.bias[:] = torch.tensor(found["b1"][hidden])
-        torch_layer.linear2.weight[:] = torch.tensor(found["W2"][np.ix_(hidden, d)].T)
-        torch_layer.linear2.bias[:] = torch.tensor(found["b2"][d])
+        attention.out_proj.weight[:] = torch.tensor(result["W_O"][np.ix_(within, d)].T)
+        attention.out_proj.bias[:] = torch.tensor(result["b_O"][d])
+        torch_layer.linear1.weight[:] = torch.tensor(result["W1"][np.ix_(d, hidden)].T)
+        torch_layer.linear1.bias[:] = torch.tensor(result["b1"][hidden])
+        torch_layer.linear2.weight[:] = torch.tensor(result["W2"][np.ix_(hidden, d)].T)
+        torch_layer.linear2.bias[:] = torch.tensor(result["b2"][d])
         for n, norm in (("1", torch_layer.norm1), ("2", torch_layer.norm2)):
-            norm.weight[:] = torch.tensor(found["gain" + n][d])
-            norm.bias[:] = torch.tensor(found["bias" + n][d])
+            norm.weight[:] = torch.tensor(result["gain" + n][d])
+            norm.bias[:] = torch.tensor(result["bias" + n][d])
         direct = torch_layer(torch.tensor(X)[None])[0].numpy()
     U = UniversalSimulator.of(T, 3)
     simulated = U.decode(model(U.encode(T, X)))

@@ -82,12 +82,12 @@ def test_signatures_are_those_of_the_module(kind: Any) -> None:
 
 def test_what_cannot_be_computed_is_described() -> None:
     by_U = locum.stand_in(layer())
-    for given, message in (
+    for inputs, message in (
         ((X.numpy(),), "expected the input as a torch tensor, got ndarray"),
         ((X, [[0.0]]), "expected the mask as a torch tensor, got list"),
     ):
         with pytest.raises(InputError, match=message):
-            by_U(*given)
+            by_U(*inputs)
     with pytest.raises(InputError, match=r"not traced by torch\.jit"):
         torch.jit.trace(by_U, (X,))
     attention = layer().self_attn

@@ -130,8 +130,8 @@ def test_tokens_are_those_of_the_library(folders: dict[str, Path], tmp_path: Pat
             with pytest.raises(InputError):
                 tokenised(folder, [text], 100, Sentence(longest=longest))
             continue
-        (found,) = tokenised(folder, [text], 100, Sentence(longest=longest))
-        assert found.numbers == expected, ((folder / "tokenizer_config.json").read_text(), text)
+        (result,) = tokenised(folder, [text], 100, Sentence(longest=longest))
+        assert result.numbers == expected, ((folder / "tokenizer_config.json").read_text(), text)
 
 
 @pytest.mark.usefixtures("without_library")
@@ -142,10 +142,10 @@ def test_without_the_library_tokens_are_the_same_or_refused(
     right = 0
     for folder, text, longest, expected in cases(folders, kind, tmp_path, COUNT):
         try:
-            (found,) = tokenised(folder, [text], 100, Sentence(longest=longest))
+            (result,) = tokenised(folder, [text], 100, Sentence(longest=longest))
         except InputError:
             continue
-        assert found.numbers == expected, ((folder / "tokenizer_config.json").read_text(), text)
+        assert result.numbers == expected, ((folder / "tokenizer_config.json").read_text(), text)
         right += 1
     assert right >= (1 if kind in ("bert", "roberta", "gpt2") else 0)
 

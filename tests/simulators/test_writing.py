@@ -51,11 +51,11 @@ def test_texts_of_a_padded_batch_are_the_librarys(case: Case) -> None:
     model.generation_config.eos_token_id, model.generation_config.pad_token_id = 4, pad
     mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
     ids = torch.tensor([[3, 5, 7, 9], [4, 6, 8, 3]]).masked_fill(mask == 0, pad)
-    given = {"input_ids": ids, "attention_mask": mask}
-    expected = model.generate(**given, max_new_tokens=6, do_sample=False)[:, 4:].tolist()
-    found = [one.ids for one in locum.generate(model, given, 6)]
-    assert [one + [pad] * (len(expected[0]) - len(one)) for one in found] == expected
-    assert [one.ids for one in locum.generate(model, [[7, 9], [4, 6, 8, 3]], 6)] == found
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    expected = model.generate(**inputs, max_new_tokens=6, do_sample=False)[:, 4:].tolist()
+    result = [one.ids for one in locum.generate(model, inputs, 6)]
+    assert [one + [pad] * (len(expected[0]) - len(one)) for one in result] == expected
+    assert [one.ids for one in locum.generate(model, [[7, 9], [4, 6, 8, 3]], 6)] == result
 
 
 @pytest.mark.parametrize("family", ["llama", "t5"])
@@ -65,18 +65,18 @@ def test_several_texts_are_one_run_of_u(family: str, monkeypatch: pytest.MonkeyP
     alone = locum.generate(model, [5, 3, 9], 4).ids
     original = Simulator.run_parts
 
-    def counted(U: Simulator, value: Any, parts: Any, *given: Any) -> Any:
+    def counted(U: Simulator, value: Any, parts: Any, *inputs: Any) -> Any:
         runs.append(len(parts))
-        return original(U, value, parts, *given)
+        return original(U, value, parts, *inputs)
 
     monkeypatch.setattr(Simulator, "run_parts", counted)
     assert locum.generate(model, [5, 3, 9], 4).ids == alone
     one = len(runs)
     prompts = [[4, 6], [5, 3, 9], [8], [7, 7, 7, 3], [3, 5]]  # four of them, then one
-    found = [result.ids for result in locum.generate(model, prompts, 4)]
+    actual = [result.ids for result in locum.generate(model, prompts, 4)]
     assert len(runs) == 3 * one
     monkeypatch.undo()
-    assert found == [locum.generate(model, prompt, 4).ids for prompt in prompts]
+    assert actual == [locum.generate(model, prompt, 4).ids for prompt in prompts]
 
 
 def test_attention_and_draws_of_several_texts() -> None:
@@ -100,17 +100,17 @@ def test_an_encoder_and_a_decoder_write_what_the_librarys_do(family: str, forced
     model.generation_config.forced_bos_token_id = forced
     mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]])
     ids = torch.tensor([[7, 9, 3, 5], [4, 6, 8, 3]]).masked_fill(mask == 0, pad)
-    given = {"input_ids": ids, "attention_mask": mask}
-    expected = model.generate(**given, max_new_tokens=9, do_sample=False)[:, 1:].tolist()
-    found = locum.generate(model, given, 9)
-    assert [one.ids for one in found] == expected
-    assert found[0].prompt == [7, 9]
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    expected = model.generate(**inputs, max_new_tokens=9, do_sample=False)[:, 1:].tolist()
+    result = locum.generate(model, inputs, 9)
+    assert [one.ids for one in result] == expected
+    assert result[0].prompt == [7, 9]
     # The keys and values of the memory are computed once, and not for every token.
-    blocks = found[0].simulator.layout.blocks
+    blocks = result[0].simulator.layout.blocks
     assert {"cross keys", "cross values"} <= set(blocks)
     assert not {"M", "cross W_K", "cross V"} & set(blocks)
     with pytest.raises(InputError, match="padding on the right"):
-        locum.generate(model, given | {"attention_mask": mask.flip(1)}, 9)
+        locum.generate(model, inputs | {"attention_mask": mask.flip(1)}, 9)
     with pytest.raises(InputError, match="attentions are kept of decoders alone"):
         locum.generate(model, [7, 9], attentions=True)
 
@@ -125,9 +125,9 @@ def test_the_end_of_a_text_is_that_of_the_generation_config(tmp_path: Path) -> N
     for ended in (False, True):
         loaded = type(model).from_pretrained(tmp_path, dtype=torch.float64).eval()
         expected = loaded.generate(torch.tensor([[3, 4]]), max_new_tokens=6, do_sample=False)[0, 2:]
-        found = locum.generate(tmp_path, [3, 4], 6, dtype="float64").ids
-        assert found == expected.tolist()
-        assert (len(found) < 6) == ended
+        result = locum.generate(tmp_path, [3, 4], 6, dtype="float64").ids
+        assert result == expected.tolist()
+        assert (len(result) < 6) == ended
         (tmp_path / "generation_config.json").unlink(missing_ok=True)
 
 
@@ -136,9 +136,9 @@ def test_logits_over_several_sizes_of_the_cache() -> None:
     model = Model(built(GPT2, torch.float64))
     ids = np.random.default_rng(0).integers(3, 23, size=20).tolist()
     writer = Writer(model)
-    found = [writer.feed([ids[:5]])[0], *(writer.feed([[one]])[0] for one in ids[5:])]
+    result = [writer.feed([ids[:5]])[0], *(writer.feed([[one]])[0] for one in ids[5:])]
     expected: Any = model.run([ids]).logits
-    assert float((torch.stack(found) - expected[0, 4:]).abs().max()) < 1e-12
+    assert float((torch.stack(result) - expected[0, 4:]).abs().max()) < 1e-12
     assert writer.size == 32
 
 
@@ -184,8 +184,8 @@ def test_settings_of_sampling_are_not_passed_over(name: str, value: float) -> No
         locum.generate(model, [3, 4], 4, do_sample=True)
     assert locum.generate(model, [3, 4], 4).ids == greedy
     if name != "min_p":
-        given: dict[str, Any] = {name: value}
-        assert len(locum.generate(model, [3, 4], 4, do_sample=True, **given).ids) == 4
+        inputs: dict[str, Any] = {name: value}
+        assert len(locum.generate(model, [3, 4], 4, do_sample=True, **inputs).ids) == 4
 
 
 def test_attention_of_each_token_and_its_page() -> None:

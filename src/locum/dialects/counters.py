@@ -21,7 +21,7 @@ from locum.graph.operations import COMPARISONS
 Meanings = Mapping[str, Callable[..., Any]]
 
 #: Instructions whose value the symbol alone tells.
-_TOLD = ("symbol", "constant")
+_OF_SYMBOLS = ("symbol", "constant")
 
 PLAIN: Meanings = {
     "add": lambda a, b: a + b,
@@ -74,8 +74,8 @@ class CounterMachine:
         #: What is done with each symbol, in order: an operation, what it needs to know, its operands.
         steps = [_instruction(node, number, places) for node in order]
         #: The same with the place of its result, for all but what the symbol alone tells.
-        self._steps = [(i, *step) for i, step in enumerate(steps) if step[0] not in _TOLD]
-        self._told = [step if step[0] in _TOLD else None for step in steps]
+        self._steps = [(i, *step) for i, step in enumerate(steps) if step[0] not in _OF_SYMBOLS]
+        self._of_symbols = [step if step[0] in _OF_SYMBOLS else None for step in steps]
         #: By symbol, what it tells: a value for each step, None for all others.
         self._by_letter: dict[Letter, list[Any]] = {}
         #: For each memory, the condition that it remembers and the memory of one step less.
@@ -100,7 +100,7 @@ class CounterMachine:
         if letter not in self._by_letter:
             self._by_letter[letter] = [
                 None if step is None else step[1] if step[0] == "constant" else step[1] == letter
-                for step in self._told
+                for step in self._of_symbols
             ]
         values = self._by_letter[letter].copy()
         choose = meanings["if_else"]

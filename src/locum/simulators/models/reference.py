@@ -87,13 +87,13 @@ def reference_outputs(
     if model is None:
         return None
     model = model.to(getattr(torch, dtype)).eval()
-    given = {name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()}
+    tensors = {name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()}
     maps: Sequence[Any] = ()
     with torch.no_grad():
         if attentions:
-            maps = model(**given, output_attentions=True).attentions
+            maps = model(**tensors, output_attentions=True).attentions
         by = TRANSFORMERS + (_in_double(model) if dtype == "float64" else "")
-        outputs = model(**given, output_hidden_states=True)
+        outputs = model(**tensors, output_hidden_states=True)
     named = {name: getattr(outputs, name, None) for name in ("logits", "pooler_output")}
     states = getattr(outputs, "last_hidden_state", None)
     named["last_hidden_state"] = outputs.hidden_states[-1] if states is None else states

@@ -147,11 +147,11 @@ def _special_tokens(folder: Path, config: Mapping[str, Any], kind: _Kind) -> dic
     if others:
         raise _refused(folder, "no other part in special_tokens_map.json", others[0])
     for role in ROLES:
-        told = [_content(source[role]) for source in (config, of_map) if role in source]
-        if len(set(told)) > 1:
-            raise _refused(folder, f"one {role}", " and ".join(map(str, told)))
-        if told:
-            tokens |= {role: told[0]}
+        named = [_content(source[role]) for source in (config, of_map) if role in source]
+        if len(set(named)) > 1:
+            raise _refused(folder, f"one {role}", " and ".join(map(str, named)))
+        if named:
+            tokens |= {role: named[0]}
     return {role: token for role, token in tokens.items() if token is not None}
 
 
@@ -165,13 +165,13 @@ def _require_added(
     }
     special = {token["content"] for token in added.values() if token["special"]}
     of_map = _object(folder / "special_tokens_map.json")
-    wanted = dict(tokens)
+    required = dict(tokens)
     for source in (config, of_map):
         for field in ("extra_special_tokens", "additional_special_tokens"):
             listed = source.get(field) or []
             for one in listed.values() if isinstance(listed, dict) else listed:
-                wanted[f"{field}: {one!r:.60}"] = str(_content(one))
-    for role, token in wanted.items():
+                required[f"{field}: {one!r:.60}"] = str(_content(one))
+    for role, token in required.items():
         if token not in special:
             raise _refused(folder, "special tokens of tokenizer.json", f"{token!r:.60} as {role}")
     decoder = config.get("added_tokens_decoder")
@@ -225,12 +225,12 @@ def _require_splitting(
             *("fuse_unk", "byte_fallback", "ignore_merges"),
         )
     values = [getattr(model, name, None) for name in shape]
-    found = {
+    parts = {
         "model": (type(model).__name__, *(None if value == "" else value for value in values)),
         "normalizer": normalizer,
         "pre_tokenizer": before,
     }
-    for part, value in found.items():
+    for part, value in parts.items():
         if value != expected[part]:
             raise _refused(
                 folder,

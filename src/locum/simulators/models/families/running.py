@@ -149,9 +149,9 @@ class Model:
         """Return the last states of the encoder on the ids of texts, which a decoder attends to."""
         encoder = self.description.encoder
         assert encoder is not None
-        given = self.tokenised([list(ids) for ids in texts])
-        states, _ = self._run_stack(encoder, given, executor)
-        mask = given.get("attention_mask")
+        inputs = self.tokenised([list(ids) for ids in texts])
+        states, _ = self._run_stack(encoder, inputs, executor)
+        mask = inputs.get("attention_mask")
         return Memory(states[-1], None if mask is None else np.asarray(mask))
 
     def texts(self, texts: Sequence[str]) -> list[Text]:
