@@ -29,9 +29,15 @@ class Labels:
         #: None where an expression is too long.
         self._phrases: dict[Node, Phrase | None] = {}
         self._fingerprints: dict[Node, str] = {}
+        self._labels: dict[Node, str] = {}
 
     def __call__(self, node: Node) -> str:
         """Return the label of a node."""
+        if node not in self._labels:
+            self._labels[node] = self._label(node)
+        return self._labels[node]
+
+    def _label(self, node: Node) -> str:
         for part in postorder(node, into=lambda inner: inner not in self._phrases):
             self._phrases.setdefault(part, self._phrase(part))
         whole = self._phrases[node]
