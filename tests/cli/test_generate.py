@@ -110,6 +110,8 @@ def test_an_encoder_and_a_decoder(command: Run, folder: Path, tmp_path: Path) ->
     code, out, err = command("generate", *arguments, "--json")
     assert code == 0, err
     assert json.loads(out)["same_as_transformers"] is True
+    code, _, err = command("simulate", *arguments[:4])
+    assert (code, "try locum generate" in " ".join(err.split())) == (2, True)
 
 
 def test_simulate_on_a_decoder(

@@ -79,6 +79,13 @@ def test_several_texts_are_one_run_of_u(family: str, monkeypatch: pytest.MonkeyP
     assert actual == [locum.generate(model, prompt, 4).ids for prompt in prompts]
 
 
+def test_texts_of_several_lengths_may_be_tensors() -> None:
+    model = Model(built(GPT2, torch.float64))
+    lists = [one.ids for one in locum.generate(model, [[3, 4], [5]], 2)]
+    for made in (torch.tensor, np.array):
+        assert [one.ids for one in locum.generate(model, [made([3, 4]), made([5])], 2)] == lists
+
+
 def test_attention_and_draws_of_several_texts() -> None:
     model = Model(built(GPT2, torch.float64))
     prompts = [[3, 4], [5, 6, 7]]
@@ -200,6 +207,9 @@ def test_attention_of_each_token_and_its_page() -> None:
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ([3] * 30, {"max_new_tokens": 12}, "up to 40 tokens"),
     ("text", {}, "no tokenizer"),
+    ([], {}, r"token ids \[text, position\], got the shape"),
+    ([[], [3]], {}, "got the shape"),
+    ([[[3]]], {}, "got lists of lists"),
     ({"input_ids": [[3, 4]], "attention_mask": [[1, 0]]}, {}, "padding on the left"),
     ({"input_ids": [[3, 4]], "labels": [[1, 0]]}, {}, "got input_ids, labels"),
     ([3], {"max_new_tokens": 0}, "max_new_tokens"),

@@ -44,6 +44,11 @@ def simulate_family(
     with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
         model = Model(folder, form=form, dtype=dtype, layers=layers)
         advance("the model")
+    if model.description.encoder is not None:
+        raise InputError(
+            f"{folder} has an encoder and a decoder, which needs tokens of its own: try locum "
+            "generate, or locum.simulate with decoder_input_ids"
+        )
     stack = model.description.stack
     count = len(stack.layers)
     if head is not None and (head[0] >= count or head[1] >= stack.heads):
@@ -99,8 +104,6 @@ def _require_short(model: Model, texts: Sequence[str]) -> None:
     from locum.simulators.models.batch import simulator_of
 
     stack = model.description.stack
-    if model.description.encoder is not None:
-        return  # it takes more than texts, and says so
     longest = max(len(text.numbers) for text in model.texts(texts))
     length = simulator_of(stack.layers[0].order(longest)).length
     if length > LONGEST:

@@ -272,12 +272,19 @@ def _prompts(model: Model, text: Any, settings: Settings) -> tuple[list[list[int
         prompts = [_encoded(model, one) for one in text]
         return prompts, True, max(map(len, prompts))
     rows = [text]
-    if isinstance(text, (list, tuple)) and text and all(isinstance(r, (list, tuple)) for r in text):
+    if isinstance(text, (list, tuple)) and text and all(map(_is_row, text)):
         rows = list(text)  # of any lengths
     prompts = [[int(one) for one in ids] for row in rows for ids in _checked(model, row, "the prompt")]
     for prompt in prompts:
         settings.require_no_padding(prompt)
     return prompts, len(prompts) > 1, max(map(len, prompts))
+
+
+def _is_row(value: Any) -> bool:
+    """Return whether a value is a list, an array or a tensor; refuse lists inside of one."""
+    if isinstance(value, (list, tuple)) and any(isinstance(one, (list, tuple)) for one in value):
+        raise InputError("expected prompts as lists of token ids, got lists of lists of them")
+    return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1
 
 
 def _encoded(model: Model, text: str) -> list[int]:

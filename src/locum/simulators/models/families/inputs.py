@@ -101,9 +101,12 @@ def _require_integers(value: Any, name: str) -> None:
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         try:
-            dtype = np.asarray(value).dtype
+            array = np.asarray(value)
         except ValueError:  # ragged: described elsewhere
             return
+        if not array.size:  # so is what is empty
+            return
+        dtype = array.dtype
     kind = str(dtype).removeprefix("torch.")
     if kind.startswith(("bool", "float", "bfloat")):
         raise InputError(f"expected token ids as integers in {name}, got {kind}")
