@@ -251,6 +251,18 @@ def test_a_real_tokenizer_is_taken_without_the_library() -> None:
     assert tokenised(folder, [text], 100)[0].numbers == of_library(folder, text)
 
 
+@pytest.mark.parametrize("library", [True, False])
+def test_types_that_a_gpt2_would_add_to_its_words_are_refused(
+    folders: dict[str, Path], tmp_path: Path, request: pytest.FixtureRequest, library: bool
+) -> None:
+    if not library:
+        request.getfixturevalue("without_library")
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    folder = edited(folders["gpt2"], tmp_path, model_input_names=names)
+    with pytest.raises(InputError, match="gives a gpt2 no token_type_ids"):
+        tokenised(folder, ["cat"], 9)
+
+
 def test_types_that_a_template_gives_are_refused(tmp_path: Path) -> None:
     from tokenizers import Tokenizer, models, processors
 

@@ -20,6 +20,7 @@ from locum.simulators.models.tokenizer_files import (
     read_cut,
     read_tokenizer_config,
     require_agreement,
+    require_no_types,
 )
 
 
@@ -173,6 +174,7 @@ def _of_library(folder: Path) -> FolderTokenizer:
             f"{folder}: expected a tokenizer of the package tokenizers, got {type(made).__name__}; try "
             "token ids instead of text"
         )
+    require_no_types(folder, made.model_input_names)
     longest = made.model_max_length
     return FolderTokenizer(
         made.backend_tokenizer,

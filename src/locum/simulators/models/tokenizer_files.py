@@ -106,6 +106,16 @@ def read_cut(folder: Path, tokenizer: Any) -> Cut:
     return Cut(side, None if longest is None or longest > ENDLESS else int(longest))
 
 
+def require_no_types(folder: Path, names: Any) -> None:
+    """Refuse a tokenizer whose names of inputs have token types, for a model that misuses these."""
+    # The library's GPT-2 adds a row of its table of words for the type of each token, 0 or not.
+    if _object(folder / "config.json").get("model_type") == "gpt2" and "token_type_ids" in names:
+        raise InputError(
+            f"{folder}: expected a tokenizer that gives a gpt2 no token_type_ids, which the model "
+            "would add to its words, got them in model_input_names; try token ids instead of text"
+        )
+
+
 def require_agreement(folder: Path, tokenizer: Any) -> None:
     """Refuse tokenizer.json, read as ``tokenizer``, where the library might make other tokens of it."""
     config = read_tokenizer_config(folder)
@@ -122,6 +132,9 @@ def require_agreement(folder: Path, tokenizer: Any) -> None:
             raise _refused(
                 folder, "fields of tokenizer_config.json that are known", f"{field} = {value!r:.60}"
             )
+    # Versions of the library differ in what the class of any file gives, unless it is said.
+    given = config.get("model_input_names") or (["token_type_ids"] if kind is _FILE else [])
+    require_no_types(folder, given)
     if config.get("split_special_tokens"):
         raise _refused(folder, "split_special_tokens = false", "true")
     tokens = _special_tokens(folder, config, kind)
