@@ -106,13 +106,13 @@ class Settings(NamedTuple):
 
     def banned(self, tokens: Sequence[int], written: int) -> list[int]:
         """List the ids that may not follow these, the last so many of which were written."""
-        found = set(self.ends) if written < self.least else set[int]()
+        banned = set(self.ends) if written < self.least else set[int]()
         size, count = self.ngram, len(tokens)
         if 0 < size <= count + 1:
             last = tokens[count - size + 1 :]
             repeated = (k for k in range(count - size + 1) if tokens[k : k + size - 1] == last)
-            found |= {tokens[k + size - 1] for k in repeated}
-        return sorted(found)
+            banned |= {tokens[k + size - 1] for k in repeated}
+        return sorted(banned)
 
     def forced(self, written: int, most: int) -> int | None:
         """Return the token that follows so many, whatever the logits are, if there is one."""

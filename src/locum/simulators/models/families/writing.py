@@ -153,12 +153,12 @@ class Writer:
 
     def _of_memory(self, T: Layer, memory: Memory) -> dict[str, Array]:
         """Compute the keys and values of the memory in one layer."""
-        matrices, found = T.matrices(), {}
+        matrices, computed = T.matrices(), {}
         for name, weights, bias in (("keys", "W_K", "b_K"), ("values", "V", "b_V")):
             own = matrices.get(f"cross {bias}")
             projection = Stage().product(matrices[f"cross {weights}"][0], own and own[0].reshape(-1))
-            found[f"cross {name}"] = projection(memory.states, executor=self.executor)
-        return found
+            computed[f"cross {name}"] = projection(memory.states, executor=self.executor)
+        return computed
 
     def _grow(self, size: int) -> None:
         """Make room for so many rows of each text in all caches."""
