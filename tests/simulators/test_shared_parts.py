@@ -120,6 +120,16 @@ def test_hooks_on_gradients_are_not_dropped(place: str, kind: str) -> None:
     assert locum.stand_in(model[0])(X).shape == X.shape
 
 
+@pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_on_the_gradients_of_parameters_are_not_dropped(kind: str) -> None:
+    T = layer()
+    hook = getattr(T.linear1.weight, kind)(lambda gradient: None)
+    with pytest.raises(InputError, match=r"linear1\.weight has a hook on its gradient"):
+        locum.stand_in(T)
+    hook.remove()
+    assert locum.stand_in(T)(X).shape == X.shape
+
+
 @pytest.mark.parametrize("change", [nn.utils.weight_norm, prune.random_unstructured])
 def test_computed_parameters_are_refused_by_name(change: Any) -> None:
     T = layer()

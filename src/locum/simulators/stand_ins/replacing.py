@@ -79,6 +79,12 @@ def _copied(module: Any) -> Any:
                     "it cannot be copied: torch.nn.utils.prune.remove makes pruning permanent, and "
                     "remove_weight_norm a norm of weights"
                 )
+    for name, parameter in module.named_parameters():
+        if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
+            raise InputError(
+                f"{name} has a hook on its gradient, which copies of it have not: remove it, and set "
+                "it on the stand-in's"
+            )
     copied = copy.deepcopy(module)
     for original, part in zip(module.modules(), copied.modules(), strict=True):
         if "activation" in vars(part) and "activation" not in vars(original):
