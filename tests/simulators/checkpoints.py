@@ -106,7 +106,11 @@ def write_tokenizer(folder: Path, **fields: Any) -> None:
 def save_tokenizer(tokenizer: Any, folder: Path, **fields: Any) -> None:
     """Write a tokenizer that is what tokenizer.json says, of no family's own class."""
     tokenizer.save(str(folder / "tokenizer.json"))
-    config = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | fields)
+    # Versions of the library differ in what such a tokenizer gives, unless it is said.
+    inputs = ["input_ids", "attention_mask"]
+    config = json.dumps(
+        {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs} | fields
+    )
     (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
 
 
