@@ -436,7 +436,7 @@ def test_column_major_matrices() -> None:
             lambda a, b: c.matmul(b, b, recipe="quick"),
             ", got 'quick'",
         ),
-        (lambda a, b: c.inverse(b, recipe="paper"), "order 3, but this matrix is of order 2"),
+        (lambda a, b: c.inverse(b, recipe="paper"), "expected a matrix of order 3, got order 2"),
         (lambda a, b: c.multihead(c.transpose, 0, a), "heads: expected an integer, 1 or more, got 0"),
         (lambda a, b: Matrix(locum.tokens, 0, 2), "rows: expected an integer, 1 or more, got 0"),
         (
