@@ -105,13 +105,22 @@ def test_the_steps_of_every_head_have_their_names() -> None:
     assert max(step.error for step in explanation.steps) < 1e-12
 
 
-def test_a_batch_of_them_is_one_run() -> None:
-    T = layer(3, "all of them", "rms, gated")
+@pytest.mark.parametrize("attention", ["all of them", "cached"])
+def test_a_batch_of_them_is_one_run(attention: str) -> None:
+    T = layer(3, attention, "rms, gated")
     X = np.random.default_rng(0).normal(size=(3, N, D))
-    result = UniversalSimulator.of(T, N)(T, X)
-    assert np.abs(result - np.stack([T(rows) for rows in X])).max() < 1e-12
-    with pytest.raises(GraphError, match="batch=1 with a cache"):
-        replace(layer(3, "cached", "parallel").order(N), batch=2)
+    for executor in ("fast", "dense"):
+        result = UniversalSimulator.of(T, N)(T, X, executor=executor)
+        assert np.abs(result - np.stack([T(rows) for rows in X])).max() < 1e-12
+
+
+def test_one_matrix_in_the_place_of_several_is_refused() -> None:
+    """Behind a cache each X of a batch has keys of its own: one for all would shift what follows."""
+    T = layer(3, "cached", "parallel")
+    U = UniversalSimulator(replace(T.order(N), batch=2))
+    matrices = T.matrices() | {"X": [np.ones((2 * N, D))]}
+    with pytest.raises(InputError, match="cosines: expected 2 × 2×2, got 2×2"):
+        U.layout.parts(matrices)
 
 
 def test_heads_that_share_keys_side_by_side() -> None:

@@ -102,7 +102,7 @@ def test_every_row_of_a_batch_is_checked(row: list[float], problem: str, memory:
 
 @pytest.mark.parametrize("keys", [["a", "b", "c"], [[1, 1], [1, 1]], "abc", [None, 1, 1]])
 def test_what_is_not_an_attention_mask(keys: Any) -> None:
-    with pytest.raises(InputError, match="the attention mask must"):
+    with pytest.raises(InputError, match="the attention mask: expected"):
         locum.simulate(Attention([[0.0]], [[1.0]]), np.ones((3, 1)), attention_mask=keys)
 
 

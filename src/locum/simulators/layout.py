@@ -134,7 +134,8 @@ class Layout:
             if len(copies) != block.copies and not joined:
                 raise InputError(f"{name}: expected {block.shape}, got {len(copies)}")
             for copy in copies:
-                if copy.shape != self._shapes[name]:
+                # One matrix is all of them, one below the other: the first alone would not do.
+                if (joined and block.copies > 1) or copy.shape != self._shapes[name]:
                     block.require(copy, joined)  # which says what is wrong
             parts += copies
         return parts
