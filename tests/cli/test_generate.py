@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import locum
+from locum.simulators.models.tokenising import read_folder_tokenizer
 from tests.cli.conftest import Run
 from tests.simulators.checkpoints import save_tokenizer
 from tests.simulators.families import CASES, Case, built, gpt2
@@ -48,6 +50,29 @@ def test_the_command(command: Run, folder: Path, tmp_path: Path) -> None:
     assert "hello" + result["text"] in out
     assert command("generate", *arguments[:4], "--max-new-tokens", "0")[0] == 2
     assert command("generate", *arguments[:4], "--do-sample", "--seed", "-1")[0] == 2
+
+
+def test_a_text_that_cannot_be_tokenised(command: Run, tmp_path: Path) -> None:
+    """A tokenizer that raises is bad input; it was a traceback."""
+    tokenizers: Any = pytest.importorskip("tokenizers")
+    built(GPT2, torch.float32).save_pretrained(tmp_path)
+    words = tokenizers.models.WordPiece(vocab={"a": 0, "b": 1})  # and no [UNK]
+    save_tokenizer(tokenizers.Tokenizer(words), tmp_path)
+    code, _, err = command("generate", "--model", str(tmp_path), "--text", "xyz")
+    assert code == 2
+    assert "the text 'xyz' cannot be tokenised" in err
+
+
+def test_the_tokenizer_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def counted(path: Path) -> Any:
+        read.append(path)
+        return read_folder_tokenizer(path)
+
+    monkeypatch.setattr("locum.simulators.models.families.running.read_folder_tokenizer", counted)
+    assert len(locum.generate(folder, ["hello", "hut", "cab"], 1)) == 3
+    assert read == [folder]
 
 
 def test_several_texts(command: Run, folder: Path, tmp_path: Path) -> None:

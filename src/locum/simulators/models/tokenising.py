@@ -68,7 +68,7 @@ def tokenised(
 
 def _encoded(tokenizer: Any, source: str, sentence: Sentence) -> Text:
     """Tokenise one text; refuse it where versions of sentence-transformers make other tokens of it."""
-    encoded = _tokens(tokenizer, source.lower() if sentence.lowercase else source, source)
+    encoded = encode(tokenizer, source.lower() if sentence.lowercase else source, source)
     ids = list(encoded.ids)
     if any(encoded.type_ids):
         raise InputError(
@@ -77,7 +77,7 @@ def _encoded(tokenizer: Any, source: str, sentence: Sentence) -> Text:
         )
     if sentence.is_prepared and source != source.strip():
         stripped = source.strip().lower() if sentence.lowercase else source.strip()
-        if list(_tokens(tokenizer, stripped, source).ids) != ids:
+        if list(encode(tokenizer, stripped, source).ids) != ids:
             raise InputError(
                 f"expected a text without spaces at its ends, got {_beginning(source)!r}: some "
                 "versions of sentence-transformers strip them, others do not; try text.strip()"
@@ -99,12 +99,13 @@ def _lowercased(tokenizer: Any, source: str) -> Any:
     normalizer = tokenizer.normalizer
     tokenizer.normalizer = Several([Lowercase(), *([] if normalizer is None else [normalizer])])
     try:
-        return _tokens(tokenizer, source, source)
+        return encode(tokenizer, source, source)
     finally:
         tokenizer.normalizer = normalizer
 
 
-def _tokens(tokenizer: Any, text: str, source: str) -> Any:
+def encode(tokenizer: Any, text: str, source: str) -> Any:
+    """Tokenise a text that is made of ``source``, by which it is called where that cannot be done."""
     try:
         return tokenizer.encode(text)
     except Exception as error:
@@ -114,11 +115,6 @@ def _tokens(tokenizer: Any, text: str, source: str) -> Any:
 
 def _beginning(source: str) -> str:
     return source if len(source) < 40 else source[:37] + "…"
-
-
-def read_tokenizer(folder: Path) -> Any:
-    """Read the tokenizer of a folder."""
-    return read_folder_tokenizer(folder).tokenizer
 
 
 def read_folder_tokenizer(folder: Path) -> FolderTokenizer:

@@ -21,7 +21,7 @@ from locum.simulators.models.families.outputs import BY_U, HOST
 from locum.simulators.models.families.running import Model
 from locum.simulators.models.families.settings import Settings, read_settings
 from locum.simulators.models.families.writing import Writer, require_writer
-from locum.simulators.models.tokenising import read_tokenizer
+from locum.simulators.models.tokenising import encode
 from locum.simulators.modules.module import Numbers
 
 #: What the host does more than in a run.
@@ -220,7 +220,7 @@ def _continued(
         rows = [[] if len(ids) == most or ids[-1] in settings.ends else ids[-1:] for ids in written]
         first = first or time.perf_counter()
     ended = time.perf_counter()
-    tokenizer = _tokenizer(model)
+    tokenizer = model.tokenizer
     shown = str if tokenizer is None else lambda one: tokenizer.decode([one])
     return [
         Generation(
@@ -238,14 +238,6 @@ def _continued(
         )
         for prompt, tokens, ids, kept in zip(prompts, starts, written, writer.attentions, strict=True)
     ]
-
-
-def _tokenizer(model: Model) -> Any:
-    """Return the tokenizer of the folder, if there is one."""
-    folder = model.source.folder
-    if folder is None or not (folder / "tokenizer.json").is_file():
-        return None
-    return read_tokenizer(folder)
 
 
 def _decoded(tokenizer: Any, start: list[int], ids: list[int]) -> str:
@@ -289,13 +281,11 @@ def _is_row(value: Any) -> bool:
 
 def _encoded(model: Model, text: str) -> list[int]:
     """Tokenise one text."""
-    tokenizer, folder = _tokenizer(model), model.source.folder
-    if tokenizer is None:
+    folder = model.source.folder
+    if model.tokenizer is None:
         where = "a live model" if folder is None else str(folder)
         raise InputError(f"{where} has no tokenizer (tokenizer.json): expected token ids, got text")
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    ids = tokenizer.encode(text).ids
+    ids = encode(model.tokenizer, text, text).ids
     if not ids:
         raise InputError("the text has no tokens: expected one or more to continue")
     return [int(one) for one in _checked(model, ids, "the prompt")[0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from locum.simulators.models.families.stage import Stage
 from locum.simulators.models.families.table import describe
 from locum.simulators.models.loading import kind_of_array
 from locum.simulators.models.sentence import Sentence, read_sentence
-from locum.simulators.models.tokenising import Text, tokenised
+from locum.simulators.models.tokenising import Text, read_folder_tokenizer, tokenised
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.masks import KeptMask
 from locum.simulators.modules.module import Numbers
@@ -88,6 +89,17 @@ class Model:
             self.sentence = read_sentence(folder, stack.layers[0].attention.attention_order().d)
         self._prepared: dict[Any, Prepared] = {}
         self._finished: Callable[[str], None] = lambda name: None
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer of the folder, read once, which neither pads nor cuts; None without one."""
+        folder = self.source.folder
+        if folder is None or not (folder / "tokenizer.json").is_file():
+            return None
+        tokenizer = read_folder_tokenizer(folder).tokenizer
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
 
     def _cut(self, layers: int) -> bool:
         """Leave out all layers but the first ones, and all that stands behind the last one."""
