@@ -298,6 +298,18 @@ def test_texts_that_cannot_be_tokenised(folders: dict[str, Path]) -> None:
         tokenised(folders["bert"], ["\ud800"], 100)
 
 
+@pytest.mark.usefixtures("without_library")
+def test_a_tokenizer_that_raises_is_refused_without_the_library(tmp_path: Path) -> None:
+    """It was raised as it is, while the files were compared."""
+    tokenizers: Any = pytest.importorskip("tokenizers")
+    words = tokenizers.models.WordPiece(vocab={"b": 0})  # and no [UNK]
+    tokenizers.Tokenizer(words).save(str(tmp_path / "tokenizer.json"))
+    config = {"tokenizer_class": "TokenizersBackend"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(InputError, match="expected a tokenizer that takes any text"):
+        tokenised(tmp_path, ["b"], 100)
+
+
 def test_spaces_and_capitals_that_versions_see_differently(folders: dict[str, Path]) -> None:
     """Old versions of sentence-transformers strip texts and make all of them lowercase."""
     prepared = Sentence(is_prepared=True)

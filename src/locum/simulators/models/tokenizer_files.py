@@ -133,8 +133,8 @@ def require_agreement(folder: Path, tokenizer: Any) -> None:
                 folder, "fields of tokenizer_config.json that are known", f"{field} = {value!r:.60}"
             )
     # Versions of the library differ in what the class of any file gives, unless it is said.
-    given = config.get("model_input_names") or (["token_type_ids"] if kind is _FILE else [])
-    require_no_types(folder, given)
+    names = config.get("model_input_names") or (["token_type_ids"] if kind is _FILE else [])
+    require_no_types(folder, names)
     if config.get("split_special_tokens"):
         raise _refused(folder, "split_special_tokens = false", "true")
     tokens = _special_tokens(folder, config, kind)
@@ -258,8 +258,11 @@ def _require_ends(
     """Refuse other tokens around a text than the class, or the fields of the config, put there."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    inner = tokenizer.encode("a", add_special_tokens=False).ids
-    whole = tokenizer.encode("a").ids
+    try:
+        inner = tokenizer.encode("a", add_special_tokens=False).ids
+        whole = tokenizer.encode("a").ids
+    except Exception as error:  # the library raises nothing more specific
+        raise _refused(folder, "a tokenizer that takes any text", f"{error!s:.60} for 'a'") from None
     if kind.ends is not None:
         first, last = (tokenizer.token_to_id(tokens[role]) for role in kind.ends)
         if whole != [first, *inner, last]:
