@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -50,8 +51,6 @@ def test_a_setting_that_no_proof_is_about_is_refused(changed: dict[str, Any], wo
 @pytest.mark.parametrize("recipe", ["paper", "fetch"])
 def test_hard_attention_keeps_the_ties_of_decimals_or_refuses(X: Any, A: Any, recipe: str) -> None:
     """Zeros tie in floats, too; sums such as 0.1 + 0.2 and 0.3 do not."""
-    from fractions import Fraction
-
     from locum.playground import answer
 
     V = [[1.0]] * len(A)
@@ -180,12 +179,12 @@ def test_what_is_left_out_has_the_defaults_that_the_page_is_told() -> None:
 
 
 def test_what_u_and_the_direct_formula_are_rounded_by_alike_is_told() -> None:
-    """0.1·3 − 0.3 is 0, and no float."""
-    inputs = {"X": [[0.1, 0.3]] * 2, "A": [[0, 0], [0, 0]], "V": [[3], [-1]]}
+    """0.1 + 0.2 is 0.3, and no float; its products are exact, with a fused multiply-add and without."""
+    inputs = {"X": [[0.1, 0.2]] * 2, "A": [[0, 0], [0, 0]], "V": [[1], [1]]}
     for temperature in (1, 0):
         reply = ask("explain", **inputs, recipe="fetch", temperature=temperature)
         assert reply["error"] == 0
-        assert reply["precise"] == 0.1 * 3 - 0.3
+        assert reply["precise"] == float(Fraction(0.1 + 0.2) - Fraction("0.3"))
     half = ask("explain", X=[[0.5, 0.25]], A=[[1, 0], [0, 1]], V=[[1], [2]])
     assert half["precise"] == 0
     certified = ask("certify", **U)
