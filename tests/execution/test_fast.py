@@ -316,6 +316,31 @@ def test_an_interrupted_plan_leaves_nothing_behind(monkeypatch: pytest.MonkeyPat
     assert program.plan(5)(np.ones(5)).tolist() == [21.0] * 5
 
 
+def test_programs_that_share_buffers_lower_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same plans come out, whatever was lowered before them: steps of a program, then the whole."""
+    shared = aggregate(select(indices, 3 - indices, "=="), tokens * tokens + 1.5)
+    steps = [shared, aggregate(select(indices, indices, "<="), shared * 2.0), shared + indices]
+    plans: list[list[str]] = []
+    lowered: list[object] = []
+    planning = import_module("locum.execution.fast.planning")
+    whole = planning._lower
+
+    def counted(node: object, *rest: object) -> object:
+        lowered.append(node)
+        return whole(node, *rest)
+
+    monkeypatch.setattr(planning, "_lower", counted)
+    for order in (steps, steps[::-1]):
+        fast.forget_plans()
+        plans.append(sorted(step.plan(4).explain() for step in order))
+    together, alone = len(lowered), []
+    for step in steps:
+        fast.forget_plans()
+        alone.append(step.plan(4).explain())
+    assert plans == [sorted(alone)] * 2
+    assert together / 2 < len(lowered) - together
+
+
 def test_plans_run_in_threads() -> None:
     orders = [(3, 4, 5), (6, 2, 3), (5, 5, 5), (4, 7, 2)] * 4
     result: dict[int, Any] = {}

@@ -24,6 +24,7 @@ from locum.execution.fast.planning import blueprint
 from locum.execution.fast.steps.backends import backend_for
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
+from locum.execution.fast.symbolic.reuse import forget_lowered
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
@@ -82,6 +83,7 @@ def forget_plans() -> None:
     """Drop every plan, and the memory that plans hold."""
     with _lock:
         _plans.clear()
+    forget_lowered()
 
 
 def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tuple[Shape, ...]]:

@@ -19,15 +19,17 @@ import numpy as np
 
 from locum.execution.fast.steps.emission import Emission, LoadSource
 from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
+from locum.execution.fast.symbolic import reuse
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.buffers import Buffers, is_input, ordered
 from locum.execution.fast.symbolic.conditions import GuardedCases
 from locum.execution.fast.symbolic.indexing import decided
 from locum.execution.fast.symbolic.lowering import Lowering
+from locum.execution.fast.symbolic.reuse import LoweredBuffer, Piece
 from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements, refined
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
-from locum.execution.fast.symbolic.terms import Load, Sum, everywhere, loads
+from locum.execution.fast.symbolic.terms import Load, everywhere, loads
 from locum.execution.types import atoms, possible_types
 from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
 from locum.graph.atoms import LARGEST_EXACT
@@ -37,16 +39,6 @@ _PASSES = 2_000
 _LARGEST_BUFFER = 2**29
 #: Elementwise operations in one value from which on it is computed once for all who use it.
 _LONG = 40
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A box of positions of a buffer, and its value there."""
-
-    box: Box
-    heads: tuple[Affine, ...]
-    position: Affine
-    terms: Sum
 
 
 @dataclass
@@ -152,22 +144,6 @@ def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
 # Lowering all buffers ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LoweredBuffer:
-    """A buffer lowered in an earlier pass: valid while its hull and what it inlines stay the same."""
-
-    start: int
-    stop: int
-    inlined: frozenset[Node]
-    pieces: list[Piece]
-
-    def still_holds(self, hull: Hull, buffers: Buffers) -> bool:
-        """Return whether nothing that it depends on has changed."""
-        same = (self.start, self.stop) == (hull.start, hull.stop)
-        taken = self.inlined.isdisjoint(buffers.designated) and self.inlined.isdisjoint(buffers.opaque)
-        return same and taken
-
-
 def _lower_all(
     root: Node, buffers: Buffers, positions: range, kept: dict[Node, LoweredBuffer]
 ) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
@@ -186,12 +162,12 @@ def _lower_all(
             asked = {dependency: Hull(0, buffers.length) for dependency in dependencies(node, buffers)}
         else:
             hull = hulls[node]
-            if node not in kept or not kept[node].still_holds(hull, buffers):
+            key = (node, hull.start, hull.stop, buffers.length)
+            if node not in kept or not kept[node].still_holds(key, buffers):
                 try:
-                    pieces, inlined = _lower(node, hull, buffers)
+                    kept[node] = reuse.known(key, buffers) or reuse.keep(_lower(node, hull, buffers))
                 except (Stuck, OverflowError) as reason:
                     raise Opaque(_closed(node, loaded_by), str(reason)) from None
-                kept[node] = LoweredBuffer(hull.start, hull.stop, inlined, pieces)
             lowered[node] = kept[node].pieces
             asked = {}
             for piece in lowered[node]:
@@ -205,9 +181,10 @@ def _lower_all(
             loaded_by.setdefault(other, node)
 
 
-def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], frozenset[Node]]:
-    """Lower one buffer, refining its box as often as needed; return its pieces and what it inlines."""
+def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
+    """Lower one buffer, refining its box as often as needed."""
     refinements: Refinements = {}
+    buffers.asked, buffers.added = {}, set()
     while True:
         scope = IndexScope(refinements)
         lowering = Lowering(buffers, scope, node)
@@ -224,7 +201,8 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], froze
                 for term in everywhere(solved):
                     decided(GuardedCases((term.guards,)), scope)
                 pieces.append(Piece(scope.box, tuple(members), p, solved))
-            return pieces, lowering.inlined
+            key = (node, hull.start, hull.stop, buffers.length)
+            return LoweredBuffer.of(key, pieces, lowering.inlined, buffers)
         except Refine as request:
             refinements = refined(refinements, request)
 

@@ -22,10 +22,22 @@ class Buffers:
     designated: set[Node] = field(default_factory=set)
     #: Those of them that lowering cannot express, and why.
     opaque: dict[Node, str] = field(default_factory=dict)
+    #: What lowering the buffer at hand has asked: whether nodes were held when it met them first (None:
+    #: it had designated them before), and which it has designated.
+    asked: dict[Node, bool | None] = field(default_factory=dict)
+    added: set[Node] = field(default_factory=set)
 
     def holds(self, node: Node) -> bool:
         """Return whether a node has an array of its own, or is the input as it is."""
-        return is_input(node) or node in self.designated or node in self.opaque
+        held = node in self.designated or node in self.opaque or is_input(node)
+        self.asked.setdefault(node, held)
+        return held
+
+    def designate(self, node: Node) -> None:
+        """Give a node an array of its own."""
+        self.asked.setdefault(node, None)
+        self.added.add(node)
+        self.designated.add(node)
 
 
 def is_input(node: Node) -> bool:

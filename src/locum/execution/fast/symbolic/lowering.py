@@ -317,13 +317,13 @@ class Lowering:
         further axis.
         """
         if node in self.buffers.data and not node.free and not _may_be_looked_up(node):
-            self.buffers.designated.add(node)
+            self.buffers.designate(node)
         lowered = self.lower(node, p, heads, way)
         if isinstance(lowered, (Affine, GuardedCases)) or self.buffers.holds(node):
             return lowered
         if is_view(lowered) or (is_multilinear(lowered) and (node.free or len(lowered) == 1)):
             return lowered
-        self.buffers.designated.add(node)
+        self.buffers.designate(node)
         return self.lower(node, p, heads, way)
 
     # Selectors ------------------------------------------------------------------------------------
