@@ -1,4 +1,4 @@
-"""Any text takes at most two seconds of processor time and a gigabyte, whoever wrote it.
+"""Any text ends, after a bounded number of steps and within a gigabyte, whoever wrote it.
 
 Every text here took longer, more memory, or ended in a traceback once. They are run by a session and by
 the commands, in processes whose time and memory the system limits.
@@ -200,6 +200,18 @@ def test_work_is_counted_for_a_text_and_for_each_statement() -> None:
     assert "the text takes more than 2,500 steps in all" in (results[-1].message or "")
     assert len(results) < 20
     assert session.execute("1;")[0].value == 1  # a new text
+
+
+def test_what_lists_around_a_text_write_again_is_counted() -> None:
+    session, steps = Session(), []
+    for depth in (10, 60):
+        session.execute(
+            f"for k in [1] {{ x=range(9000); x=[x,[x]]; for i in range({depth}) {{ x=[x]; }} }}"
+        )
+        session.execute("x;")
+        steps.append(session.budget.steps)
+    characters = 2 * len(str(list(range(9_000))))
+    assert steps[1] - steps[0] > 50 * characters / 5_000
 
 
 def test_each_token_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

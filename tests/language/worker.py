@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from locum.cli import main
 from locum.language import Session
-from tests.language.limited import COMMANDS, SECONDS_WARM
+from tests.language.limited import COMMANDS, SECONDS
 
 
 class OverTimeError(BaseException):
@@ -34,7 +34,7 @@ def answer(face: str, text: str, folder: Path) -> dict[str, Any]:
     gc.collect()  # what the text before left is not this one's
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS_WARM, 0.1)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.1)
             code = session(text) if face == "session" else command(face, path)
         except OverTimeError:
             code = -1

@@ -141,7 +141,7 @@ def collection_block(
         return f"{title}{flat}\n"
     margin = "\t\t" if kind == "list" else "\t\t\t"
     inner = "".join(
-        f"{margin}{line}\n" for member in members for line in member.rstrip("\n").split("\n")
+        margin + member.rstrip("\n").replace("\n", f"\n{margin}") + "\n" for member in members
     )
     closing = len(f"   {kind}: {name + ' = ' if name else ''}") + 2
     return f"{title}{outer} {left}\n{inner}{' ' * closing}{right}\n"

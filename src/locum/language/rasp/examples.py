@@ -14,7 +14,7 @@ from locum.budget import Budget
 from locum.errors import InputError, LimitError
 from locum.execution import DOMAINS, dense, inputs
 from locum.graph import Node, Sort, is_atom, sequence_type, sort_of
-from locum.graph.atoms import is_unprintable, short
+from locum.graph.atoms import Atom, is_unprintable, short
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.limits import Limits
@@ -22,8 +22,9 @@ from locum.language.rasp.naming import Names
 from locum.language.rasp.results import Result
 from locum.language.rasp.values import Applied, Builtin, Function, Value
 
-#: Values and characters that are shown in one step, and steps for a member of a list with its block.
-_VALUES, _CHARACTERS, _MEMBER = 10, 100, 3
+#: Values and characters that are shown in one step, characters that are written once more in one, and
+#: steps for a member of a list with its block.
+_VALUES, _CHARACTERS, _WRITTEN, _MEMBER = 10, 100, 5_000, 3
 #: Steps for a statement that shows something, and for running a program.
 _SHOWN, _RUN = 8, 10
 #: Rows and columns that are shown of a selector with too many cells.
@@ -165,17 +166,28 @@ class Examples:
         self.budget.spend(_MEMBER * len(parts))
         self._account(key for key in value if kind == "dict")
         margin, deeper = self._margin, "\t\t" if kind == "list" else "\t\t\t"
-        self._depth, self._margin = self._depth + 1, margin + deeper
-        members = [self._result(part, None, run) for part in parts]
-        self._depth, self._margin = self._depth - 1, margin
-        items: list[Any] = [member.to_dict() for member in members]
-        texts = [member.printed for member in members]
-        flat = _flat(value) if all(is_atom(part) for part in parts) else None
-        if isinstance(value, dict):
+        items: list[Any]
+        if all(is_atom(part) for part in parts):
+            items, texts, flat = [self._atom(part) for part in parts], [], _flat(value)
+        else:
+            self._depth, self._margin = self._depth + 1, margin + deeper
+            members = [self._result(part, None, run) for part in parts]
+            self._depth, self._margin = self._depth - 1, margin
+            items, flat = [member.to_dict() for member in members], None
+            texts = [member.printed for member in members]
+            if kind == "dict":
+                texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
+            # Each list around a text writes it once more.
+            self.budget.spend(sum(map(len, texts)) / _WRITTEN)
+        if kind == "dict":
             items = [[key, item] for key, item in zip(value, items, strict=True)]
-            texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
         text = echo.collection_block(name or "", kind, flat, texts, margin)
         return Result(kind, text, name, items=items)
+
+    def _atom(self, value: Atom) -> dict[str, Any]:
+        """Make the fields of a result of an atom that stands in a list."""
+        self._account((value,))
+        return {"kind": "atom", "type": sequence_type((value,)), "value": value}
 
     def _account(self, values: Iterable[Any]) -> None:
         """Account for atoms that are about to be shown."""

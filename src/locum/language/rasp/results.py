@@ -49,9 +49,9 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that apply, without the text, the graph and its input."""
-        hidden = ("printed", "node", "tokens")
-        fields = {name: value for name, value in vars(self).items() if name not in hidden}
-        present = {name: value for name, value in fields.items() if value is not None}
+        present = {name: value for name, value in vars(self).items() if value is not None}
+        for hidden in ("printed", "node", "tokens"):
+            present.pop(hidden, None)
         if self.kind == "atom":
             present["value"] = self.value
         return present
