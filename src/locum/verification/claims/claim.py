@@ -118,16 +118,24 @@ class Claim:
             for token in self.layout
         ]
 
-    def expected(self, entries: Sequence[Value], domain: Domain) -> list[Value]:
-        """Return what the reference gives, row by row."""
-        (rows,) = evaluate([self.reference], self.matrices(entries), self.inputs, domain)
+    def expected(
+        self, entries: Sequence[Value], domain: Domain, known: Mapping[int, Rows] | None = None
+    ) -> list[Value]:
+        """Return what the reference gives, row by row; ``known`` has values of its parts, by ``id``."""
+        rows = self.reference_values(entries, domain, known)[id(self.reference)]
         return [value for row in rows for value in row]
+
+    def reference_values(
+        self, entries: Sequence[Value], domain: Domain, known: Mapping[int, Rows] | None = None
+    ) -> dict[int, Rows]:
+        """Return the values of the reference and of its parts, by ``id``."""
+        return evaluate([self.reference], self.matrices(entries), self.inputs, domain, known)
 
     def condition_values(self, entries: Sequence[Value], domain: Domain) -> list[tuple[Value, str]]:
         """Return the values that the conditions are about, each with its relation to 0."""
         formulas = [formula for formula, _ in self.conditions]
         values = evaluate(formulas, self.matrices(entries), self.inputs, domain)
-        return [(rows[0][0], sign) for rows, (_, sign) in zip(values, self.conditions, strict=True)]
+        return [(values[id(formula)][0][0], relation) for formula, relation in self.conditions]
 
     def result(self, values: Any) -> list[Any]:
         """Pick the result, row by row, from the values that the program has at all positions."""

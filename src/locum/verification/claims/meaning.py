@@ -5,14 +5,15 @@ own. The checker has an evaluator of its own (``checker/reference.py``).
 
 >>> from locum.execution.domains.floats import FloatDomain
 >>> x = Formula.input("X", 1, 2)
->>> evaluate([x @ x.T], [[[1.0, 2.0]]], [x], FloatDomain())
-[[[5.0]]]
+>>> square = x @ x.T
+>>> evaluate([square], [[[1.0, 2.0]]], [x], FloatDomain())[id(square)]
+[[5.0]]
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -24,19 +25,28 @@ Rows: TypeAlias = "list[list[Value]]"
 
 
 def evaluate(
-    formulas: Sequence[Formula], matrices: Sequence[Rows], inputs: Sequence[Formula], domain: Domain
-) -> list[Rows]:
-    """Evaluate formulas on matrices, the values of ``inputs``; no value raises, as in dense."""
+    formulas: Sequence[Formula],
+    matrices: Sequence[Rows],
+    inputs: Sequence[Formula],
+    domain: Domain,
+    known: Mapping[int, Rows] | None = None,
+) -> dict[int, Rows]:
+    """Evaluate formulas on matrices, the values of ``inputs``; no value raises, as in dense.
+
+    The values of the formulas and of all their parts are by ``id``, and so are those ``known`` before.
+    """
     algebra = _Algebra(domain)
     by_name = {x.attribute[0]: rows for x, rows in zip(inputs, matrices, strict=True)}
-    values: dict[int, Rows] = {}
+    values = dict(known or {})
     for formula in nodes(*formulas):
+        if id(formula) in values:
+            continue
         if formula.op == "input":
             values[id(formula)] = by_name[formula.attribute[0]]
         else:
             operands = [values[id(part)] for part in formula.operands]
             values[id(formula)] = algebra.value(formula, operands)
-    return [values[id(formula)] for formula in formulas]
+    return values
 
 
 class _Algebra:

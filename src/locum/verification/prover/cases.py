@@ -21,7 +21,7 @@ from typing import Any
 
 from flint import fmpq, fmpq_mpoly
 
-from locum.verification.prover.ring import ANY, Ratio, Ring, Signs
+from locum.verification.prover.ring import ANY, Ratio, Ring, Signs, is_constant
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 POSITIVE_ONLY: Signs = frozenset((POSITIVE,))
@@ -75,7 +75,7 @@ class Questions:
         key = str(polynomial)
         if key not in self._factors:
             self._note(key, polynomial)
-            if polynomial.is_constant():
+            if is_constant(polynomial):
                 value = polynomial.leading_coefficient() if len(polynomial) else 0
                 self._factors[key] = (value > 0) - (value < 0), []
             else:
@@ -306,7 +306,7 @@ def _adds_up(bounds: Sequence[tuple[str, int, fmpq_mpoly, bool]]) -> bool:
     total = bounds[0][2]
     for bound in bounds[1:]:
         total = total + bound[2]
-    if not total.is_constant():
+    if not is_constant(total):
         return False
     value = total.leading_coefficient() if len(total) else 0
     return bool(value < 0 or (value == 0 and any(strict for *_, strict in bounds)))
@@ -345,7 +345,7 @@ def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
         parts = [(polynomial.derivative(variable), variable) for variable in linear[:8]]
         slope, variable = min(parts, key=lambda part: len(part[0]))
         rest = polynomial - slope * polynomial.context().gens()[variable]
-        if slope.gcd(rest).is_constant():
+        if is_constant(slope.gcd(rest)):
             return [(polynomial, 1)]
     constant, factors = polynomial.factor()
     parts = [(factor, int(power)) for factor, power in factors]

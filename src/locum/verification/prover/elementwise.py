@@ -28,7 +28,7 @@ from locum.verification.prover.operands import (
     is_number,
     is_rational,
 )
-from locum.verification.prover.ring import Ratio, Ring, Signs, UnsupportedError
+from locum.verification.prover.ring import Ratio, Ring, Signs, UnsupportedError, is_constant
 
 EXACT = ExactDomain()
 #: Functions that are known by their argument only.
@@ -163,7 +163,7 @@ class Elementwise:
             return self.ring.identities.once()
         if isinstance(value, bool):
             return number(("boolean", value))
-        return number(("number", str(value)))
+        return number(("number", value if isinstance(value, Ratio) else str(value)))
 
     def _open(self, question: Any, key: Hashable) -> Boolean:
         number = self.ring.identities.number(key)
@@ -177,7 +177,7 @@ class Elementwise:
             return bool(difference > 0)
         answer = self.case.is_positive(difference)
         if isinstance(answer, Undecided):
-            return self._open(answer.question, ("positive", str(difference)))
+            return self._open(answer.question, ("positive", difference))
         return answer
 
     def _equal(self, a: Value, b: Value) -> Value:
@@ -186,7 +186,9 @@ class Elementwise:
             return bool(difference == 0)
         answer = self.case.is_zero(difference)
         if isinstance(answer, Undecided):
-            return self._open(answer.question, ("zero", str(difference.top)))
+            return self._open(
+                answer.question, ("zero", Ratio(self.ring, difference.top, self.ring.one))
+            )
         return answer
 
     def truth(self, value: Value) -> Value:
@@ -294,7 +296,7 @@ class Elementwise:
     def _add(self, a: Value, b: Value) -> Value:
         """Return a + b; note the sign of a sum of squares and of non-negative terms."""
         result = self.lift(a) + b
-        if self.ring.signs and not result.top.is_constant():
+        if self.ring.signs and not is_constant(result.top):
             signs = [self._sign_at_once(part) for part in (a, b)]
             if all(one <= NOT_NEGATIVE for one in signs):
                 strict = any(0 not in one for one in signs)

@@ -26,9 +26,13 @@ OPEN = (Undecided, Broken)
 
 def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
     """Return the first operand without a definite value; ``Broken`` before ``Undecided``."""
-    open_ones = [value for value in values if isinstance(value, OPEN)]
-    broken = [value for value in open_ones if isinstance(value, Broken)]
-    return (broken or open_ones or [None])[0]
+    first = None
+    for value in values:
+        if isinstance(value, Broken):
+            return value
+        if first is None and isinstance(value, Undecided):
+            first = value
+    return first
 
 
 def is_rational(value: Value) -> bool:

@@ -35,6 +35,7 @@ from locum.verification.prover.ring import (
     Ring,
     SlotsError,
     UnsupportedError,
+    is_constant,
 )
 from locum.verification.prover.symbolic import SymbolicDomain, has_open
 
@@ -143,7 +144,14 @@ class Prover:
         self.settled: dict[Node, Any] = {}
         self.cases = self.terms = 0
         # The reference comes first: its exponentials are the simplest, and others are made of them.
-        claim.expected(self.symbols, SymbolicDomain(self.ring, Case(self.questions)))
+        reference = claim.reference_values(
+            self.symbols, SymbolicDomain(self.ring, Case(self.questions))
+        )
+        self.settled_reference = {
+            part: rows
+            for part, rows in reference.items()
+            if not any(has_open(row, self.ring) for row in rows)
+        }
         evidence = Evidence(self.ring, self.questions, self._hypotheses())
         start = Case(self.questions, evidence.hypotheses)
         self._settle(start)
@@ -170,7 +178,7 @@ class Prover:
         assumptions: list[Assumption] = []
         domain = SymbolicDomain(self.ring, Case(self.questions))
         for value, relation in self.claim.condition_values(self.symbols, domain):
-            if not isinstance(value, Ratio) or not value.bottom.is_constant():
+            if not isinstance(value, Ratio) or not is_constant(value.bottom):
                 raise NotProvenError(f"{self.claim.title}: a condition is not about a polynomial")
             if self.ring.is_passing(value):
                 raise NotProvenError(
@@ -192,10 +200,11 @@ class Prover:
 
     def _settle(self, start: Case) -> None:
         """Evaluate once what no case changes; what depends on something open is left to each case."""
+        domain = SymbolicDomain(self.ring, start)
         for node in postorder(self.claim.program):
             if node.free or node.op == "family" or not self._inputs_are_settled(node):
                 continue
-            domain = SymbolicDomain(self.ring, start)
+            domain.sites.clear()
             value = dense.evaluate(node, self.tokens, domain, known=self.settled)
             if not any(isinstance(site, OPEN) for site in domain.sites) and not has_open(
                 value, self.ring
@@ -218,7 +227,7 @@ class Prover:
         if not isinstance(values, list):
             raise NotProvenError("a claim is about an s-op, not about a selector")
         sites = [self._site(site) for site in domain.sites]
-        expected = self.claim.expected(self.symbols, domain)
+        expected = self.claim.expected(self.symbols, domain, self.settled_reference)
         pairs = zip(self.claim.result(values), expected, strict=True)
         status = [self._compare(a, b, case, domain) for a, b in pairs] + sites
         self.ring.signs = dict(self.signs)  # what was noted in this case holds in this case alone

@@ -38,6 +38,8 @@ MAX_SLOTS = 3_000
 
 #: Terms that are shown of a polynomial, and levels of functions in functions.
 _TERMS, _DEPTH = 40, 3
+#: Terms of a polynomial that is told from others by its text.
+_SHORT = 8
 
 Signs: TypeAlias = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
@@ -94,7 +96,7 @@ class Ring:
         self.identities = Identities()
         #: Squares, sums of them and of what is not negative: their signs, noted when they are computed,
         #: since nothing can be seen of that in the polynomials that come of it.
-        self.signs: dict[tuple[str, str], tuple[Ratio, Signs]] = {}
+        self.signs: dict[Ratio, Signs] = {}
         self._known: dict[Hashable, Ratio] = {}
         #: Of the exponents met: reduced vectors, each with its pivot and its combination of slots.
         self._rows: list[tuple[Any, dict[Any, fmpq], dict[int, fmpq]]] = []
@@ -111,9 +113,9 @@ class Ring:
     def reduced(self, top: fmpq_mpoly, bottom: fmpq_mpoly) -> Ratio:
         """Bring a quotient to lowest terms."""
         self.limits.check(top)
-        if not bottom.is_constant():
+        if not is_constant(bottom):
             common = top.gcd(bottom)
-            if not common.is_constant():
+            if not is_constant(common):
                 top, bottom = _quotient(top, common), _quotient(bottom, common)
         leading = bottom.leading_coefficient()
         if leading == 1:
@@ -124,7 +126,7 @@ class Ring:
 
     def exp(self, argument: Ratio, base: fmpq | None = None) -> Ratio:
         """Raise e, or a positive base, to a power: a product of slots."""
-        key = (f"exp {base}", str(argument))
+        key = ("exp", str(base), argument)
         if key not in self._known:
             self._known[key] = self._exponential(argument, base)
         return self._known[key]
@@ -160,7 +162,7 @@ class Ring:
 
     def opaque(self, function: str, argument: Ratio) -> Ratio:
         """Return a function known by its argument only: equal arguments, equal values."""
-        key = (function, str(argument))
+        key = (function, argument)
         if key not in self._known:
             slot = self._slot(function, argument=argument)
             self._known[key] = Ratio(self, self.generators[slot], self.one)
@@ -211,19 +213,20 @@ class Ring:
         self.slots = {variable: slot for variable, slot in self.slots.items() if variable < first}
         self._known = {key: value for key, value in self._known.items() if not self.is_passing(value)}
         self._rows = [row for row in self._rows if all(slot < first for slot in row[2])]
-        self.signs = {key: noted for key, noted in self.signs.items() if not self.is_passing(noted[0])}
+        self.signs = {key: signs for key, signs in self.signs.items() if not self.is_passing(key)}
 
     def note(self, value: Ratio, signs: Signs) -> None:
         """Note what signs a value can have."""
         key, side = _multiples(value)
-        self.signs[key] = value, frozenset(side * sign for sign in signs)
+        self.signs[key] = frozenset(side * sign for sign in signs)
 
     def noted(self, value: Ratio) -> Signs:
         """Return what was noted of the sign of a value, or of a multiple of it."""
-        if not self.signs or value.top.is_constant():
+        if not self.signs or is_constant(value.top):
             return ANY
         key, side = _multiples(value)
-        return frozenset(side * sign for sign in self.signs[key][1]) if key in self.signs else ANY
+        signs = self.signs.get(key, ANY)
+        return signs if side > 0 else frozenset(-sign for sign in signs)
 
     def slot(self, variable: int) -> Slot | None:
         """Return what a variable stands for, if it is not an entry."""
@@ -292,7 +295,7 @@ class Ratio:
     @property
     def constant(self) -> fmpq | None:
         """Its value, if it is a number."""
-        if self.top.is_constant() and self.bottom.is_constant():
+        if is_constant(self.top) and is_constant(self.bottom):
             return fmpq(self.top.leading_coefficient() if len(self.top) else 0)
         return None
 
@@ -342,7 +345,7 @@ class Ratio:
         return bool(self.top == other.top and self.bottom == other.bottom)
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash((_mark(self.top), _mark(self.bottom)))
 
     def __str__(self) -> str:
         return f"({self.top})/({self.bottom})"
@@ -358,6 +361,18 @@ class Ratio:
         return other if isinstance(other, Ratio) else self.ring.number(other)
 
 
+def _mark(polynomial: fmpq_mpoly) -> Hashable:
+    """Return what equal polynomials share, quickly: to write out a long one takes its time."""
+    if len(polynomial) < _SHORT:
+        return str(polynomial)
+    return len(polynomial), tuple(polynomial.degrees())
+
+
+def is_constant(polynomial: fmpq_mpoly) -> bool:
+    """Return whether a polynomial is a number: flint's own way is to look at all its terms."""
+    return len(polynomial) < 2 and polynomial.is_constant()
+
+
 def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Hashable, Hashable]:
     """Cancel what a term of a quotient shares with the denominator, if that is a product."""
     if len(bottom) > 1:
@@ -367,10 +382,12 @@ def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Has
     return tuple(b for _, b in pairs), tuple(a for a, _ in pairs)
 
 
-def _multiples(value: Ratio) -> tuple[tuple[str, str], int]:
+def _multiples(value: Ratio) -> tuple[Ratio, int]:
     """Return what a value shares with its multiples by numbers, and the sign of its own factor."""
     leading = value.top.leading_coefficient()
-    return (str(value.top / leading), str(value.bottom)), 1 if leading > 0 else -1
+    if leading == 1:
+        return value, 1
+    return Ratio(value.ring, value.top / leading, value.bottom), 1 if leading > 0 else -1
 
 
 def _quotient(polynomial: fmpq_mpoly, divisor: fmpq_mpoly) -> fmpq_mpoly:
