@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache, reduce
 from typing import TypeAlias
 
 from locum.verification.checker.numbers import Numbers
@@ -30,10 +31,12 @@ _KEPT_BITS = 512
 
 def times(*parts: Signs) -> Signs:
     """Return the signs that a product can have."""
-    result = POSITIVE
-    for part in parts:
-        result = frozenset(a * b for a in result for b in part)
-    return result
+    return reduce(_product_of_two, parts, POSITIVE)
+
+
+@cache
+def _product_of_two(one: Signs, other: Signs) -> Signs:
+    return frozenset(a * b for a in one for b in other)
 
 
 def to_the(signs: Signs, power: int) -> Signs:

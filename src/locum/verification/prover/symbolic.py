@@ -10,7 +10,7 @@ a *site*: the domain notes for each whether it is fine, open or broken; a proof 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,12 +209,14 @@ def has_open(value: Any, ring: Ring) -> bool:
     """Return whether a case could say more of a node's value."""
     if isinstance(value, np.ndarray):
         return bool(value.dtype == object)
+    # Which slots occur in a value takes long to see: mostly there is none that could matter.
+    look = _tells_more(ring.slots.values())
     return any(
         isinstance(one, (*OPEN, Boolean))
-        or (isinstance(one, Ratio) and _tells_more(ring.occurring(one.top, one.bottom)))
+        or (look and isinstance(one, Ratio) and _tells_more(ring.occurring(one.top, one.bottom)))
         for one in value
     )
 
 
-def _tells_more(slots: Iterator[Slot]) -> bool:
+def _tells_more(slots: Iterable[Slot]) -> bool:
     return any(slot.function in ("choice", "absolute") for slot in slots)
