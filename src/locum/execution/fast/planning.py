@@ -26,7 +26,7 @@ from locum.execution.fast.symbolic.conditions import GuardedCases
 from locum.execution.fast.symbolic.indexing import decided
 from locum.execution.fast.symbolic.lowering import Lowering
 from locum.execution.fast.symbolic.reuse import LoweredBuffer, Piece
-from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements, refined
+from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
 from locum.execution.fast.symbolic.terms import Load, everywhere, loads
@@ -204,7 +204,8 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
             key = (node, hull.start, hull.stop, buffers.length)
             return LoweredBuffer.of(key, pieces, lowering.inlined, buffers)
         except Refine as request:
-            refinements = refined(refinements, request)
+            scope.refine(request)
+            refinements = scope.refinements
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:

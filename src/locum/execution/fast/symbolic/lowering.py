@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from locum.execution.fast.symbolic import conditions, indexing
@@ -27,7 +28,7 @@ from locum.execution.fast.symbolic.indexing import Lowered, terms_of
 from locum.execution.fast.symbolic.keys import Heads, Keys
 from locum.execution.fast.symbolic.rerolling import rerolled
 from locum.execution.fast.symbolic.scope import IndexScope
-from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Stuck
+from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve
 from locum.execution.fast.symbolic.terms import (
     Apply,
@@ -137,17 +138,40 @@ class Lowering:
             case "constant":
                 return self.constant(node)
             case "aggregate":
-                return self.aggregate(node, p, heads, way)
+                return self.with_variables(self.aggregate, node, p, heads, way)
             case "selector_width":
-                return self.width(node, p, heads, way)
+                return self.with_variables(self.width, node, p, heads, way)
             case "sum_over":
-                return self.sum_over(node, p, heads, way)
+                return self.with_variables(self.sum_over, node, p, heads, way)
             case "if_else":
                 return self.if_else(node, p, heads, way)
             case "add" if node.inputs[0].op == "add":
                 return self.addition(node, p, heads, way)
         inputs = [self.lower(i, p, heads, f"{way}.{n}") for n, i in enumerate(node.inputs)]
         return indexing.lower(node, inputs, self.scope)
+
+    def with_variables(
+        self, lower: Callable[..., Lowered], node: Node, p: Affine, heads: Heads, way: str
+    ) -> Lowered:
+        """Lower what has variables of its own, and again where one of these is refined.
+
+        All that came before does not know them: beginning again with the target would come to the same.
+        """
+        known = (self.memory, self.affine, self.scope.box)
+        while True:
+            sizes, designated = [len(each) for each in known], len(self.buffers.designated)
+            try:
+                return lower(node, p, heads, way)
+            except Refine as request:
+                is_own = request.name not in itertools.islice(self.scope.box, sizes[-1])
+                if not is_own or len(self.buffers.designated) > designated:
+                    raise
+                if not self.scope.may_refine(request):
+                    raise
+                self.scope.refine(request)
+                for each, size in zip(known, sizes, strict=True):
+                    while len(each) > size:
+                        each.popitem()
 
     def constant(self, node: Node) -> Lowered:
         """Lower an atom of the program."""

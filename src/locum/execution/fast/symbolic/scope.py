@@ -66,9 +66,12 @@ class IndexScope:
             raise Stuck(f"the range of {name} in pieces")
         return ranges[0]
 
+    def may_refine(self, request: Refine) -> bool:
+        """Return whether a variable may be refined (further): a limit keeps lowering finite."""
+        return request.name not in self.refinements and len(self.refinements) < _MOST_REFINEMENTS
 
-def refined(refinements: Refinements, request: Refine) -> Refinements:
-    """Add a refinement; a limit keeps lowering finite."""
-    if request.name in refinements or len(refinements) >= _MOST_REFINEMENTS:
-        raise Stuck(f"{request}: too many pieces")
-    return {**refinements, request.name: (request.kind, request.at)}
+    def refine(self, request: Refine) -> None:
+        """Note what becomes of a variable."""
+        if not self.may_refine(request):
+            raise Stuck(f"{request}: too many pieces")
+        self.refinements = {**self.refinements, request.name: (request.kind, request.at)}
