@@ -85,15 +85,16 @@ def blueprint(
     The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
     ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
     """
-    numbers = (atom for node in postorder(root) for atom in atoms(node) if isinstance(atom, float))
+    nodes = list(postorder(root))
+    numbers = (atom for node in nodes for atom in atoms(node) if isinstance(atom, float))
     if not all(map(math.isfinite, numbers)):
         raise Stuck("the program has infinities or NaN")  # what is multiplied by 0 is left out
     possible = possible_types(root, frozenset([float]))
     buffers = Buffers(
         length,
-        data=_above(root, "tokens"),
-        positional=_above(root, "indices"),
-        attentive=_above(root, "aggregate", "selector_width"),
+        data=_above(nodes, "tokens"),
+        positional=_above(nodes, "indices"),
+        attentive=_above(nodes, "aggregate", "selector_width"),
         boolean=frozenset(n for n, kinds in possible.items() if kinds == {bool}),
     )
     buffers.designated.update((root, *_heavy(root, buffers.data)))
@@ -115,10 +116,10 @@ def blueprint(
     raise Stuck("the buffers do not settle")
 
 
-def _above(root: Node, *ops: str) -> frozenset[Node]:
-    """Return the nodes that are, or depend on, one of these operations."""
+def _above(nodes: list[Node], *ops: str) -> frozenset[Node]:
+    """Return those of a program's nodes that are, or depend on, one of these operations."""
     above: set[Node] = set()
-    for node in postorder(root):
+    for node in nodes:
         if node.op in ops or any(i in above for i in node.inputs):
             above.add(node)
     return frozenset(above)
