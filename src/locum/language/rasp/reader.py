@@ -201,7 +201,7 @@ def _is_sum(token: Token) -> bool:
 
 
 class _Piece:
-    """The tokens of one statement, parsed as they come in."""
+    """The tokens of one statement, parsed when it matters: one that a text never ends is not parsed."""
 
     def __init__(self) -> None:
         self.tokens: list[Token] = []
@@ -209,25 +209,32 @@ class _Piece:
         #: Whether its brackets are nested too deeply to go on.
         self.is_lost = False
         self._parser = grammar().parse_interactive()
+        self._parsed = 0
         #: The token at which the grammar stopped, and what could have stood there instead.
         self._mistake: tuple[Token, set[str]] | None = None
 
     def add(self, token: Token) -> None:
-        """Parse one more token."""
+        """Take one more token."""
         self.tokens.append(token)
         if token.type in _OPENING:
             self.open_brackets.append(token.type)
         elif token.type in _CLOSING and self.open_brackets:
             self.open_brackets.pop()
+
+    def _parse(self) -> None:
+        """Parse the tokens that came in since the last time, up to the first mistake."""
+        new, self._parsed = self.tokens[self._parsed :], len(self.tokens)
         if self._mistake is None:
             try:
-                self._parser.feed_token(token)
+                for token in new:
+                    self._parser.feed_token(token)
             except UnexpectedToken as problem:
                 self._mistake = problem.token, self._accepted()
 
     @property
     def is_wrong(self) -> bool:
         """Whether the grammar has stopped at a token, and no brace is open."""
+        self._parse()
         return self._mistake is not None and "LBRACE" not in self.open_brackets
 
     @property
@@ -251,21 +258,27 @@ class _Piece:
         return self.is_command and not self.open_brackets and self._is_statement()
 
     def _is_statement(self) -> bool:
-        if self._mistake is not None:
-            return True  # a mistake is not mended by more text
-        trial = self._parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
-        trial.parser_state.parse_conf = _without_trees()
+        self._parse()
+        # A mistake is not mended by more text.
+        return self._mistake is not None or self._accepts("$END")
+
+    def _accepted(self) -> set[str]:
+        # Not Lark's own `accepts`, which copies the lexer, too, for each word that might follow.
+        words = self._parser.choices()  # type: ignore[no-untyped-call]
+        return {word for word in words if word.isupper() and self._accepts(word)}
+
+    def _accepts(self, word: str) -> bool:
+        trial = self._parser.parser_state.copy(deepcopy_values=False)
+        trial.parse_conf = _without_trees()
         try:
-            trial.feed_eof(self.tokens[-1])
+            trial.feed_token(Token(word, ""), is_end=word == "$END")
         except UnexpectedToken:
             return False
         return True
 
-    def _accepted(self) -> set[str]:
-        return set(self._parser.accepts())  # type: ignore[no-untyped-call]
-
     def parsed(self, source: Source, at_end_of_input: bool) -> Tree[Token] | RaspError:
         """Return the tree of the statement, or what is wrong with it."""
+        self._parse()
         if self._mistake is None:
             try:
                 tree: Any = self._parser.feed_eof(self.tokens[-1])  # type: ignore[no-untyped-call]
