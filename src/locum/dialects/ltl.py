@@ -247,8 +247,9 @@ class _Tableau:
         members, _ = state
         following: set[tuple[int, int]] = set()
         accepted = False
+        values_by_left = {left: self._values(letter, left) for left in {left for left, _ in members}}
         for left, promise in members:
-            values = self._values(letter, left)
+            values = values_by_left[left]
             alive = self.all
             if promise >= 0:
                 for k, part in enumerate(self.future):

@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, NoReturn, TypeVar
 
 from locum.errors import InputError
@@ -54,25 +55,28 @@ class Syntax:
     #: Other spellings of operators.
     aliases: Mapping[str, str]
 
-    def tokens(self, text: str) -> list[Token]:
-        """Cut a text into tokens; newlines within brackets mean nothing, nor do // comments."""
-        if len(text) > MAX_TEXT:
-            problem = f"expected at most {MAX_TEXT:,} characters, got {len(text):,}"
-            raise DialectError(self.dialect, problem, 1, 1)
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
         symbols = sorted((*self.operators, *self.aliases), key=len, reverse=True)
         shapes = "|".join(
             re.escape(symbol) + (r"(?![A-Za-z0-9_])" if symbol[-1].isalnum() else "")
             for symbol in symbols
         )
-        pattern = re.compile(
+        return re.compile(
             r"(?P<newline>\n)|(?P<space>[ \t\r]+|//[^\n]*)"
             rf'|(?P<string>"[^"\n]*")|(?P<number>[0-9]+)|(?P<operator>{shapes})'
             r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
         )
+
+    def tokens(self, text: str) -> list[Token]:
+        """Cut a text into tokens; newlines within brackets mean nothing, nor do // comments."""
+        if len(text) > MAX_TEXT:
+            problem = f"expected at most {MAX_TEXT:,} characters, got {len(text):,}"
+            raise DialectError(self.dialect, problem, 1, 1)
         tokens: list[Token] = []
         place, line, start, depth = 0, 1, 0, 0
         while place < len(text):
-            match = pattern.match(text, place)
+            match = self._pattern.match(text, place)
             column = place - start + 1
             if match is None:
                 problem = f"expected a name, a symbol in quotes or an operator, got {text[place]!r}"
