@@ -67,7 +67,11 @@ class Entry(ABC):
         """Say how sure it is beyond the words that were run."""
 
     def examine(self) -> Finding:
-        """Run the network on all words and compare."""
+        """Run the network on all words and compare, once: an entry does not change."""
+        return self._finding
+
+    @cached_property
+    def _finding(self) -> Finding:
         layers, heads = self.size()
         count, wrong = 0, None
         for batch in self.words():
