@@ -76,7 +76,7 @@ def test_proof_search_is_limited_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
     # A search may fit into memory that earlier tests have freed; count up instead.
     megabytes = itertools.count()
     monkeypatch.setattr(limits, "memory_in_use", lambda: float(next(megabytes)))
-    verdict = prove("attention", 5, 5, 5, megabytes=1)
+    verdict = prove("attention", 3, 2, 2, megabytes=1)
     assert verdict.holds is None
     assert "is not proven within 1 MB of memory" in str(verdict)
 

@@ -134,11 +134,12 @@ def test_a_construction_with_one_index_off_is_refuted(
 
 
 def test_limits_are_honest() -> None:
-    for limits in ({"seconds": 0.05}, {"terms": 3}):
-        verdict = prove("attention", 6, 6, 6, **limits)
+    limits = ({"seconds": 0.05}, (6, 6, 6), "0.05 seconds"), ({"terms": 3}, (3, 2, 2), "3 terms")
+    for options, shape, words in limits:
+        verdict = prove("attention", *shape, **options)
         assert isinstance(verdict, Unproven)
         assert verdict.holds is None
-        assert "is not proven within" in str(verdict)
+        assert f"is not proven within {words}" in str(verdict)
 
 
 def test_progress_is_told() -> None:

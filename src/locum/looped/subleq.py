@@ -65,9 +65,8 @@ class SubleqMachine:
         stream = self._places()
         slots = self.slots
         for place, word in enumerate(memory, start=1):
-            stream[place, list(slots["memory"])] = code(word % 2**self.bits, self.bits)
-        for place, command in enumerate(commands, start=1 + self.words):
-            stream[place, list(slots["command"])] = self._command(command)
+            stream[place, list(slots["memory"])] = code(word, self.bits)
+        stream[1 + self.words :, list(slots["command"])] = self._addresses(commands)
         return stream
 
     def step(self, stream: Floats) -> Floats:
@@ -112,10 +111,8 @@ class SubleqMachine:
             for c in range(self.commands)
         ]
         table = np.zeros((len(words) + len(commands), slots.size))
-        for row, word in enumerate(words):
-            table[row, list(slots["memory"])] = code(word % 2**self.bits, self.bits)
-        for row, command in enumerate(commands, start=len(words)):
-            table[row, list(slots["command"])] = self._command(command)
+        table[: len(words), list(slots["memory"])] = [code(word, self.bits) for word in words]
+        table[len(words) :, list(slots["command"])] = self._addresses(commands)
         tokens = (*map(str, words), *(" ".join(map(str, command)) for command in commands))
         heads = tuple(
             tuple(f"head {i}" for i in range(each.attention.heads)) if each.attention else ()
@@ -139,11 +136,11 @@ class SubleqMachine:
             stream[place, list(slots["position"])] = code(place, self.address)
         return stream
 
-    def _command(self, command: Command) -> Floats:
-        a, b, c = command
-        return np.concatenate(
-            [code(place, self.address) for place in (1 + a, 1 + b, 1 + self.words + c)]
-        )
+    def _addresses(self, commands: Sequence[Command]) -> Floats:
+        """Return the codes of the three addresses of each command, side by side."""
+        codes = np.array([code(place, self.address) for place in range(self.positions)])
+        places = np.add(commands, [1, 1, 1 + self.words])
+        return codes[places].reshape(len(commands), -1)
 
     def _word(self, bits: Floats) -> int:
         number = decode(bits)

@@ -204,14 +204,12 @@ def _inversions() -> Iterator[Row]:
             )
             yield _ours("inversion", recipe, claim, order, built, order**2, np.linalg.inv, inputs)
         passes = 2 + 5 * 30
-
-        def newton(A: Any, passes: int = passes) -> Any:
-            registers, program = inversion_program(A, 30)
-            machine = FleqMachine(len(A), len(registers), len(program))
-            return machine.execute(registers, program, passes)[0][2]
-
         registers, program = inversion_program(inputs[0][0], 30)
         machine = FleqMachine(order, len(registers), len(program))
+
+        def newton(A: Any, machine: FleqMachine = machine, passes: int = passes) -> Any:
+            return machine.execute(*inversion_program(A, 30), passes)[0][2]
+
         yield Row(
             "inversion", f"{RECONSTRUCTED}, Newton by FLEQ", "13 layers, 1 head, any order", "measured",
             f"{order} × {order}", **_sizes(machine.architecture, machine.positions),
