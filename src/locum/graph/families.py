@@ -50,12 +50,9 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
             raise GraphError(f"sum_over: expected families (family(4), say), got {node!r}")
     if len(set(families)) < len(families):
         raise GraphError("sum_over was given the same family twice; each can be summed over once")
-    # Renamed first to fresh names: the names about to be given may occur among the old ones.
-    fresh = [family(size_of(f)) for f in families]
-    body = replace_families(body, dict(zip(families, fresh, strict=True)))
-    _refuse_capture(body, fresh)
-    bound = [canonical(body.height + 1, slot, size_of(f)) for slot, f in enumerate(fresh)]
-    body = replace_families(body, dict(zip(fresh, bound, strict=True)))
+    _refuse_capture(body, families)
+    bound = [canonical(body.height + 1, slot, size_of(f)) for slot, f in enumerate(families)]
+    body = replace_families(body, dict(zip(families, bound, strict=True)))
     return build("sum_over", body, *bound)
 
 
@@ -125,5 +122,5 @@ def substitute(root: Node, replacements: Mapping[Node, Node]) -> Node:
         if node in replacements:
             new[node] = opened(replacements[node])
         else:
-            new[node] = _rename_apart(with_inputs(node, tuple(new[i] for i in node.inputs)))
+            new[node] = _rename_apart(with_inputs(node, tuple([new[i] for i in node.inputs])))
     return closed(new[root])

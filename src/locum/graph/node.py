@@ -56,8 +56,8 @@ _NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
 _CLOSED: frozenset[Node] = frozenset()
 
 
-class Node:
-    """One operation applied to nodes. Make legal ones with ``operations.build``."""
+class _Fields:
+    """What a node holds, while it is being filled."""
 
     __slots__ = ("__weakref__", "_free", "attributes", "depth", "height", "inputs", "op")
 
@@ -69,6 +69,13 @@ class Node:
     #: How many ``sum_over`` are nested in it; bound families are named by it (``families.py``).
     height: int
     _free: frozenset[Node]
+
+
+class Node(_Fields):
+    """One operation applied to nodes. Make legal ones with ``operations.build``."""
+
+    __slots__ = ()
+
     #: Prints a node in one line. Set by ``printer.py``, which knows the operations.
     printer: ClassVar[Callable[[Node], str]]
 
@@ -79,13 +86,15 @@ class Node:
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Node:
         """Return the node of the pool that says this, or a new one."""
-        named = sorted(attributes.items()) if attributes else []
+        named = sorted(attributes.items()) if attributes else ()
         key = (op, inputs, tuple([(name, identity(value)) for name, value in named]))
+        pooled = _pool.get(key)
+        if pooled is not None:  # most often; no lock is needed to read
+            return pooled
         with _lock:
             pooled = _pool.get(key)
             if pooled is not None:
                 return pooled
-            node = super().__new__(cls)
             depth, height, closed = -1, 0, True
             for part in inputs:  # a million of these: no calls
                 if part.depth > depth:
@@ -94,13 +103,15 @@ class Node:
                     height = part.height
                 if part._free or part.op == "family":
                     closed = False
-            fill = object.__setattr__
-            fill(node, "op", op)
-            fill(node, "inputs", inputs)
-            fill(node, "attributes", MappingProxyType(dict(named)) if named else _NO_ATTRIBUTES)
-            fill(node, "depth", depth + 1)
-            fill(node, "height", height + 1 if op == "sum_over" else height)
-            fill(node, "_free", _CLOSED if closed else _free_families(op, inputs))
+            fields = _Fields()
+            fields.op = op
+            fields.inputs = inputs
+            fields.attributes = MappingProxyType(dict(named)) if named else _NO_ATTRIBUTES
+            fields.depth = depth + 1
+            fields.height = height + 1 if op == "sum_over" else height
+            fields._free = _CLOSED if closed else _free_families(op, inputs)
+            fields.__class__ = cls  # from here on nothing of it can be set
+            node = cast(Node, fields)
             _pool[key] = node
             return node
 

@@ -241,14 +241,16 @@ def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Att
         return f"there is no operation {op!r}: the table in graph/operations.py is closed"
     takes = row.takes
     if op == "sum_over" and len(inputs) > 2:
-        takes += (Sort.FAMILY,) * (len(inputs) - 2)
+        takes += (_F,) * (len(inputs) - 2)
     if len(inputs) != len(takes):
         return f"{op} takes {len(takes)} input(s), not {len(inputs)}"
     for place, node in enumerate(inputs):
         sort, needed = OPERATIONS[node.op].gives, takes[place]
-        if sort is not needed and not (needed is Sort.SOP and sort is Sort.FAMILY):
+        if sort is not needed and not (needed is _S and sort is _F):
             here = f"{op} needs {_article(needed)} as input {place + 1}"
             return f"{here}, but got {_article(sort)}: {node!r}"
+    if not attributes and not row.attributes:
+        return None
     if attributes.keys() != row.attributes.keys():
         return f"{op} carries the attributes {sorted(row.attributes)}, not {sorted(attributes)[:8]}"
     for name, check in row.attributes.items():

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from locum.graph.node import Node
 
@@ -24,28 +25,30 @@ def postorder(
     does not keep what its links use waiting.
     """
     seen: set[Node] = set()
-    #: Nodes to visit; None says that the inputs of the node below it have been walked.
-    stack: list[Node | None] = [*reversed(roots)]
-    while stack:
-        node = stack.pop()
-        if node is None:
-            done = stack.pop()
-            assert done is not None
-            yield done
-        elif node not in seen and (into is None or into(node)):
+    ahead = iter(roots)
+    #: The nodes whose inputs are being walked, each with what comes after it.
+    waiting: list[tuple[Node, Iterator[Node]]] = []
+    while True:
+        for node in ahead:
+            if node in seen or (into is not None and not into(node)):
+                continue
             seen.add(node)
             inputs = node.inputs
-            if not inputs:
-                yield node
-                continue
-            stack += (node, None)
-            for i in sorted(inputs, key=_by_depth) if deepest_first else reversed(inputs):
-                if i not in seen:
-                    stack.append(i)
+            if inputs:
+                waiting.append((node, ahead))
+                if deepest_first:
+                    inputs = tuple(sorted(inputs, key=_by_depth, reverse=True))
+                ahead = iter(inputs)
+                break
+            yield node
+        else:
+            if not waiting:
+                return
+            node, ahead = waiting.pop()
+            yield node
 
 
-def _by_depth(node: Node) -> int:
-    return node.depth
+_by_depth = attrgetter("depth")
 
 
 def depends_on(families: Iterable[Node]) -> Callable[[Node], bool]:
@@ -74,15 +77,13 @@ def transform(root: Node, change: Callable[[Node], Node]) -> Node:
     """
     new: dict[Node, Node] = {}
     for node in postorder(root):
-        new[node] = change(with_inputs(node, tuple(new[i] for i in node.inputs)))
+        new[node] = change(with_inputs(node, tuple([new[i] for i in node.inputs])))
     return new[root]
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Return the same operation on other inputs (the node itself where nothing differs)."""
-    if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
-        return node
-    return Node(node.op, inputs, node.attributes)
+    return node if inputs == node.inputs else Node(node.op, inputs, node.attributes)
 
 
 def replace_families(root: Node, renaming: Mapping[Node, Node]) -> Node:
@@ -90,5 +91,5 @@ def replace_families(root: Node, renaming: Mapping[Node, Node]) -> Node:
     new: dict[Node, Node] = dict(renaming)
     for node in postorder(root, into=depends_on(renaming)):
         if node not in new:
-            new[node] = with_inputs(node, tuple(new.get(i, i) for i in node.inputs))
+            new[node] = with_inputs(node, tuple([new.get(i, i) for i in node.inputs]))
     return new.get(root, root)
