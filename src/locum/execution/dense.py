@@ -15,8 +15,7 @@ values it needs (``yield node, heads``), and :func:`evaluate` sends them in.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -99,9 +98,8 @@ def _evaluated(run: _Run, root: Node) -> Result:
             evaluations.pop()
             answer = done.value
         else:
-            answer = run.recall(node, heads)
-            if answer is None:
-                evaluations.append(run.meaning(node, heads))
+            answer = None
+            evaluations.append(run.meaning(node, heads))
     assert answer is not None
     return answer
 
@@ -142,12 +140,13 @@ class _Run:
         self.meter = meter
         #: Values by node and by the heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
-        self.uses_left = self.uses_outside_families(root)
+        self.uses_left = self.count_uses(root)
 
     def recall(self, node: Node, heads: Heads) -> Result | None:
         if node in self.known:
             return self.known[node]
-        return self.memory.get(node, {}).get(_member(node, heads))
+        values = self.memory.get(node)
+        return None if values is None else values.get(_member(node, heads))
 
     def meaning(self, node: Node, heads: Heads) -> Evaluation:
         if node.op == "sum_over":
@@ -155,7 +154,8 @@ class _Run:
         else:
             inputs = []
             for i in node.inputs:
-                inputs.append((yield i, heads))
+                known = self.recall(i, heads)
+                inputs.append((yield i, heads) if known is None else known)
             self.meter.start(node, inputs)
             value = self.apply(node, inputs, heads)
         self.meter.keep(value)
@@ -170,7 +170,9 @@ class _Run:
         total: list[Value] = [self.domain.constant(0)] * len(self.tokens)
         for member in members(families):
             here = {**heads, **member}
-            value = yield body, here
+            value = self.recall(body, here)
+            if value is None:
+                value = yield body, here
             assert isinstance(value, list)
             self.meter.start(node, [total, value])
             total = self.each(node, self.domain.meanings["add"], [total, value], here)
@@ -183,6 +185,8 @@ class _Run:
 
     def apply(self, node: Node, inputs: list[Result], heads: Heads) -> Result:
         """Apply one operation to the values of its inputs."""
+        if node.op not in STRUCTURAL:
+            return self.legal(node, self.elementwise(node, inputs, heads), heads)
         domain, size = self.domain, len(self.tokens)
         value: Result
         match node.op, inputs:
@@ -219,14 +223,18 @@ class _Run:
                 value = self.whole(
                     node, lambda: domain.aggregate(selected, values, domain.constant(atom)), heads
                 )
-            case op, _:
-                if op in domain.refusals:
-                    reason = domain.refusals[op]
-                    problem = f"{op} has no meaning in the {domain.name} domain: {reason}"
-                    raise ExecutionError(problem, self.place(node, heads), kind="refused")
-                function = partial(domain.meanings[op], **node.attributes)
-                value = self.each(node, function, inputs, heads)
         return self.legal(node, value, heads)
+
+    def elementwise(self, node: Node, inputs: list[Result], heads: Heads) -> list[Value]:
+        """Apply an operation that is the domain's own."""
+        op, domain = node.op, self.domain
+        if op in domain.refusals:
+            problem = f"{op} has no meaning in the {domain.name} domain: {domain.refusals[op]}"
+            raise ExecutionError(problem, self.place(node, heads), kind="refused")
+        function = domain.meanings[op]
+        if node.attributes:
+            function = partial(function, **node.attributes)
+        return self.each(node, function, inputs, heads)
 
     def each(
         self, node: Node, function: Callable[..., Value], inputs: Sequence[Result], heads: Heads
@@ -263,26 +271,27 @@ class _Run:
             return value
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
-    def uses_outside_families(self, root: Node) -> Counter[Node]:
-        """Return how often each closed node is used. What a family uses stays: its heads ask again."""
-        uses: Counter[Node] = Counter([root])
-        for node in self.unknown(root):
-            uses.update(i for i in node.inputs if not i.free)
+    def count_uses(self, root: Node) -> dict[Node, int]:
+        """Return how often each node is used by those that have to be evaluated."""
+        uses = {root: 1}
+        known = self.known
+        for node in postorder(root, into=(lambda node: node not in known) if known else None):
+            for i in node.inputs:
+                uses[i] = uses.get(i, 0) + 1
         return uses
 
-    def unknown(self, root: Node) -> Iterator[Node]:
-        """Yield the nodes below ``root`` that have to be evaluated."""
-        return postorder(root, into=lambda node: node not in self.known)
-
     def release_inputs(self, node: Node) -> None:
-        """Forget what nobody will ask for again: patterns are large."""
+        """Forget what nobody will ask for again: patterns are large.
+
+        What a family uses stays: its heads ask again.
+        """
         if node.free:
             return
+        uses_left = self.uses_left
         for i in node.inputs:
-            if not i.free:
-                self.uses_left[i] -= 1
-                if self.uses_left[i] == 0:
-                    self.forget(i)
+            uses_left[i] -= 1
+            if uses_left[i] == 0 and not i.free:
+                self.forget(i)
 
     def forget(self, node: Node) -> None:
         """Drop the values of a node."""
@@ -303,7 +312,8 @@ class _Run:
 
 
 def _member(node: Node, heads: Heads) -> tuple[int, ...]:
-    return tuple(heads[family] for family in node.free)
+    free = node.free
+    return tuple([heads[family] for family in free]) if free else ()
 
 
 def _kind(error: Exception) -> str:

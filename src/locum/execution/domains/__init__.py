@@ -95,11 +95,13 @@ class Domain(ABC):
         holds = self.meanings[COMPARISONS[predicate].operation]
         pattern = np.zeros((len(queries), len(keys)), dtype=np.bool_)
         for q, query in enumerate(queries):
-            for k, key in enumerate(keys):
-                try:
-                    pattern[q, k] = holds(key, query)
-                except TypeError as error:
-                    raise PairError(str(error), q, k) from None
+            row: list[bool] = []
+            try:
+                for key in keys:
+                    row.append(bool(holds(key, query)))
+            except TypeError as error:
+                raise PairError(str(error), q, len(row)) from None
+            pattern[q] = row
         return pattern
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
