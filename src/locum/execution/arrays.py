@@ -167,14 +167,18 @@ class Arrays:
         dtype: str | None = None,
         counts: MutableMapping[str, int] | None = None,
     ) -> None:
-        if not array_api_compat.is_array_api_obj(like):
+        self.on_torch = is_tensor(like)
+        if not (
+            self.on_torch or isinstance(like, np.ndarray) or array_api_compat.is_array_api_obj(like)
+        ):
             raise InputError(f"expected an array or a tensor, got {type(like).__name__}")
         self.xp: Any = namespace(like)
-        self.on_torch = array_api_compat.is_torch_array(like)
         self.device = array_api_compat.device(like)
         self.on_gpu = self.on_torch and like.device.type != "cpu"
-        own = str(like.dtype).removeprefix("torch.")
-        self.float_name = dtype or (own if own.startswith(("float", "bfloat")) else "float64")
+        if dtype is None:
+            own = str(like.dtype).removeprefix("torch.")
+            dtype = own if own.startswith(("float", "bfloat")) else "float64"
+        self.float_name = dtype
         self.float = getattr(self.xp, self.float_name, None)
         self.int = self.xp.int64
         self.size = like.shape[0] if like.ndim else 1

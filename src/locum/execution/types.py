@@ -23,7 +23,7 @@ positions that hold a float (or a bool); an executor runs it beside the program.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import cache, reduce
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -139,7 +139,7 @@ def handed_on(root: Node) -> list[Node]:
 
 
 def possible_types(root: Node, tokens: Types) -> dict[Node, Types]:
-    """Return for each s-op below ``root``, the types it may have on tokens of these types."""
+    """Return for each s-op below ``root``, inputs first, the types it may have on such tokens."""
     possible: dict[Node, Types] = {}
     for node in postorder(root):
         possible[node] = _possible(node, [possible[i] for i in node.inputs], tokens)
@@ -181,12 +181,13 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
     return frozenset()  # a selector
 
 
+@cache
 def _combined(op: str, left: Types, right: Types) -> Types:
     """Return the types of ``op`` on two values.
 
     Anything numeric where every combination is an error.
     """
-    results = {_result(op, a, b) for a, b in product(left, right)} - {None}
+    results = [_result(op, a, b) for a, b in product(left, right)]
     return frozenset(kind for kind in results if kind is not None) or frozenset([int, float])
 
 
@@ -240,7 +241,7 @@ def measure(root: Node, possible: Mapping[Node, Types], kind: type) -> Node | bo
             return parts[node]
         return (_ONE,) if possible[node] <= {kind} else ()
 
-    for node in postorder(root):
+    for node in possible:  # inputs first
         if node in undecided:
             reduced = tuple(dict.fromkeys(rule(node, measured)))
             if len(reduced) > _MANY and not node.free:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from locum.execution.types import MIXING, Types, has_strings, measure, possible_types
-from locum.graph import Node, postorder
+from locum.graph import Node
 from locum.locks import Lock
 
 
@@ -47,15 +47,15 @@ def described(root: Node, tokens: Types) -> Description:
         known[tokens] = Description(
             measure(root, possible, float),
             measure(root, possible, bool),
-            "the program has strings" if has_strings(root) else _averages_booleans(root, possible),
-            any(node.op in MIXING or node.op in ("divide", "sum_over") for node in postorder(root)),
+            "the program has strings" if has_strings(root) else _averages_booleans(possible),
+            any(node.op in MIXING or node.op in ("divide", "sum_over") for node in possible),
         )
     return known[tokens]
 
 
-def _averages_booleans(root: Node, possible: dict[Node, Types]) -> str | None:
+def _averages_booleans(possible: dict[Node, Types]) -> str | None:
     """Say where a mean may be of booleans alone, which dense execution refuses and plans do not see."""
-    for node in postorder(root):
+    for node in possible:
         # Tokens are known not to be booleans alone: those are not run by plans.
         if node.op == "aggregate" and node.inputs[1].op != "tokens":
             values = possible[node.inputs[1]]

@@ -33,7 +33,7 @@ def backend_for(like: Any = None) -> Backend:
             raise InputError(f"expected a tensor of floating-point numbers, got {like.dtype}")
         return _torch_backend(like.dtype, like.device)
     is_float = isinstance(like, np.ndarray) and like.dtype.kind == "f"
-    return _numpy_backend(str(like.dtype) if is_float else "float64")
+    return _numpy_backend(like.dtype if is_float else np.dtype(np.float64))
 
 
 @functools.cache
@@ -44,8 +44,8 @@ def _torch_backend(dtype: Any, device: Any) -> Backend:
 
 
 @functools.cache
-def _numpy_backend(dtype: str) -> Backend:
-    return Backend(Arrays(np.zeros(0), dtype))
+def _numpy_backend(dtype: np.dtype[Any]) -> Backend:
+    return Backend(Arrays(np.zeros(0, dtype)))
 
 
 class Backend:
