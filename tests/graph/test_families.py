@@ -73,7 +73,11 @@ def _below(root: Node) -> list[Node]:
     return list(postorder(root))
 
 
-@given(st.one_of(st.floats(), st.integers(max_value=0), st.booleans(), st.none(), st.text(max_size=3)))
+#: Without surrogates, and not by a codec: Hypothesis would try every character with that first.
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+
+
+@given(st.one_of(st.floats(), st.integers(max_value=0), st.booleans(), st.none(), texts))
 def test_sizes_that_are_not_a_number_of_heads(size: Any) -> None:
     with pytest.raises(locum.GraphError, match="expected a size from 1 to"):
         locum.family(size)
