@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from locum.graph import COMPARISONS, Node, postorder
+from locum.graph.traversal import walk as graph_walk
 
 #: Nested conjunctions are flattened up to so many parts (no more: a long chain would cost its square).
 _FLAT = 64
@@ -74,7 +75,7 @@ _SELECTORS = ("select", "selector_and", "selector_or", "selector_not", "best")
 def _one(node: Node, holds: bool, formulas: dict[tuple[Node, bool], Formula]) -> Formula:
     if node.op == "select":
         key, query = node.inputs
-        return Literal(key, query, str(node.attributes["predicate"]), negated=not holds)
+        return Literal(key, query, node.predicate, negated=not holds)
     if node.op == "selector_not":
         return formulas[node.inputs[0], not holds]
     if node.op == "best":
@@ -99,16 +100,7 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
 
 def walk(formula: Formula) -> Iterator[Formula]:
     """Yield every formula in it once, parts first."""
-    seen: set[int] = set()
-    stack = [(formula, False)]
-    while stack:
-        part, parts_done = stack.pop()
-        if parts_done:
-            yield part
-        elif id(part) not in seen:
-            seen.add(id(part))
-            stack.append((part, True))
-            stack.extend((p, False) for p in reversed(parts_of(part)))
+    return graph_walk((formula,), parts_of)
 
 
 def literals(formula: Formula) -> list[Literal]:

@@ -305,10 +305,14 @@ class _Run:
 
     def place(self, node: Node, heads: Heads) -> str:
         """Return the node in words, with the head it belongs to."""
-        families = sorted(node.free, key=lambda family: str(family.attributes["name"]))
+        families = sorted(node.free, key=lambda family: family.name)
         which = ", ".join(f"{family_name(family)} = {heads[family]}" for family in families)
-        names = self.names() if callable(self.names) else self.names
-        return abbreviate(node, names) + (f" (head {which})" if which else "")
+        return abbreviate(node, called(self.names)) + (f" (head {which})" if which else "")
+
+
+def called(names: Names | None) -> Mapping[Node, str]:
+    """Return what errors call nodes, found out only if somebody asks."""
+    return names() if callable(names) else names or {}
 
 
 def _member(node: Node, heads: Heads) -> tuple[int, ...]:

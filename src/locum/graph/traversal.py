@@ -8,10 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import TypeVar
 
 from locum.graph.node import Node
+
+T = TypeVar("T", bound=Hashable)
 
 
 def postorder(
@@ -24,31 +27,52 @@ def postorder(
     ``deepest_first`` the inputs of a node come in the order of their depth: evaluated so, a long chain
     does not keep what its links use waiting.
     """
-    seen: set[Node] = set()
+    return walk(roots, _deepest_first if deepest_first else _inputs, into)
+
+
+def walk(
+    roots: Iterable[T], parts_of: Callable[[T], Sequence[T]], into: Callable[[T], bool] | None = None
+) -> Iterator[T]:
+    """Walk over all that is made of parts once, parts first: :func:`postorder` of anything."""
+    seen: set[T] = set()
     ahead = iter(roots)
-    #: The nodes whose inputs are being walked, each with what comes after it.
-    waiting: list[tuple[Node, Iterator[Node]]] = []
+    #: What is being walked, each with what comes after it.
+    waiting: list[tuple[T, Iterator[T]]] = []
     while True:
-        for node in ahead:
-            if node in seen or (into is not None and not into(node)):
+        for whole in ahead:
+            if whole in seen or (into is not None and not into(whole)):
                 continue
-            seen.add(node)
-            inputs = node.inputs
-            if inputs:
-                waiting.append((node, ahead))
-                if deepest_first:
-                    inputs = tuple(sorted(inputs, key=_by_depth, reverse=True))
-                ahead = iter(inputs)
+            seen.add(whole)
+            parts = parts_of(whole)
+            if parts:
+                waiting.append((whole, ahead))
+                ahead = iter(parts)
                 break
-            yield node
+            yield whole
         else:
             if not waiting:
                 return
-            node, ahead = waiting.pop()
-            yield node
+            whole, ahead = waiting.pop()
+            yield whole
 
 
-_by_depth = attrgetter("depth")
+_inputs = attrgetter("inputs")
+
+
+def _deepest_first(node: Node) -> list[Node]:
+    return sorted(node.inputs, key=attrgetter("depth"), reverse=True)
+
+
+def last_uses(
+    order: Sequence[T], needs: Callable[[T], Iterable[T]], keep: Iterable[T]
+) -> list[tuple[T, list[T]]]:
+    """Return each of ``order`` with those that nobody needs after it; ``keep`` stays to the end."""
+    here, seen, backwards = set(order), set(keep), []
+    for item in reversed(order):
+        last_used = [i for i in dict.fromkeys(needs(item)) if i in here and i not in seen]
+        seen.update(last_used)
+        backwards.append((item, last_used))
+    return backwards[::-1]
 
 
 def depends_on(families: Iterable[Node]) -> Callable[[Node], bool]:

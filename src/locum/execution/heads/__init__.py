@@ -34,6 +34,7 @@ from array_api_compat import is_numpy_array, is_torch_array
 
 from locum.errors import ExecutionError, InputError
 from locum.execution.arrays import Array, Arrays
+from locum.execution.dense import Names, called
 from locum.execution.domains import Domain, Value
 from locum.execution.heads import numbers
 from locum.execution.heads.attention import default_memory
@@ -45,8 +46,6 @@ from locum.execution.heads.statics import Statics
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.wellformed import require_program
-
-Names = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
 
 
 def evaluate(
@@ -146,8 +145,8 @@ class _Run:
         return value
 
     def called(self) -> Mapping[Node, str]:
-        """Return what users call nodes, found out only if somebody asks."""
-        return self.names() if callable(self.names) else self.names or {}
+        """Return what users call nodes."""
+        return called(self.names)
 
 
 def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarray[Any, Any]:

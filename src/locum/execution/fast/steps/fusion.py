@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 
 from locum.execution.fast.steps.step import Shape, Step, Steps
+from locum.graph.traversal import walk
 
 #: Scores of one head from which on fused attention pays (measured on a CPU: even at 32², half at 512²).
 _WORTHWHILE = 32 * 32
@@ -62,16 +63,7 @@ Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 def in_order(result: Step) -> list[Step]:
     """Return all steps that the result needs, inputs first."""
-    order: dict[Step, None] = {}
-    stack = [(result, False)]
-    while stack:
-        step, ready = stack.pop()
-        if ready:
-            order[step] = None
-        elif step not in order:
-            stack.append((step, True))
-            stack.extend((i, False) for i in reversed(step.inputs) if i not in order)
-    return list(order)
+    return list(walk((result,), lambda step: step.inputs))
 
 
 def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.dense import MAX_HEADS, Names, expansion
+from locum.execution.dense import MAX_HEADS, Names, called, expansion
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast.structured import arithmetic, attention, logic
 from locum.execution.fast.structured.literal import CombinedSelection, PairComparison, Selection
@@ -32,7 +32,7 @@ from locum.execution.fast.structured.series import (
 )
 from locum.graph import OPERATIONS, Node, abbreviate, members, postorder
 from locum.graph.operations import PREDICATE_OF
-from locum.graph.traversal import depends_on
+from locum.graph.traversal import depends_on, last_uses
 from locum.graph.wellformed import require_program
 
 _SCALARS = FloatDomain.meanings
@@ -122,15 +122,6 @@ def pattern(selection: Selection) -> Array:
 _Schedule: TypeAlias = "list[tuple[Node, list[Node]]]"
 
 
-def _schedule(nodes: list[Node], keep: Sequence[Node]) -> _Schedule:
-    here, seen, backwards = set(nodes), set(keep), []
-    for node in reversed(nodes):
-        last_used = [i for i in dict.fromkeys(_needed(node)) if i in here and i not in seen]
-        seen.update(last_used)
-        backwards.append((node, last_used))
-    return backwards[::-1]
-
-
 def _needed(node: Node) -> Iterable[Node]:
     """Return what a node needs to be evaluated: for a sum, all that its body uses from outside."""
     if node.op != "sum_over":
@@ -162,7 +153,8 @@ class _Run:
 
     def evaluate(self, roots: Sequence[Node]) -> None:
         unknown = postorder(*roots, into=lambda node: node not in self.values, deepest_first=True)
-        blocks = [self.block(_schedule([node for node in unknown if not node.free], roots))]
+        closed = [node for node in unknown if not node.free]
+        blocks = [self.block(last_uses(closed, _needed, roots))]
         while blocks:
             inner = next(blocks[-1], None)
             if inner is None:
@@ -192,7 +184,7 @@ class _Run:
             for local in postorder(body, into=depends_on(families), deepest_first=True)
             if local.free <= bound and local not in families
         ]
-        schedule = _schedule(inside, [body])
+        schedule = last_uses(inside, _needed, [body])
         total = constant(0)
         for member in members(families):
             self.values.update((family, constant(value)) for family, value in member.items())
@@ -283,8 +275,7 @@ class _Run:
         return selection
 
     def placed(self, reason: Unstructured, node: Node) -> Unstructured:
-        names = self.names() if callable(self.names) else self.names
-        return Unstructured(f"{reason}, in {abbreviate(node, names)}")
+        return Unstructured(f"{reason}, in {abbreviate(node, called(self.names))}")
 
 
 _ALGEBRA: dict[str, Callable[..., Structure]] = {

@@ -16,6 +16,7 @@ from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.logic import comparable, holds
 from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured
+from locum.graph.traversal import last_uses, walk
 
 #: Cells of the pattern that are held at a time.
 CELLS = 2**22
@@ -72,22 +73,8 @@ class CombinedSelection:
     @cached_property
     def steps(self) -> list[tuple[Selection | PairComparison, list[Selection | PairComparison]]]:
         """All it is made of, operands first, each with those that are not needed after it."""
-        order: dict[Selection | PairComparison, None] = {}
-        stack: list[tuple[Selection | PairComparison, bool]] = [(self, False)]
-        while stack:
-            part, operands_done = stack.pop()
-            if operands_done:
-                order[part] = None
-            elif part not in order:
-                stack.append((part, True))
-                stack.extend((operand, False) for operand in _operands(part) if operand not in order)
-        seen: set[Selection | PairComparison] = {self}
-        backwards = []
-        for part in reversed(order):
-            last_used = [o for o in dict.fromkeys(_operands(part)) if o not in seen]
-            seen.update(last_used)
-            backwards.append((part, last_used))
-        return backwards[::-1]
+        roots: list[Selection | PairComparison] = [self]
+        return last_uses(list(walk(roots, _operands)), _operands, roots)
 
     def chunks(self) -> Iterator[Array]:
         """Iterate over the pattern, some rows at a time."""
