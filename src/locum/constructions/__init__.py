@@ -1,8 +1,7 @@
 """The paper's constructions, each lemma a function from matrices to a matrix, at any shape.
 
 A :class:`Matrix` is a view of an s-op inside one sequence, so operations compose without any host
-code between them; ``listings/`` has the paper's RASP, verbatim and corrected; ``catalogue.py`` says
-which function is which item of the paper, what the paper claims, and what we count.
+code between them; ``locum.paper`` says which function is which item of the paper.
 
 >>> from locum import tokens
 >>> X = Matrix(tokens, 2, 2)

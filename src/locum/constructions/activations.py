@@ -98,12 +98,6 @@ def _sigmoid(x: SOp) -> SOp:
 
 #: The activations of feed-forward layers by their names; on arrays: ``execution/activations.py``.
 ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
-    "relu": relu,
-    "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
-    "quick_gelu": quick_gelu,
-    "silu": silu,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "leaky_relu": leaky_relu,
+    function.__name__: function
+    for function in (relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid, leaky_relu)
 }

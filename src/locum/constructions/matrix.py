@@ -84,9 +84,8 @@ class Matrix:
         fill = object.__setattr__
         if self.row_stride is None:
             fill(self, "row_stride", self.columns)
-        for name in ("rows", "columns", "offset", "row_stride", "column_stride"):
-            least = 1 if name in ("rows", "columns") else 0
-            fill(self, name, whole(getattr(self, name), name.replace("_", " "), least))
+        for name in Places._fields:
+            fill(self, name, whole(getattr(self, name), name.replace("_", " "), _least(name)))
         if self.reads is None or self.needs is None:
             extent = largest(self.end) or 0
             fill(self, "reads", extent if self.reads is None else self.reads)
@@ -269,8 +268,8 @@ class Matrix:
     @property
     def places(self) -> Places:
         """Where the entries are, if its sizes are numbers."""
-        names = ("rows", "columns", "offset", "row_stride", "column_stride")
-        return Places(*(number_of(getattr(self, name), name.replace("_", " ")) for name in names))
+        sizes = ((getattr(self, name), name.replace("_", " ")) for name in Places._fields)
+        return Places(*(number_of(size, what) for size, what in sizes))
 
     def _length(self, tokens: int) -> int:
         """Return how many positions it takes on so many tokens."""
@@ -291,23 +290,23 @@ class Matrix:
         """Return the sizes and places as numbers, on this input."""
         from locum.execution import run_parts
 
-        def number(size: Size | None, least: int) -> int:
+        def number(name: str) -> int:
+            size: Size = getattr(self, name)
             if not isinstance(size, SOp):
-                return size or 0
+                return size
             value = run_parts(size.node, parts, length, positions=range(1), **options)[0]
-            if value != int(value) or value < least:
+            if value != int(value) or value < _least(name):
                 raise InputError(
                     f"{length} tokens do not make such a matrix: {abbreviate(size.node)} is {value}"
                 )
             return int(value)
 
-        return Places(
-            number(self.rows, 1),
-            number(self.columns, 1),
-            number(self.offset, 0),
-            number(self.row_stride, 0),
-            number(self.column_stride, 0),
-        )
+        return Places(*map(number, Places._fields))
+
+
+def _least(name: str) -> int:
+    """Return the least value of a size or a place."""
+    return 1 if name in ("rows", "columns") else 0
 
 
 def as_matrix(value: Any, operation: str) -> Matrix:

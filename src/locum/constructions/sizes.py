@@ -79,7 +79,7 @@ def largest(size: Size) -> int | None:
         return None
     from locum.execution import run
 
-    families = sorted(size.node.free, key=lambda f: str(f.attributes["name"]))
+    families = sorted(size.node.free, key=lambda f: f.name)
     values = []
     for member in members(families):
         fixed = {family: build("constant", value=value) for family, value in member.items()}

@@ -59,12 +59,6 @@ def tanh(x: Array) -> Array:
 
 #: Every activation that a layer may name.
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
-    "relu": relu,
-    "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
-    "quick_gelu": quick_gelu,
-    "silu": silu,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "leaky_relu": leaky_relu,
+    function.__name__: function
+    for function in (relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid, leaky_relu)
 }

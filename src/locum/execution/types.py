@@ -72,8 +72,7 @@ def has_strings(root: Node) -> bool:
     (False, True)
     """
     return any(
-        node.attributes.get("cast") == "str" if node.op == "tokens" else _holds(node, str)
-        for node in postorder(root)
+        node.cast == "str" if node.op == "tokens" else _holds(node, str) for node in postorder(root)
     )
 
 
@@ -86,15 +85,13 @@ def atoms(node: Node) -> list[object]:
     """List the atoms of a constant, of a default, of a set or of a table."""
     match node.op:
         case "constant":
-            return [node.attributes["value"]]
+            return [node.value]
         case "aggregate":
-            return [node.attributes["default"]]
+            return [node.default]
         case "member":
-            values: Any = node.attributes["values"]
-            return list(values)
+            return list(node.members)
         case "lookup":
-            table: Any = node.attributes["table"]
-            return [atom for pair in table for atom in pair]
+            return [atom for pair in node.table for atom in pair]
     return []
 
 
@@ -162,13 +159,11 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
         return combined | {float} if inverse else combined
     match op:
         case "tokens":
-            cast = str(node.attributes["cast"])
-            return tokens if cast == "asis" else frozenset([_CASTS[cast]])
+            return tokens if node.cast == "asis" else frozenset([_CASTS[node.cast]])
         case "constant":
             return types_of(atoms(node))
         case "lookup":
-            table: Any = node.attributes["table"]
-            return types_of(value for _, value in table)
+            return types_of(value for _, value in node.table)
         case "if_else":
             return below[1] | below[2]
         case "minimum" | "maximum":
@@ -200,8 +195,7 @@ def _result(op: str, a: type, b: type) -> type | None:
 
 
 def _is_natural(node: Node) -> bool:
-    value = node.attributes.get("value")
-    return node.op == "constant" and isinstance(value, int) and value >= 0
+    return node.op == "constant" and isinstance(node.value, int) and node.value >= 0
 
 
 # Types that depend on the position ----------------------------------------------------------------
@@ -303,8 +297,7 @@ def _choice(node: Node, measured: Any, kind: type) -> Iterable[Node]:
         case "tokens":
             return [LEAVES[kind]]
         case "lookup":
-            table: Any = node.attributes["table"]
-            chosen = tuple((key, int(type(value) is kind)) for key, value in table)
+            chosen = tuple((key, int(type(value) is kind)) for key, value in node.table)
             return [build("lookup", node.inputs[0], table=chosen)]
         case "if_else":
             condition, left, right = node.inputs

@@ -49,15 +49,9 @@ class Labels:
     def _phrase(self, node: Node) -> Phrase | None:
         if node in self._names:
             return Phrase(self._names[node])
-        if node.op == "tokens" and node.cast == "asis":
-            return Phrase("tokens")
         inputs = [self._phrases[part] for part in node.inputs]
         known = [part for part in inputs if part is not None]
         if len(known) < len(inputs):
             return None
-        if node.op == "sum_over":
-            over = ", ".join(family.text for family in known[1:])
-            said = Phrase(f"sum over {over} of {known[0].bracketed}", term=False)
-        else:
-            said = phrase(node, known, exact=False, whole=True)
+        said = phrase(node, known, exact=False, whole=True)
         return said if len(said.text) <= self._longest else None

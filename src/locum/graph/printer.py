@@ -119,15 +119,9 @@ def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
     def say(node: Node, depth: int) -> Phrase:
         if names and node in names:
             return Phrase(names[node])
-        if node.op == "tokens" and node.cast == "asis":
-            return Phrase("tokens")
         if depth > _SHORT_DEPTH and node.inputs:
             return Phrase("…")
-        inputs = [say(i, depth + 1) for i in node.inputs]
-        if node.op == "sum_over":
-            over = ", ".join(family.text for family in inputs[1:])
-            return Phrase(f"sum over {over} of {inputs[0].bracketed}", term=False)
-        return phrase(node, inputs, exact=False)
+        return phrase(node, [say(i, depth + 1) for i in node.inputs], exact=False)
 
     if names and node in names:
         return names[node]
@@ -152,13 +146,16 @@ def phrase(
     inputs = _lifted(node, inputs) if exact else inputs
     match op:
         case "tokens":
-            return Phrase(f"tokens_{node.cast}")
+            return Phrase("tokens" if node.cast == "asis" and not exact else f"tokens_{node.cast}")
         case "indices" | "length":
             return Phrase(op)
         case "constant":
             return literal(node.value, exact)
         case "family":
             return Phrase(family_name(node))
+        case "sum_over":  # exact text has a block of statements instead
+            over = ", ".join(family.text for family in inputs[1:])
+            return Phrase(f"sum over {over} of {inputs[0].bracketed}", term=False)
         case "select":
             return Phrase(f"select({inputs[0].text}, {inputs[1].text}, {node.predicate})")
         case "aggregate":

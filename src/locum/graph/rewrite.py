@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from locum.errors import GraphError
 from locum.graph.families import closed, opened
 from locum.graph.node import Node
-from locum.graph.operations import build
+from locum.graph.operations import COMPARISONS, build
 from locum.graph.traversal import transform
 
 
@@ -95,12 +95,11 @@ def _idempotence(node: Node) -> Node | None:
 
 
 def _negated_equality(node: Node) -> Node | None:
-    # Only == and !=: with nan, "not <" is not ">=".
-    opposite = {"==": "!=", "!=": "=="}
     if node.op == "selector_not" and node.inputs[0].op == "select":
-        predicate = node.inputs[0].attributes["predicate"]
-        if predicate in opposite:
-            return build("select", *node.inputs[0].inputs, predicate=opposite[str(predicate)])
+        predicate = node.inputs[0].predicate
+        if predicate in ("==", "!="):  # only these: with nan, "not <" is not ">="
+            opposite = COMPARISONS[predicate].negation
+            return build("select", *node.inputs[0].inputs, predicate=opposite)
     return None
 
 

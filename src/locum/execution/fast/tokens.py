@@ -97,11 +97,10 @@ class Tokens:
         for kind, leaf in LEAVES.items():
             if node is leaf:
                 return tokens_array([int(type(value) is kind) for value in self.values])
-        cast = str(node.attributes["cast"])
-        if cast == "asis":
+        if node.cast == "asis":
             return tokens_array(self.values)
         try:
-            return tokens_array([_CASTS[cast](value) for value in self.values])
+            return tokens_array([_CASTS[node.cast](value) for value in self.values])
         except (ValueError, OverflowError) as error:
             raise Unstructured(f"a token cannot be cast: {error}") from None
 

@@ -74,7 +74,7 @@ class Evaluation:
         try:
             if node.op == "tokens":
                 token_values = self.tokens()[self.arrays.put(points.together)]
-                return numbers.cast(self.arrays, token_values, str(node.attributes["cast"]))
+                return numbers.cast(self.arrays, token_values, node.cast)
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):
@@ -208,8 +208,7 @@ class Evaluation:
         if node.op == "selector_width":
             return counts.reshape(points.shape)
         bools = values is not None and arrays.is_bool(values(None).array)
-        default = node.attributes["default"]
-        return numbers.means(arrays, counts, totals, default, bools).reshape(points.shape)
+        return numbers.means(arrays, counts, totals, node.default, bools).reshape(points.shape)
 
     def pattern(self, selector: Node, points: Points) -> Array:
         """Return a selector's own value: [query, key]."""

@@ -97,7 +97,7 @@ class Points:
 
 def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
     """Return families in the one order in which arrays have their axes."""
-    return tuple(sorted(families, key=lambda f: (str(f.attributes["name"]), size_of(f))))
+    return tuple(sorted(families, key=lambda f: (f.name, size_of(f))))
 
 
 def product(families: Iterable[Node], positions: Positions) -> Points:

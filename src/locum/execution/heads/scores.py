@@ -131,11 +131,7 @@ def different(arrays: Arrays, codes: Array) -> Array:
 def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]:
     """Return keys and queries as integers from 0 that compare just as they do."""
     xp = arrays.xp
-    together = (
-        xp.concat([arrays.to_int(keys), arrays.to_int(queries)])
-        if arrays.is_int(keys) and arrays.is_int(queries)
-        else xp.concat([numbers.real(arrays, keys), numbers.real(arrays, queries)])
-    )
+    together = xp.concat(numbers.alike(arrays, keys, queries))
     if arrays.is_int(together):
         least, most = int(xp.min(together)), int(xp.max(together))
         if most - least < 2**MAX_BITS:

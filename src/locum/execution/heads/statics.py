@@ -71,7 +71,7 @@ class Statics:
             if node.op == "length":
                 return np.full((1,) * axes, self.length, dtype=np.int64)
             if node.op == "constant":
-                return np.asarray(numbers.number(node.attributes["value"])).reshape((1,) * axes)
+                return np.asarray(numbers.number(node.value)).reshape((1,) * axes)
             result = numbers.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.described(error, node, points) from None

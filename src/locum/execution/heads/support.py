@@ -37,7 +37,7 @@ def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
     """Return the static conditions without which ``body`` is exactly 0."""
     supports: list[SupportCondition] = []
     while True:
-        if body.op == "aggregate" and _is_zero(body.attributes["default"]):
+        if body.op == "aggregate" and _is_zero(body.default):
             for part in conjuncts(formula_of(body.inputs[0])):
                 if isinstance(part, Literal) and is_about_rows(part, statics):
                     supports.append(
@@ -78,7 +78,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _is_zero_constant(node: Node) -> bool:
-    return node.op == "constant" and _is_zero(node.attributes["value"])
+    return node.op == "constant" and _is_zero(node.value)
 
 
 def _is_finite(node: Node, statics: Statics) -> bool:

@@ -1,8 +1,4 @@
-"""From terms to steps: each factor an array over its axes, each sum of products a contraction.
-
-A value is a step together with the loop variables that its axes stand for. Axes a value does not
-depend on are left out until a function or a buffer needs them.
-"""
+"""From terms to steps: each factor an array over its axes, each sum of products a contraction."""
 
 from __future__ import annotations
 
@@ -55,7 +51,7 @@ class Emission(Arrangement):
             # The mean of several ranges of keys: added up first, then divided, as any mean is.
             (count,) = over
             whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
-            return self.apply("divide", (whole, LabelledArray(self.steps.number(count), ())))
+            return self.apply("divide", (whole, self.number(count)))
         sum_so_far: LabelledArray | None = None
         for term in terms:
             sign, value = self.term(term)
@@ -63,7 +59,7 @@ class Emission(Arrangement):
                 sum_so_far = value if sign > 0 else self.apply("negate", (value,))
             else:
                 sum_so_far = self.apply("add" if sign > 0 else "subtract", (sum_so_far, value))
-        return sum_so_far or LabelledArray(self.steps.number(0.0), ())
+        return sum_so_far or self.number(0.0)
 
     def term(self, term: Term) -> tuple[int, LabelledArray]:
         """Return a term without its sign, and the sign."""
@@ -95,14 +91,12 @@ class Emission(Arrangement):
         times = coefficient.numerator if isinstance(coefficient, Fraction) else coefficient
         for op, by in (("multiply", times), ("divide", over)):
             if by != 1:
-                result = self.apply(op, (result, LabelledArray(self.steps.number(by), ())))
+                result = self.apply(op, (result, self.number(by)))
         return sign, result
 
     def masked(self, value: LabelledArray, masks: Iterable[LabelledArray]) -> LabelledArray:
         """Return the value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is NaN)."""
-        return self.apply(
-            "if_else", (self.all_of(masks), value, LabelledArray(self.steps.number(0.0), ()))
-        )
+        return self.apply("if_else", (self.all_of(masks), value, self.number(0.0)))
 
     def all_of(self, masks: Iterable[LabelledArray]) -> LabelledArray:
         """Return where all booleans hold."""
@@ -175,12 +169,10 @@ class Emission(Arrangement):
             missing = [v for v in factor.sums if v not in value.axes]
             return self.summed(value, [v for v in factor.sums if v not in missing], op)
         mask = self.all_of(masks)
-        never = LabelledArray(self.steps.number(-math.inf if factor.sign > 0 else math.inf), ())
+        never = self.number(-math.inf if factor.sign > 0 else math.inf)
         value = self.apply("if_else", (mask, value, never))
         reduced = self.summed(value, factor.sums, op)
         some = self.summed(mask, factor.sums, "any")
         if some.step.value is not None and some.step.value.all():
             return reduced
-        return self.apply(
-            "if_else", (some, reduced, LabelledArray(self.steps.number(factor.default), ()))
-        )
+        return self.apply("if_else", (some, reduced, self.number(factor.default)))

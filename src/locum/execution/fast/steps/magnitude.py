@@ -139,7 +139,7 @@ def integer_bound(root: Node, tokens: Types, largest: float, length: int) -> Bou
 def _node_bound(node: Node, below: list[Bound], tokens: Types, largest: float, length: int) -> Bound:
     match node.op:
         case "tokens":
-            cast = node.attributes["cast"]
+            cast = node.cast
             if cast == "int" and float in tokens:
                 return math.inf
             if cast == "bool":

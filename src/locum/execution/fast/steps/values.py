@@ -31,10 +31,14 @@ class Arrangement:
     def __init__(self, steps: Steps, box: Box) -> None:
         self.steps, self.box = steps, box
 
+    def number(self, value: float) -> LabelledArray:
+        """Return a number, which has no axes."""
+        return LabelledArray(self.steps.number(value), ())
+
     def multiplied(self, factors: Sequence[LabelledArray]) -> LabelledArray:
         """Multiply values, one by one."""
         if not factors:
-            return LabelledArray(self.steps.number(1.0), ())
+            return self.number(1.0)
         result = factors[0]
         for factor in factors[1:]:
             result = self.apply("multiply", (result, factor))

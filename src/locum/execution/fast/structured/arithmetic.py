@@ -19,7 +19,6 @@ from locum.execution.fast.structured.series import (
     as_array,
     as_float,
     as_whole,
-    found_bounds,
 )
 from locum.execution.integer_bounds import Interval
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
@@ -73,7 +72,7 @@ def _fits(bounds: Interval, *numbers: Series) -> bool:
 
 
 def _tight(arrays: Arrays, number: Series) -> tuple[int, int]:
-    return number.bounds if number.constant else found_bounds(arrays, number.data)
+    return number.bounds if number.constant else arrays.range_of(number.data)
 
 
 def _integer_power(arrays: Arrays, a: Series, b: Series) -> Series:
@@ -103,7 +102,7 @@ def _rounded(arrays: Arrays, data: Array) -> Series:
     if not bool((np.abs(data) < INT64_LIMIT).all()):
         raise Unstructured("integers beyond 64 bits")
     integers = arrays.to_int(data)
-    return Series(integers, "int", found_bounds(arrays, integers))
+    return Series(integers, "int", arrays.range_of(integers))
 
 
 def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:

@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.fast.structured.series import (
-    Series,
-    Unstructured,
-    as_whole,
-    found_bounds,
-)
+from locum.execution.fast.structured.series import Series, Unstructured, as_whole
 from locum.graph.atoms import LARGEST_EXACT
 
 #: Strings of so many characters are packed into one 63-bit number, which sorts much faster.
@@ -138,7 +133,7 @@ def _column(arrays: Arrays, keys: Series) -> Column:
         return _sorted(arrays, keys, _packed(keys.data) if packs else keys.data)
     keys = as_whole(arrays, keys)
     if keys.kind == "int":
-        low, high = found_bounds(arrays, keys.data)
+        low, high = arrays.range_of(keys.data)
         if high - low < few(arrays.size) and max(-low, high) <= LARGEST_EXACT:
             codes = keys.data - low if low else keys.data
             return Column(arrays, codes, high - low + 1, low, None, "int", keys.magnitude)

@@ -23,7 +23,6 @@ from locum.execution.fast.structured.series import (
     as_float,
     as_whole,
     constant,
-    found_bounds,
     tokens_array,
 )
 from locum.graph import COMPARISONS, Atom
@@ -153,7 +152,7 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
         if not arrays.all(arrays.xp.abs(tokens.data) < INT64_LIMIT):  # not so for nan either
             raise Unstructured("int of a token that is not finite, or very large")
         whole = arrays.to_int(arrays.xp.trunc(tokens.data))
-        return Series(whole, "int", found_bounds(arrays, whole))
+        return Series(whole, "int", arrays.range_of(whole))
     if tokens.mixed and how == "str":
         raise Unstructured("the text of a number depends on its type")
     python = {"str": str, "int": int, "float": float}[how]

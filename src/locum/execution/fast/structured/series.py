@@ -105,7 +105,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
     if kind == "bool":
         return Series(array, "bool")
     whole = arrays.to_int(array)
-    bounds = found_bounds(arrays, whole)
+    bounds = arrays.range_of(whole)
     if max(-bounds[0], bounds[1]) >= INT64_LIMIT:
         raise Unstructured("integers beyond 64 bits")
     return Series(whole, "int", bounds)
@@ -149,11 +149,6 @@ def _strings(array: Array) -> Series:
         if bool(((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any()):
             raise Unstructured("strings that contain the character NUL")
     return Series(array, "string")
-
-
-def found_bounds(arrays: Arrays, array: Array) -> tuple[int, int]:
-    """Return the least and greatest of an array of integers."""
-    return int(arrays.xp.min(array)), int(arrays.xp.max(array))
 
 
 def as_array(arrays: Arrays, value: Series) -> Array:

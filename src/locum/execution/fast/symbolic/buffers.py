@@ -42,10 +42,10 @@ class Buffers:
 
 def is_input(node: Node) -> bool:
     """Return whether a node is the tokens themselves (numbers: ``float`` changes nothing)."""
-    return node.op == "tokens" and node.attributes["cast"] in ("asis", "float")
+    return node.op == "tokens" and node.cast in ("asis", "float")
 
 
 def ordered(node: Node) -> list[Node]:
     """List the free families of a node in a fixed order."""
     free = node.free
-    return sorted(free, key=lambda f: str(f.attributes["name"])) if len(free) > 1 else list(free)
+    return sorted(free, key=lambda f: f.name) if len(free) > 1 else list(free)

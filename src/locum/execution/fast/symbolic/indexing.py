@@ -250,9 +250,8 @@ def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
     if index is None:
         raise NotNumeric if _has_strings(node) else Stuck(f"{node.op} of data")
     if node.op == "member":
-        values = node.attributes["values"]
-        assert isinstance(values, tuple)
-        whole = [v for v in values if isinstance(v, (int, float)) and math.isfinite(v) and v == int(v)]
+        values = [v for v in node.members if isinstance(v, (int, float)) and math.isfinite(v)]
+        whole = [v for v in values if v == int(v)]
         if len(whole) > _FEW:
             raise Stuck("a member of many")
         listed = FALSE

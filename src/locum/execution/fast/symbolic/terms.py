@@ -81,9 +81,7 @@ class Entry:
 
     def entries(self) -> dict[object, object]:
         """Return the table as a dictionary."""
-        table = self.node.attributes["table"]
-        assert isinstance(table, tuple)
-        return {pair[0]: pair[1] for pair in table if isinstance(pair, tuple)}
+        return dict(self.node.table)
 
 
 @dataclass(frozen=True, slots=True)
