@@ -132,9 +132,28 @@ def fresh(address: str) -> str:
     return f"{address}?{next(_NUMBERS)}"
 
 
-def opened(page: Page, address: str, **content: Any) -> Page:
+def opened(page: Page, address: str, **content: Any) -> None:
     page.goto(fresh(address) + (fragment(content) if content else ""))
-    return page
+
+
+#: Follow a link in a page that is open, and wait until the program of the link has been run; what was
+#: drawn before goes at once, so that no test can take it for its own.
+FOLLOW = """async (link) => {
+    for (const pane of ["heads", "counts", "values"]) Locum.byId(pane).replaceChildren();
+    const mark = Locum.add(Locum.byId("values"), "p");
+    history.replaceState(null, "", location.pathname + location.search);
+    location.hash = link;
+    while (mark.isConnected) await new Promise((done) => setTimeout(done, 5));
+}"""
+
+
+def linked(page: Page, address: str, **content: Any) -> None:
+    """Follow a link, else one to the first example, in the page that is open: loading takes longer."""
+    is_open = page.url.startswith(address) and "embed" not in page.url
+    if not is_open or not page.evaluate("Boolean(Locum.catalogue)"):
+        opened(page, address, **content)
+        return
+    page.evaluate(FOLLOW, fragment(content or {"source": REVERSE, "input": "hello"}))
 
 
 def written(page: Page, source: str) -> None:
@@ -177,7 +196,7 @@ def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> N
 
 
 def test_a_mistake_is_marked_at_its_place(page: Page, address: str) -> None:
-    opened(page, address)
+    linked(page, address)
     written(page, "x = indices;\ny = x + unknown;\n")
     mark = page.locator(".cm-lintRange-error")
     expect(mark).to_have_text("unknown")
@@ -258,7 +277,7 @@ def waited(page: Page, held: list[Route]) -> Route:
 
 
 def test_an_answer_to_an_older_program_is_not_shown(page: Page, address: str) -> None:
-    opened(page, address, source="first = indices;", input="abc", pane="weights")
+    linked(page, address, source="first = indices;", input="abc", pane="weights")
     expect(page.locator("#network dl")).to_be_visible()
     held = answers(page, "compile")
     written(page, "second = indices + 1;")
@@ -276,7 +295,7 @@ def test_an_answer_to_an_older_program_is_not_shown(page: Page, address: str) ->
 
 
 def test_a_request_that_was_given_up_does_not_make_a_pane_fresh(page: Page, address: str) -> None:
-    opened(page, address, source="x = indices;", input="abc", pane="weights")
+    linked(page, address, source="x = indices;", input="abc", pane="weights")
     expect(page.locator("#network dl")).to_contain_text("relu")
     expect(page.locator("#weights")).not_to_have_class("stale")
     held = answers(page, "compile")
@@ -306,7 +325,7 @@ def test_typing_over_a_selection_keeps_to_the_policy(page: Page, address: str) -
 
 
 def test_fast_typing_ends_with_the_values_of_the_last_text(page: Page, address: str) -> None:
-    opened(page, address)
+    linked(page, address)
     written(page, "x = 0 + indices;")
     for digit in range(1, 10):
         page.keyboard.press("Home")
@@ -338,12 +357,13 @@ def test_a_busy_server_is_asked_again(page: Page, address: str) -> None:
     page.fill("#input", "abcd")
     expect(page.locator(".cm-value").last).to_have_text("[d, c, b, a] (strings)")
     expect(page.locator("#notice")).to_be_hidden()
+    page.goto("about:blank")  # its clock and fetch are not those of other tests
 
 
 def test_a_program_that_sets_its_own_example_says_so(page: Page, address: str) -> None:
-    opened(page, address, source='set example "xy"\nt = tokens;', input="abc")
+    linked(page, address, source='set example "xy"\nt = tokens;', input="abc")
     expect(page.locator("#input-note")).to_have_text("not used: the program sets its own example, x y")
-    opened(page, address, source='s = tokens;\nset example "xy"\nt = tokens;', input="abc")
+    linked(page, address, source='s = tokens;\nset example "xy"\nt = tokens;', input="abc")
     expect(page.locator("#input-note")).to_have_text(
         "used up to line 1; then the program sets its own example, x y"
     )
@@ -354,7 +374,7 @@ def test_a_program_that_sets_its_own_example_says_so(page: Page, address: str) -
 
 
 def test_what_is_typed_into_a_box_makes_the_network_old(page: Page, address: str) -> None:
-    opened(page, address, source="x = indices;", input="abc", pane="weights")
+    linked(page, address, source="x = indices;", input="abc", pane="weights")
     expect(page.locator("#network dl")).to_contain_text("1 to 8 tokens")
     expect(page.locator("#weights")).not_to_have_class("stale")
     held = answers(page, "compile")
@@ -384,14 +404,14 @@ def test_what_is_typed_into_a_box_makes_the_network_old(page: Page, address: str
 def test_other_inputs_say_how_far_the_network_is_off(page: Page, address: str) -> None:
     source = "x = 6 / (tokens_int - 1) * indices / 3;"
     options = {"vocabulary": "[1, 2, 3]", "tolerance": 0.3, "length": 4}
-    opened(page, address, source=source, input="[2, 3]", pane="weights", options=options)
+    linked(page, address, source=source, input="[2, 3]", pane="weights", options=options)
     page.click("#others")
     said = re.compile(r"^✓ the same as the program on all \d+ on which it has a value \(of 20\)")
     expect(page.locator("#others-result")).to_have_text(said)
     means = "aggregate(select(indices, indices, <=), aggregate(select(tokens_int, 2, !=), indices))"
     options |= {"vocabulary": "[0, 1, -1, 2]", "tolerance": 0.6}
     source = f"x = (length - 1) * {means};"
-    opened(page, address, source=source, input="[2, -1]", pane="weights", options=options)
+    linked(page, address, source=source, input="[2, -1]", pane="weights", options=options)
     expect(page.locator("#network .good")).to_have_text(re.compile(r"on this input, up to 5\.1e-1$"))
     page.click("#others")
     said = re.compile(r"^✓ the same as the program on all 20, up to [1-5]\.\de-[12]$")
@@ -399,7 +419,7 @@ def test_other_inputs_say_how_far_the_network_is_off(page: Page, address: str) -
 
 
 def test_u_takes_a_size_as_it_is_typed_or_says_what_is_wrong(page: Page, address: str) -> None:
-    opened(page, address)
+    linked(page, address)
     page.click("#mode-u")
     expect(page.locator("#u-error")).to_contain_text("U of order (3, 3, 3)")
     for typed, got in (("9", "9"), ("0", "0"), ("2.5", "2.5"), ("", "nothing"), ("x", "x")):
@@ -458,7 +478,7 @@ def test_u_steps_as_explain_does(page: Page, address: str) -> None:
 
 def test_u_proves_hard_attention_where_it_is_hard(page: Page, address: str) -> None:
     u = {"X": [[1, 2], [0, 1]], "A": [[1, 0], [0, 1]], "V": [[1], [3]], "recipe": "fetch"}
-    opened(page, address, mode="universal", u={**u, "temperature": 0, "base": "e"})
+    linked(page, address, mode="universal", u={**u, "temperature": 0, "base": "e"})
     expect(page.locator("#universal h2").first).to_have_text("T(X) = hardmax(X A Xᵀ) X V")
     page.click("#u-prove")
     expect(page.locator("#u-proof")).to_contain_text("Proven, hard_attention 2 2 1")
@@ -476,7 +496,7 @@ def test_u_proves_hard_attention_where_it_is_hard(page: Page, address: str) -> N
 
 
 def test_u_shows_nothing_for_what_is_no_number(page: Page, address: str) -> None:
-    opened(page, address)
+    linked(page, address)
     page.click("#mode-u")
     expect(page.locator("#u-matrix")).to_be_visible()
     for box, text, words in (
@@ -559,18 +579,18 @@ def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
 def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
     page.goto(fresh(address) + "#v9=AAAA")
     expect(page.locator("#link-note")).to_be_visible()
-    opened(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7})
+    linked(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7})
     expect(page.locator("#stale-note")).to_contain_text(
         "there is no s-op yet: a plain value is not an s-op"
     )
     expect(page.locator("#link-note")).to_be_hidden()
     odd: dict[str, Any] = {"pane": "else", "options": {"feed_forward": [1], "odd": 1, "length": 4}}
-    opened(page, address, source="x = indices;", other=1, u={"X": [[1]]}, **odd)
+    linked(page, address, source="x = indices;", other=1, u={"X": [[1]]}, **odd)
     expect(page.locator("#link-note")).to_have_text(
         "Parts of this link are not understood and were left out: "
         "other, options.feed_forward, options.odd, pane, u."
     )
-    opened(page, address, source="x = indices;", pane="weights", options={"length": "<b>"})
+    linked(page, address, source="x = indices;", pane="weights", options={"length": "<b>"})
     expect(page.locator("#network .bad")).to_contain_text(
         'length: expected an integer from 1 to 32, got "<b>"'
     )
@@ -579,14 +599,14 @@ def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
 
 def test_a_name_that_a_link_asks_for_is_found_or_told(page: Page, address: str) -> None:
     source = "x = indices;\ny = length;\n"
-    opened(page, address, source=source, input="abc", name="x")
+    linked(page, address, source=source, input="abc", name="x")
     expect(page.locator("#heads p").first).to_have_text("x(a b c) = 0 1 2")
     expect(page.locator("#notice")).to_be_hidden()
-    opened(page, address, source=source, input="abc", name="lost")
+    linked(page, address, source=source, input="abc", name="lost")
     expect(page.locator("#notice")).to_have_text("there is no s-op lost in the program: y is shown")
     expect(page.locator("#name")).to_have_value("y")
     # A name is kept while there is a mistake in the program.
-    opened(page, address, source=source + "z = ;", input="abc", name="x")
+    linked(page, address, source=source + "z = ;", input="abc", name="x")
     expect(page.locator("#stale-note")).to_be_visible()
     written(page, source)
     expect(page.locator("#heads p").first).to_have_text("x(a b c) = 0 1 2")
@@ -604,7 +624,7 @@ def test_a_name_that_a_link_asks_for_is_found_or_told(page: Page, address: str) 
     ],
 )
 def test_an_input_of_several_lines_is_kept(page: Page, address: str, typed: str, boxed: str) -> None:
-    opened(page, address, source="t = tokens;", input=typed, pane="values")
+    linked(page, address, source="t = tokens;", input=typed, pane="values")
     expect(page.locator("#input")).to_have_value(boxed)
     there = answer({"action": "run", "source": "t = tokens;", "input": typed})
     row = page.locator("#values table tr").nth(1).locator("td")
@@ -615,9 +635,9 @@ def test_an_input_of_several_lines_is_kept(page: Page, address: str, typed: str,
 def test_what_no_link_can_hold_is_told(page: Page, address: str) -> None:
     for typed in ("[1\n2]", '"a\nb"', '["a\nb"]'):
         options = {"vocabulary": typed}
-        opened(page, address, source="t = tokens;", input=typed, options=options)
+        linked(page, address, source="t = tokens;", input=typed, options=options)
         expect(page.locator("#link-note")).to_contain_text("left out: options.vocabulary, input.")
-    opened(page, address, source="x = indices;", input="abc")
+    linked(page, address, source="x = indices;", input="abc")
     page.click("#share")
     expect(page.locator("#shared")).to_be_visible()
     page.fill("#input", "xyz")  # the link is not that of the page any more
@@ -632,14 +652,14 @@ def test_what_no_link_can_hold_is_told(page: Page, address: str) -> None:
 
 
 def test_bounds_are_rounded_up_in_the_page(page: Page, address: str) -> None:
-    opened(page, address)
+    linked(page, address)
     numbers = [0.2500086, 0.25, 9.96e-5, 1.04e-3, 1e-17, 123456.0]
     shown = page.evaluate("(numbers) => numbers.map((n) => Locum.atMost(n, 1))", numbers)
     assert shown == ["2.6e-1", "2.5e-1", "1.0e-4", "1.1e-3", "1.0e-17", "1.3e+5"]
 
 
 def test_the_page_reads_the_links_that_python_reads(page: Page, address: str) -> None:
-    opened(page, address)
+    linked(page, address)
     unpacked = (
         "async (link) => { const found = await Locum.share.unpack(link); return found !== null; }"
     )
@@ -662,7 +682,7 @@ def test_values_of_another_input_have_a_table_of_their_own(page: Page, address: 
         'r = tokens;\nr("ab");\nset example "xyz"\na, b = indices, tokens;\n'
         'set selector example "pq"\ns = select(tokens, tokens, ==);\n'
     )
-    opened(page, address, source=source, input="hello", pane="values")
+    linked(page, address, source=source, input="hello", pane="values")
     tables = page.locator("#values > table")
     expect(tables).to_have_count(3)
     assert texts(tables.nth(0).locator("tr"))[1:] == [
@@ -708,7 +728,7 @@ def test_an_embedded_page_shows_the_program_alone(page: Page, address: str) -> N
 def test_a_saved_page_works_from_the_disk(page: Page, address: str, tmp_path: Path) -> None:
     source = 'x = tokens + "</script><b>bold</b>";\nwidth = selector_width(select(x, x, ==));\n'
     options = {"attention": "softmax", "length": 6}
-    opened(page, address, source=source, input="hello", options=options)
+    linked(page, address, source=source, input="hello", options=options)
     expect(page.locator("#heads .head").first).to_be_visible()
     saved = {}
     for what in ("html", "svg", "rasp"):
@@ -739,7 +759,7 @@ def test_a_saved_page_works_from_the_disk(page: Page, address: str, tmp_path: Pa
 
 def test_markup_is_shown_as_text(page: Page, address: str) -> None:
     image = "<img src=x onerror=document.title=1>"
-    opened(page, address, source=f'x = tokens + "{image}";\nbad = {image};', input=image[:5])
+    linked(page, address, source=f'x = tokens + "{image}";\nbad = {image};', input=image[:5])
     expect(page.locator(".cm-value").first).to_contain_text("<img")
     page.click("#tab-values")
     expect(page.locator("#values")).to_contain_text(image)
