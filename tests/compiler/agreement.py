@@ -46,7 +46,5 @@ def fingerprint(model: CompiledTransformer) -> str:
     """A hash of every number of the network."""
     digest = hashlib.sha256()
     for name, array in model.weights.named():
-        digest.update(name.encode())
-        digest.update(str(array.dtype).encode() + str(array.shape).encode())
-        digest.update(array.tobytes())
+        digest.update(f"{name} {array.dtype.char} {array.shape}".encode() + array.tobytes())
     return digest.hexdigest()

@@ -17,9 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.elementwise import MEANINGS, apply, nan
@@ -35,6 +37,12 @@ class Instruction:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     #: The s-op it computes, for those who read and for errors.
     label: str = ""
+
+    @cached_property
+    def table(self) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+        """The keys of a ``table``, and its values in row-major order of the keys; None is NaN."""
+        keys = [np.array(among, dtype=np.float64) for among in self.attributes["keys"]]
+        return keys, np.array(self.attributes["values"], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ def _apply(arrays: Arrays, instruction: Instruction, inputs: Sequence[Array], li
         case "constant":
             return arrays.xp.full_like(like, float(instruction.attributes["value"]))
         case "table":
-            return _table(arrays, inputs, **instruction.attributes)
+            return _table(arrays, inputs, *instruction.table)
         case op:
             result = apply(arrays, op, inputs, nan, instruction.attributes)
             if op in ("modulo", "floor_divide"):
@@ -73,22 +81,22 @@ def _apply(arrays: Arrays, instruction: Instruction, inputs: Sequence[Array], li
 
 
 def _table(
-    arrays: Arrays, inputs: Sequence[Array], keys: Sequence[Sequence[float]], values: Sequence[Any]
+    arrays: Arrays,
+    inputs: Sequence[Array],
+    keys: Sequence[NDArray[np.float64]],
+    values: NDArray[np.float64],
 ) -> Array:
-    """Return the value of the nearest key.
-
-    ``values`` are in row-major order of the keys. None is NaN, as it is for NumPy.
-    """
+    """Return the value of the nearest key."""
     xp, flat = arrays.xp, None
     for number, among in zip(inputs, keys, strict=True):
-        ascending = arrays.put(np.array(among, dtype=np.float64))
+        ascending = arrays.put(among)
         place = xp.searchsorted(ascending, number)
         below = xp.clip(place - 1, 0, len(among) - 1)
         above = xp.clip(place, 0, len(among) - 1)
         nearer = number - ascending[below] <= ascending[above] - number
         nearest = xp.where(nearer, below, above)
         flat = nearest if flat is None else flat * len(among) + nearest
-    return arrays.put(np.array(values, dtype=np.float64))[flat]
+    return arrays.put(values)[flat]
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -100,20 +101,17 @@ class FunctionBounds:
         """Bound a lookup by the nearest keys: right while every source is nearest its own key."""
         table = self.roles.values.table(node)
         assert table is not None
-        bound = self._among([v for v in table.values if v is not None], node)
+        bound = self._among([v for v in dict.fromkeys(table.values) if v is not None], node)
         for source, by in zip(table.sources, self.roles.sources(node), strict=True):
-            keys = sorted(self._numbers(self.roles.values.domain(source), by))
-            gap = float(np.diff(keys).min(initial=math.inf))
+            keys = sorted(self.roles.known.codes.numbers(self.roles.values.domain(source), by))
+            gap = min((after - key for key, after in pairwise(keys)), default=math.inf)
             if (known[by].error >= gap / 2).any():
                 return self._any(bound)
         return bound
 
-    def _numbers(self, atoms: Sequence[Atom], node: Node) -> list[float]:
-        return [self.roles.known.codes.number(atom, node) for atom in atoms]
-
     def _among(self, atoms: Sequence[Atom], node: Node) -> ErrorInterval:
         """Bound a value that is one of these atoms, as the type of number holds them."""
-        numbers = np.array(self._numbers(atoms, node) or [0.0])
+        numbers = np.array(self.roles.known.codes.numbers(atoms, node) or [0.0])
         step = min(float(lowest_bits(numbers).min()), 1.0)
         bound = self._between(float(numbers.min()), float(numbers.max()), step)
         return replace(bound, error=bound.error + representation_error(numbers, self._dtype))

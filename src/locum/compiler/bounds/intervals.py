@@ -168,16 +168,20 @@ class ErrorIntervals:
         self.size = self.target.longest
         #: The greatest absolute value of each signal: many forms read the same.
         self._largest: dict[Signal, Vector] = {}
+        #: What was read before, by the identity of the form: heads of one layer read the same keys.
+        self._read: dict[int, tuple[Form, ErrorInterval]] = {}
         #: The rounding of one operation, by the network and by dense execution.
         self.unit = UNIT[self.target.dtype] + UNIT["float64"]
 
     def form(self, form: Form) -> ErrorInterval:
-        """Return what is known of a form."""
-        for signal in (*form.terms, *form.uncancelled[0]):
-            embedded = signal.positions is not None or signal.tokens is not None
-            if embedded and signal not in self.signals:
-                self.signals[signal] = self._embedded(signal)
-        return of_form(form, self, *self._weight(form))
+        """Return what is known of a form, whose signals have all been written."""
+        if id(form) not in self._read:
+            for signal in (*form.terms, *form.uncancelled[0]):
+                embedded = signal.positions is not None or signal.tokens is not None
+                if embedded and signal not in self.signals:
+                    self.signals[signal] = self._embedded(signal)
+            self._read[id(form)] = form, of_form(form, self, *self._weight(form))
+        return self._read[id(form)][1]
 
     def gross(self, form: Form) -> float:
         """Return the greatest sum of absolute values that a form adds up."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -43,14 +44,14 @@ class Form:
     #: The finest grid of a constant before it was multiplied: dense execution adds it as it was.
     finest: float = math.inf
 
-    @property
+    @cached_property
     def uncancelled(self) -> tuple[Mapping[Signal, float], float]:
         """The absolute values of all coefficients and constants that were added up."""
         if self.gross is not None:
             return self.gross
         return {signal: abs(c) for signal, c in self.terms.items()}, abs(self.constant)
 
-    @property
+    @cached_property
     def key(self) -> tuple[frozenset[tuple[int, float]], float]:
         """Equal for equal forms."""
         return frozenset((id(s), c) for s, c in self.terms.items()), self.constant

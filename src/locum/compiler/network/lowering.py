@@ -180,9 +180,7 @@ class _Lowering:
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
             case Role.POSITION:
-                numbers = [
-                    self.known.codes.number(v, node) for v in self.known.values.at_positions(node)
-                ]
+                numbers = self.known.codes.numbers(self.known.values.at_positions(node), node)
                 return self._embedded(node, self._embedding.at_positions(numbers, self.label(node)))
             case Role.TOKEN:
                 form = self._embedding.of_tokens(self._of_tokens(node), self.label(node))

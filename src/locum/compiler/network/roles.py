@@ -52,6 +52,7 @@ class Roles:
     #: S-ops that jump, and cannot be looked up: where they do hangs on the last bits of a number.
     rounded: tuple[Node, ...] = ()
     _roles: dict[Node, Role] = field(default_factory=dict)
+    _reads: dict[Node, list[Node]] = field(default_factory=dict)
     #: Whether a feed-forward computes whole expressions, so that a function of functions takes no
     #: longer than one.
     fused: ClassVar[bool] = True
@@ -166,6 +167,11 @@ class Roles:
 
     def reads(self, node: Node) -> list[Node]:
         """Return the s-ops that have to be there before it."""
+        if node not in self._reads:
+            self._reads[node] = self._reads_of(node)
+        return self._reads[node]
+
+    def _reads_of(self, node: Node) -> list[Node]:
         match self.of(node):
             case Role.POSITION | Role.TOKEN | Role.NUMBER:
                 return []
@@ -255,12 +261,15 @@ def _reachable(root: Node, known: Known) -> Iterator[Node]:
 def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
     """Order s-ops, each after what it reads; without recursion."""
     seen: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    #: S-ops to visit; None says that all has been listed that the one below it reads.
+    stack: list[Node | None] = [root]
     while stack:
-        node, done = stack.pop()
-        if done:
-            yield node
+        node = stack.pop()
+        if node is None:
+            done = stack.pop()
+            assert done is not None
+            yield done
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((below, False) for below in reads(node) if below not in seen)
+            stack += (node, None)
+            stack += [below for below in reads(node) if below not in seen]

@@ -11,7 +11,7 @@ import numpy as np
 from locum.compiler.program.conditions import Pattern
 from locum.compiler.program.means import Unlisted, means_of_positions, means_of_subsets
 from locum.compiler.program.sources import MAX_COMBINATIONS, MAX_VALUES, Sources
-from locum.compiler.program.value_tables import Source, ValueTable, distinct
+from locum.compiler.program.value_tables import Source, ValueTable, distinct, is_constant
 from locum.compiler.target import DOMAIN, Target
 from locum.errors import CompileError
 from locum.graph import Atom, Node, build
@@ -122,9 +122,8 @@ class Aggregates:
                 row = [None] * length
             values += [*row, *[None] * (self._target.longest - length)]
         sources: tuple[Source, ...] = ("indices",) if self._target.fixed else ("length", "indices")
-        first = values[0]
-        if all(v is not None and type(v) is type(first) and v == first for v in values):
-            return ValueTable((), (first,))
+        if is_constant(values):
+            return ValueTable((), (values[0],))
         return ValueTable(sources, tuple(values))
 
     def _mean(self, node: Node) -> ValueTable | None:

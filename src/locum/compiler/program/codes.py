@@ -10,13 +10,13 @@ numbers), the program is refused: its codes might come out as numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from locum.compiler.program.value_tables import each, meaning, require_finite
 from locum.compiler.program.values import Values
 from locum.errors import CompileError
-from locum.execution.types import possible_types, types_of
+from locum.execution.types import has_strings, possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import short
 
@@ -29,9 +29,13 @@ class Codes:
 
     def __init__(self, values: Values, root: Node) -> None:
         self.target = values.target
-        strings: set[str] = {t for t in values.target.vocabulary or () if isinstance(t, str)}
-        beside: set[float] = set()
+        self._codes: dict[str, int] = {}
         vocabulary = values.target.vocabulary
+        strings: set[str] = {t for t in vocabulary or () if isinstance(t, str)}
+        if not strings and not has_strings(root):
+            values.table(root)  # an s-op that has no values is refused by every program alike
+            return
+        beside: set[float] = set()
         tokens = frozenset([float]) if vocabulary is None else types_of(vocabulary)
         types = possible_types(root, tokens)
         for node in postorder(root):
@@ -66,6 +70,10 @@ class Codes:
                 where if isinstance(where, str) else abbreviate(where),
             )
         return float(self._codes[atom])
+
+    def numbers(self, atoms: Iterable[Atom], where: Node | str) -> list[float]:
+        """Return the numbers that the stream holds for some atoms."""
+        return [self.number(atom, where) for atom in atoms]
 
 
 def _values(node: Node, values: Values) -> Iterator[Atom]:

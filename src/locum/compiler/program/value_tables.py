@@ -37,27 +37,27 @@ class ValueTable:
         return not self.sources
 
     @cached_property
-    def integers(self) -> Range | None:
-        """Between which integers its values lie, or None where one is another number or a string."""
-        if set(map(type, self.values)) == {int}:  # at once, for long tables
-            return Range(min(self.values), max(self.values))  # type: ignore[type-var,arg-type]
-        values = [value for value in self.values if value is not None]
-        whole = [value for value in values if isinstance(value, int)]
-        if len(whole) < len(values):
-            return None
-        return Range(min(whole, default=0), max(whole, default=0))
+    def _types(self) -> set[type]:
+        """The types of its values: they say most of long columns at once."""
+        return set(map(type, self.values))
 
     @cached_property
+    def _whole(self) -> Range:
+        """Between which integers those of its values lie that are integers."""
+        if self._types.isdisjoint((int, bool)):
+            return Range(0, 0)
+        whole = [value for value in self.values if isinstance(value, int)]
+        return Range(min(whole), max(whole))
+
+    @property
+    def integers(self) -> Range | None:
+        """Between which integers its values lie, or None where one is another number or a string."""
+        return self._whole if self._types.isdisjoint((float, str)) else None
+
+    @property
     def largest_whole(self) -> float:
         """The absolute value of its largest integer; strings count as larger than any."""
-        types = set(map(type, self.values))  # at once, for long columns
-        if str in types:
-            return math.inf
-        if types == {int}:
-            return max(map(abs, self.values))  # type: ignore[arg-type]
-        if types.isdisjoint((int, bool)):
-            return 0
-        return max((abs(value) for value in self.values if isinstance(value, int)), default=0)
+        return math.inf if str in self._types else self._whole.largest
 
 
 def meaning(node: Node) -> Callable[..., Atom]:
@@ -96,6 +96,12 @@ def each(
         except _WRONG:
             results.append(None)
     return results
+
+
+def is_constant(values: Sequence[Atom | None]) -> bool:
+    """Return whether all values are one, of one type."""
+    first = values[0]
+    return first is not None and all(type(v) is type(first) and v == first for v in values)
 
 
 def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:

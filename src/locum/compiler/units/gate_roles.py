@@ -180,14 +180,13 @@ class GateRoles(Roles):
         width = below.op == "add" and below.inputs[0].op == "selector_width"
         return below.inputs[0] if width and below.inputs[1] is ONE else node
 
-    def reads(self, node: Node) -> list[Node]:
-        """Return the s-ops that have to be there before it."""
+    def _reads_of(self, node: Node) -> list[Node]:
         role = self.of(node)
         if role is Role.LINEAR:
             return [below for below, _ in self.parts(node)]
         if role is Role.FUNCTION:
             return [below for linear in self._recipes[node].arguments for below, _ in linear.terms]
-        return super().reads(node)
+        return super()._reads_of(node)
 
     def parts(self, node: Node) -> list[tuple[Node, float]]:
         """Write a linear s-op as a combination of others."""

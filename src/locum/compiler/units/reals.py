@@ -228,7 +228,7 @@ class RealFunctions:
         if first is None or second is None or any(isinstance(v, str) for v in (*first, *second)):
             return None
         ones, others = (
-            np.array(sorted({self.known.codes.number(v, a) for v in part})) for part in (first, second)
+            np.array(sorted(set(self.known.codes.numbers(part, a)))) for part in (first, second)
         )
         below, above = np.searchsorted(ones, others, "left") - 1, np.searchsorted(ones, others, "right")
         nearest = [others[below >= 0] - ones[below[below >= 0]]]

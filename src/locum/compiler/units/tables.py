@@ -146,7 +146,7 @@ def lookup(
     by is rounded, or approximated.
     """
     where = abbreviate(node)
-    numbers = [np.array([codes.number(v, where) for v in domain]) for domain in domains]
+    numbers = [np.array(codes.numbers(domain, where)) for domain in domains]
     for domain, among in zip(domains, numbers, strict=True):
         _require_different(domain, among, where)
     occurs = np.flatnonzero(np.array([v is not None for v in values], dtype=bool))
@@ -216,5 +216,5 @@ def _require_different(domain: Sequence[Atom], numbers: NDArray[np.float64], whe
 
 def rounded(node: Node, known: Sequence[Atom], codes: Codes) -> Recipe:
     """Return the nearest of few integers, where the argument is one of them up to rounding."""
-    numbers = np.array(sorted(codes.number(v, abbreviate(node)) for v in known))
+    numbers = np.array(sorted(codes.numbers(known, abbreviate(node))))
     return Recipe((term(node.inputs[0]),), lambda x: Table(x, numbers, numbers))

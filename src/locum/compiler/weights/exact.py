@@ -123,12 +123,8 @@ class _Layer:
         if node.op == "member":
             values = node.attributes["values"]
             assert isinstance(values, tuple)
-            numbers = [
-                self.known.codes.number(v, label)
-                for v in values
-                if not isinstance(v, tuple) and self._may_be_met(v)
-            ]
-            return self._add("member", inputs, label, values=numbers)
+            met = [v for v in values if not isinstance(v, tuple) and self._may_be_met(v)]
+            return self._add("member", inputs, label, values=self.known.codes.numbers(met, label))
         return self._add(node.op, inputs, label)
 
     def _count(self, node: Node, share: int, label: str) -> int:
@@ -147,7 +143,7 @@ class _Layer:
         assert column is not None
         keys, order = [], []
         for source, by in zip(column.sources, self.lowered.roles.sources(node), strict=True):
-            numbers = [codes.number(v, by) for v in values.domain(source)]
+            numbers = codes.numbers(values.domain(source), by)
             place = sorted(range(len(numbers)), key=numbers.__getitem__)
             keys.append([numbers[i] for i in place])
             order.append(place)
