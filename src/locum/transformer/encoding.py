@@ -243,7 +243,7 @@ class Encoding:
         tokens = list(enumerate(self.config.vocabulary or ()))
         exact = {identity(token): i for i, token in tokens}
         nodes = () if self._program is None else postorder(self._program)
-        if any(node.op == "tokens" and node.attributes["cast"] == "str" for node in nodes):
+        if any(node.op == "tokens" and node.cast == "str" for node in nodes):
             return exact
         return {token: i for i, token in reversed(tokens)} | exact
 

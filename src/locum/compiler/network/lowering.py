@@ -297,8 +297,7 @@ class _Lowering:
 
     def _default(self, node: Node) -> float:
         """Return what an aggregate reads at the sink."""
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
+        default = node.default
         if not self.known.selectors.may_be_empty(node.inputs[0]):
             return 0.0
         if isinstance(default, str) and self.known.values.table(node) is None:

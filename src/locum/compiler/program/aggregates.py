@@ -71,8 +71,6 @@ class Aggregates:
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
         moved = all(isinstance(value, (str, bool)) for value in values)  # their mean is an error
         if not moved and not self._selectors.unique(node.inputs[0]):
             # n·v / n is v where n·v is not rounded. Strings beside numbers are moved: no sequence of an
@@ -81,7 +79,7 @@ class Aggregates:
             exact = all(_sums_exactly(value, self._target.longest) for value in numbers)
             if not exact or (len(numbers) > 1 and not _of_equals(node)):
                 return None
-        return self._sources.add(node, distinct((*values, default)))
+        return self._sources.add(node, distinct((*values, node.default)))
 
     def _mean_of_equals(self, node: Node) -> ValueTable | None:
         """Tabulate a mean of equal numbers whose sum is rounded, as it comes out for so many of them.
@@ -90,8 +88,6 @@ class Aggregates:
         matters. Exact functions do not look, so there nothing is said.
         """
         values = self._values.finite(node.inputs[1])
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
         counts = range(2, self._target.longest + 1)
         if values is None or not _of_equals(node) or self._target.feed_forward == "exact":
             return None
@@ -99,7 +95,7 @@ class Aggregates:
         if strings or len(values) * len(counts) > MAX_COMBINATIONS:
             return None
         means = [DOMAIN.mean([value] * count) for value in values for count in counts]
-        return self._sources.add(node, distinct((*values, *means, default)))
+        return self._sources.add(node, distinct((*values, *means, node.default)))
 
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
         """Tabulate a mean that positions and length tell, as dense execution rounds it."""
@@ -108,8 +104,6 @@ class Aggregates:
             value, "indices", "length"
         ):
             return None
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
         values: list[Atom | None] = []
         for length in range(self._target.shortest, self._target.longest + 1):
             pattern = self._selectors.at_length(selector, length)
@@ -117,7 +111,7 @@ class Aggregates:
                 return None
             row: list[Atom | None]
             try:
-                row = [*DOMAIN.aggregate(pattern, self._values.at_length(value, length), default)]
+                row = [*DOMAIN.aggregate(pattern, self._values.at_length(value, length), node.default)]
             except (ArithmeticError, CompileError, TypeError, ValueError):
                 row = [None] * length
             values += [*row, *[None] * (self._target.longest - length)]
@@ -131,18 +125,16 @@ class Aggregates:
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
         try:
-            table = self._mean_of_rows(node, default)
+            table = self._mean_of_rows(node)
             if table is not None:
                 return table
-            means = distinct((*means_of_subsets(values, self._target.longest), default))
+            means = distinct((*means_of_subsets(values, self._target.longest), node.default))
         except Unlisted:
             return None
         return self._sources.add(node, means) if len(means) <= MAX_VALUES else None
 
-    def _mean_of_rows(self, node: Node, default: Atom) -> ValueTable | None:
+    def _mean_of_rows(self, node: Node) -> ValueTable | None:
         """Tabulate a mean over keys that positions and length tell, and so which can be where."""
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS:
@@ -158,7 +150,7 @@ class Aggregates:
                 keys = np.flatnonzero(row).tolist()
                 name = np.packbits(row).tobytes()
                 if name not in by_row:
-                    by_row[name] = means_of_positions(at, keys) if keys else [default]
+                    by_row[name] = means_of_positions(at, keys) if keys else [node.default]
                 at_query[position, length] = by_row[name]
         values = distinct(v for means in by_row.values() for v in means)
         if len(values) > MAX_VALUES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -33,13 +33,8 @@ def conditions(selector: Node) -> list[Node]:
         elif node.op == ("selector_or" if negated else "selector_and"):
             stack.extend((i, negated) for i in reversed(node.inputs))
         elif node.op == "select" and negated:
-            conjuncts.append(
-                build(
-                    "select",
-                    *node.inputs,
-                    predicate=COMPARISONS[str(node.attributes["predicate"])].negation,
-                )
-            )
+            negation = COMPARISONS[node.predicate].negation
+            conjuncts.append(build("select", *node.inputs, predicate=negation))
         else:
             conjuncts.append(build("selector_not", node) if negated else node)
     return list(dict.fromkeys(conjuncts))
@@ -64,30 +59,20 @@ def select(keys: Sequence[Atom], queries: Sequence[Atom], predicate: str, where:
         raise CompileError(f"these cannot be compared: {error}", abbreviate(where)) from None
 
 
-def evaluated(
-    condition: Node,
-    keys: Sequence[Node],
-    key_values: Sequence[tuple[Atom, ...]],
-    queries: Sequence[Node],
-    query_values: Sequence[tuple[Atom, ...]],
-) -> Pattern:
-    """Return the pattern of a formula, for these values of its keys and queries."""
+def evaluated(condition: Node, leaf: Callable[[Node, Sequence[Pattern]], Pattern]) -> Pattern:
+    """Return the pattern of a formula; ``leaf`` gives that of a comparison, or of the best of keys."""
     patterns: dict[Node, Pattern] = {}
     for node in selectors_of(condition):
-        if node.op == "select":
-            k, q = keys.index(node.inputs[0]), queries.index(node.inputs[1])
-            patterns[node] = select(
-                [values[k] for values in key_values],
-                [values[q] for values in query_values],
-                str(node.attributes["predicate"]),
-                node,
-            )
-        elif node.op == "selector_not":
-            patterns[node] = ~patterns[node.inputs[0]]
-        elif node.op == "selector_and":
-            patterns[node] = patterns[node.inputs[0]] & patterns[node.inputs[1]]
-        elif node.op == "selector_or":
-            patterns[node] = patterns[node.inputs[0]] | patterns[node.inputs[1]]
+        parts = [patterns[i] for i in node.inputs if i in patterns]
+        match node.op:
+            case "selector_and":
+                patterns[node] = parts[0] & parts[1]
+            case "selector_or":
+                patterns[node] = parts[0] | parts[1]
+            case "selector_not":
+                patterns[node] = ~parts[0]
+            case _:
+                patterns[node] = leaf(node, parts)
     return patterns[condition]
 
 
@@ -96,4 +81,4 @@ def reflexive(condition: Node) -> bool:
     if condition.op != "select":
         return False
     key, query = condition.inputs
-    return key is query and condition.attributes["predicate"] in ("==", "<=", ">=")
+    return key is query and condition.predicate in ("==", "<=", ">=")

@@ -78,7 +78,7 @@ class _Definedness:
                 return table is not None and None in table.values
             case "select":
                 together = frozenset[type]().union(*map(self.types_at, node.inputs))
-                return node.attributes["predicate"] not in _EQUALITIES and _mixed(together)
+                return node.predicate not in _EQUALITIES and _mixed(together)
             case "best":
                 return _mixed(self.types_at(node.inputs[1]))
             case "aggregate":

@@ -140,9 +140,7 @@ class Exactness:
             return None if table is None else grid_of(table.values)
         if not self.patterns.unique(selector):
             return None
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
-        return _joined([self._grids[value], grid_of([default])])
+        return _joined([self._grids[value], grid_of([node.default])])
 
     def _is_faithful(self, node: Node) -> bool:
         if self.embedded(node) or self.exact(node):

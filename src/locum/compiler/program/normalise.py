@@ -64,7 +64,7 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
 def _cast(node: Node) -> Node:
     """Return real-valued tokens, cast."""
     token, zero = build("tokens", cast="asis"), constant(0)
-    match node.attributes["cast"]:
+    match node.cast:
         case "bool":
             return build("not_equal", token, zero)
         case "int":

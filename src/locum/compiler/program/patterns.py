@@ -14,7 +14,14 @@ from typing import Self
 
 import numpy as np
 
-from locum.compiler.program.conditions import Pattern, conditions, reflexive, select, selectors_of
+from locum.compiler.program.conditions import (
+    Pattern,
+    conditions,
+    evaluated,
+    reflexive,
+    select,
+    selectors_of,
+)
 from locum.compiler.program.sources import MAX_POSITIONS
 from locum.compiler.program.values import Values
 from locum.compiler.target import DOMAIN, Target
@@ -53,7 +60,7 @@ class Patterns:
                 if not all(self.values.depends_on(i, "indices") for i in node.inputs):
                     return None
                 keys, queries = (list(self.values.at_positions(i)) for i in node.inputs)
-                return select(keys, queries, str(node.attributes["predicate"]), node)
+                return select(keys, queries, node.predicate, node)
             case "selector_not":
                 return None if inputs[0] is None else ~inputs[0]
             case "best":
@@ -97,7 +104,7 @@ class Patterns:
             pattern = self.pattern(condition)
             if pattern is not None and bool((pattern.sum(axis=1) <= 1).all()):
                 return True
-            equality = condition.op == "select" and condition.attributes["predicate"] == "=="
+            equality = condition.op == "select" and condition.predicate == "=="
             if equality and self._different_everywhere(condition.inputs[0]):
                 return True
             if condition.op == "best":
@@ -148,7 +155,7 @@ class Patterns:
 
     def _fetches(self, selector: Node) -> bool:
         """Return whether each query selects the key at one position that it computes."""
-        if selector.op != "select" or selector.attributes["predicate"] != "==":
+        if selector.op != "select" or selector.predicate != "==":
             return False
         key, query = selector.inputs
         return key.op == "indices" and self.values.is_position(query)
@@ -170,26 +177,14 @@ class Patterns:
         """
         if not self._of_positions_and_length(selector):
             return None
+
+        def leaf(node: Node, parts: Sequence[Pattern]) -> Pattern:
+            if node.op == "best":
+                return DOMAIN.best(parts[0], self.values.at_length(node.inputs[1], length))
+            keys, queries = (self.values.at_length(i, length) for i in node.inputs)
+            return select(keys, queries, node.predicate, node)
+
         try:
-            return self._at_length(selector, length)
+            return evaluated(selector, leaf)
         except CompileError:
             return None
-
-    def _at_length(self, selector: Node, length: int) -> Pattern:
-        patterns: dict[Node, Pattern] = {}
-        for node in selectors_of(selector):
-            parts = [patterns[i] for i in node.inputs if i in patterns]
-            match node.op:
-                case "select":
-                    keys, queries = (self.values.at_length(i, length) for i in node.inputs)
-                    patterns[node] = select(keys, queries, str(node.attributes["predicate"]), node)
-                case "selector_and":
-                    patterns[node] = parts[0] & parts[1]
-                case "selector_or":
-                    patterns[node] = parts[0] | parts[1]
-                case "selector_not":
-                    patterns[node] = ~parts[0]
-                case "best":
-                    scores = self.values.at_length(node.inputs[1], length)
-                    patterns[node] = DOMAIN.best(parts[0], scores)
-        return patterns[selector]

@@ -89,7 +89,7 @@ def affine(node: Node, inputs: Sequence[Affine | None]) -> Affine | None:
         case "length":
             return Affine(0, 1, 0)
         case "constant":
-            value = node.attributes["value"]
+            value = node.value
             return Affine(0, 0, value) if type(value) is int else None
     a, b = (*inputs, None, None)[:2]
     if a is None or (b is None and node.op != "negate"):

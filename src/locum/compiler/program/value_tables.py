@@ -15,7 +15,7 @@ from typing import TypeAlias
 from locum.compiler.program.ranges import Range
 from locum.compiler.target import DOMAIN
 from locum.errors import CompileError
-from locum.graph import Atom, Node, abbreviate, is_atom
+from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import short
 
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
@@ -69,14 +69,9 @@ def meaning(node: Node) -> Callable[..., Atom]:
 
 def table_of(node: Node) -> dict[Atom, Atom]:
     """Return the table of a ``lookup``; of equal keys the first counts."""
-    pairs = node.attributes["table"]
-    assert isinstance(pairs, tuple)
     table: dict[Atom, Atom] = {}
-    for pair in pairs:
-        assert isinstance(pair, tuple)
-        key, value = pair
-        if is_atom(key) and is_atom(value):
-            table.setdefault(key, value)
+    for key, value in node.table:
+        table.setdefault(key, value)
     return table
 
 

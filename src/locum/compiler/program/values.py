@@ -119,7 +119,7 @@ class Values:
         if OPERATIONS[node.op].elementwise:
             return self._combined(node)
         if node.op == "aggregate" and self._selectors.unique(node.inputs[0]):
-            default = node.attributes["default"]
+            default = node.default
             if inputs[1] is not None and isinstance(default, int):
                 return inputs[1].join(Range(default, default))
         return None
@@ -185,9 +185,7 @@ class Values:
     def _tabulated(self, node: Node) -> ValueTable | None:
         match node.op:
             case "constant":
-                value = node.attributes["value"]
-                assert not isinstance(value, tuple)
-                return ValueTable((), (value,))
+                return ValueTable((), (node.value,))
             case "indices":
                 return ValueTable(("indices",), self.domain("indices"))
             case "length":
@@ -197,7 +195,7 @@ class Values:
             case "tokens":
                 if self.target.vocabulary is None:
                     return None
-                cast = partial(DOMAIN.token, cast=str(node.attributes["cast"]))
+                cast = partial(DOMAIN.token, cast=node.cast)
                 return ValueTable(("tokens",), tuple(each(cast, [self.target.vocabulary])))
             case "aggregate":
                 return Aggregates(self.target, self, self._selectors, self._sources).table(node)

@@ -185,9 +185,7 @@ class _Broadcasting:
         mean = build("divide", _total(selected), build("maximum", count, one))
         if not self.selectors.may_be_empty(node.inputs[0]):
             return mean
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
-        return build("if_else", build("equal", count, zero), constant(default), mean)
+        return build("if_else", build("equal", count, zero), constant(node.default), mean)
 
     def _too_many_slots(self, selector: Node) -> bool:
         """Return whether its scores would take more slots than all keys do, in as many layers.
@@ -199,7 +197,7 @@ class _Broadcasting:
         for condition in conditions(selector):
             if condition.op == "select" and not all(map(self._at_once, condition.inputs)):
                 classes = self.selectors.classes(condition)
-                if condition.attributes["predicate"] != "==" and classes is not None:
+                if condition.predicate != "==" and classes is not None:
                     slots += classes.count
             elif condition.op in ("selector_or", "selector_not"):
                 slots += self._slots_of_formula(condition)
@@ -239,7 +237,7 @@ class _Broadcasting:
 
     def _compared(self, node: Node, candidates: Candidates) -> list[Node]:
         key, query = node.inputs
-        predicate = str(node.attributes["predicate"])
+        predicate = node.predicate
         keys, queries = self.values.finite(key), self.values.finite(query)
         strings = [isinstance(v, str) for v in (*(keys or ()), *(queries or ()))]
         if any(strings) and (keys is None or queries is None or not all(strings)):

@@ -118,7 +118,7 @@ class Selectors(Patterns):
         if condition.op != "select":
             return self._together(condition)
         key, query = condition.inputs
-        predicate = str(condition.attributes["predicate"])
+        predicate = condition.predicate
         keys, queries = self.values.finite(key), self.values.finite(query)
         if keys is None or queries is None:
             integers = all(self.values.integers(node) is not None for node in (key, query))
@@ -139,7 +139,7 @@ class Selectors(Patterns):
             keys, queries = self.values.finite(key), self.values.finite(query)
             if keys is None or queries is None or len(keys) * len(queries) > MAX_COMPARISONS:
                 return None
-            predicate = str(condition.attributes["predicate"])
+            predicate = condition.predicate
             self._classes[condition] = Classes.of(
                 select(list(keys), list(queries), predicate, condition)
             )
@@ -202,7 +202,13 @@ class Selectors(Patterns):
         queries = tuple(dict.fromkeys(node.inputs[1] for node in atoms))
         key, key_values = self._tuple(keys)
         query, query_values = self._tuple(queries)
-        pattern = evaluated(condition, keys, key_values, queries, query_values)
+
+        def compared(node: Node, _: Sequence[Pattern]) -> Pattern:
+            k, q = keys.index(node.inputs[0]), queries.index(node.inputs[1])
+            at_keys, at_queries = [row[k] for row in key_values], [row[q] for row in query_values]
+            return select(at_keys, at_queries, node.predicate, node)
+
+        pattern = evaluated(condition, compared)
         return Together(key, len(key_values), query, len(query_values), Classes.of(pattern))
 
     def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:

@@ -86,14 +86,14 @@ def _exclude(one: Node, other: Node) -> bool:
 
 
 def _ways(condition: Node) -> str:
-    return _HOLDS[str(condition.attributes["predicate"])]
+    return _HOLDS[condition.predicate]
 
 
 def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
     """Return keys of smaller first part, and those of the same one and smaller second part."""
     if condition.op != "select" or condition.inputs[0] is not condition.inputs[1]:
         return None
-    predicate, summed = str(condition.attributes["predicate"]), condition.inputs[0]
+    predicate, summed = condition.predicate, condition.inputs[0]
     if predicate not in _STRICT or summed.op not in ("add", "subtract"):
         return None
     for first, second in (summed.inputs, summed.inputs[::-1]):

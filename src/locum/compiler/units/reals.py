@@ -248,7 +248,7 @@ class RealFunctions:
             return False
         for mean in (a, b):
             integers = self.values.integers(mean.inputs[1])
-            if integers is None or not isinstance(mean.attributes["default"], int):
+            if integers is None or not isinstance(mean.default, int):
                 return False
             if integers.largest * self.known.target.longest > _MAX_SUM:
                 return False

@@ -121,9 +121,7 @@ class _Layer:
         if node.op not in INSTRUCTIONS:
             raise CompileError(f"an exact feed-forward has no {node.op}", label)
         if node.op == "member":
-            values = node.attributes["values"]
-            assert isinstance(values, tuple)
-            met = [v for v in values if not isinstance(v, tuple) and self._may_be_met(v)]
+            met = filter(self._may_be_met, node.members)
             return self._add("member", inputs, label, values=self.known.codes.numbers(met, label))
         return self._add(node.op, inputs, label)
 
