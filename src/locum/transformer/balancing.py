@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from locum.errors import InputError
 from locum.transformer.config import Config
 from locum.transformer.reach import halvings, real_slots, real_units, real_values
-from locum.transformer.weights import Array, LayerWeights, Weights
+from locum.transformer.weights import Array, Weights
 
 Whole: TypeAlias = NDArray[np.int64]
 #: Exponents that a tensor's entries gain: a factor by its number, as an array that is broadcast to the
@@ -192,26 +192,15 @@ def _tensors(weights: Weights) -> Iterator[tuple[Array, Gains]]:
 
 def _applied(weights: Weights, exponents: Whole) -> Weights:
     """Multiply every tensor by its factors."""
-    scaled = []
-    for tensor, gains in _tensors(weights):
+    gains_of_all = (gains for _, gains in _tensors(weights))
+
+    def scaled(tensor: Array) -> Array:
+        gains = next(gains_of_all)
         power = sum((sign * exponents[factor] for factor, sign in gains), np.zeros((), np.int64))
         with np.errstate(all="ignore"):
-            scaled.append(np.ldexp(tensor, power.astype(np.int32)).astype(tensor.dtype))
-    left = iter(scaled)
+            return np.ldexp(tensor, power.astype(np.int32)).astype(tensor.dtype)
 
-    def filled(part: Any) -> Any:
-        names = [name for name, value in vars(part).items() if isinstance(value, np.ndarray)]
-        return replace(part, **{name: next(left) for name in names})
-
-    W_E, W_pos = next(left), next(left)
-    layers = tuple(
-        LayerWeights(
-            layer.attention and filled(layer.attention),
-            layer.feed_forward and filled(layer.feed_forward),
-        )
-        for layer in weights.layers
-    )
-    return Weights(W_E, W_pos, layers, next(left), next(left))
+    return weights.map(scaled)
 
 
 def _recovered(weights: Weights, exponents: Whole, balanced: Weights) -> bool:

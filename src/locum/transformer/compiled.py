@@ -28,14 +28,14 @@ from locum.transformer.encoding import Encoding, Rows
 from locum.transformer.exports import lens
 from locum.transformer.folder import saving
 from locum.transformer.forward import Tap, forward, shown_to
-from locum.transformer.interventions import ForwardHook, ablation, read_component, setting, tap_of
+from locum.transformer.interventions import ForwardHook, Interventions, tap_of
 from locum.transformer.notebook import model_html
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import Array, Weights
 
 
-class CompiledTransformer:
+class CompiledTransformer(Interventions):
     """A transformer that computes what a RASP program computes.
 
     >>> import locum
@@ -133,42 +133,6 @@ class CompiledTransformer:
         rows = self._run(batch, tap, patterns=True)
         check()
         return answer(rows)
-
-    def ablate(
-        self,
-        inputs: Any,
-        component: str | CircuitNode,
-        head: int | None = None,
-        places: Sequence[int] | None = None,
-        value: float = 0.0,
-    ) -> Any:
-        """Return the answer with a component set to a number: heads, hidden units, columns.
-
-        ``component`` is ``blocks.1.attn`` (with ``head``), ``blocks.1.mlp`` (with ``places``, hidden
-        units), ``embed``, the name of a hook, or a node of :attr:`circuit`. In a balanced network
-        ``value`` is what the label of a slot says, not what the slot holds; heads and hidden units, of
-        which there is no such measure, can be set to 0 only.
-        """
-        place = read_component(component, head, places)
-        return self.run_with_hooks(inputs, [ablation(self.config, place, value)])
-
-    def patch(
-        self,
-        inputs: Any,
-        source: Any,
-        component: str | CircuitNode,
-        head: int | None = None,
-        places: Sequence[int] | None = None,
-    ) -> Any:
-        """Return the answer with a component as it is on ``source``: an interchange intervention.
-
-        ``source`` has as many inputs, of the same lengths, as ``inputs``.
-        """
-        place = read_component(component, head, places)
-        _, cache = self.run_with_cache(source)
-        if place.hook not in cache:
-            raise InputError(f"expected the name of a hook, got {place.hook!r}; try {', '.join(cache)}")
-        return self.run_with_hooks(inputs, [setting(place, cache[place.hook])])
 
     @property
     def circuit(self) -> Circuit:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,3 +171,53 @@ def ablation(config: Config, place: Place, value: float) -> ForwardHook:
         return activation
 
     return place.hook, call
+
+
+class Interventions:
+    """Ablate and patch what can be run with hooks and with a cache; answers are those of its runs."""
+
+    config: Config
+
+    def run_with_hooks(self, inputs: Any, fwd_hooks: Sequence[ForwardHook]) -> Any:
+        """Return the answer with hooks."""
+        raise NotImplementedError
+
+    def run_with_cache(self, inputs: Any) -> tuple[Any, Mapping[Any, Any]]:
+        """Return the answer, and every activation under the name of its hook."""
+        raise NotImplementedError
+
+    def ablate(
+        self,
+        inputs: Any,
+        component: str | CircuitNode,
+        head: int | None = None,
+        places: Sequence[int] | None = None,
+        value: float = 0.0,
+    ) -> Any:
+        """Return the answer with a component set to a number: heads, hidden units, columns.
+
+        ``component`` is ``blocks.1.attn`` (with ``head``), ``blocks.1.mlp`` (with ``places``, hidden
+        units), ``embed``, the name of a hook, or a node of :attr:`circuit`. In a balanced network
+        ``value`` is what the label of a slot says, not what the slot holds; heads and hidden units, of
+        which there is no such measure, can be set to 0 only.
+        """
+        place = read_component(component, head, places)
+        return self.run_with_hooks(inputs, [ablation(self.config, place, value)])
+
+    def patch(
+        self,
+        inputs: Any,
+        source: Any,
+        component: str | CircuitNode,
+        head: int | None = None,
+        places: Sequence[int] | None = None,
+    ) -> Any:
+        """Return the answer with a component as it is on ``source``: an interchange intervention.
+
+        ``source`` has as many inputs, of the same lengths, as ``inputs``.
+        """
+        place = read_component(component, head, places)
+        _, cache = self.run_with_cache(source)
+        if place.hook not in cache:
+            raise InputError(f"expected the name of a hook, got {place.hook!r}; try {', '.join(cache)}")
+        return self.run_with_hooks(inputs, [setting(place, cache[place.hook])])

@@ -18,8 +18,8 @@ score) or softmax, head by head; scores are q·k, not divided by √d_head.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,6 +74,12 @@ class FeedForwardWeights:
     functions: Functions | None = None
 
 
+def _tensors(half: AttentionWeights | FeedForwardWeights | None) -> dict[str, Array]:
+    """Return the tensors of half a layer by their names; an absent one has none."""
+    named = {} if half is None else vars(half)
+    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+
+
 @dataclass(frozen=True)
 class LayerWeights:
     """One layer; an absent half adds nothing."""
@@ -113,11 +119,20 @@ class Weights:
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):
             for part, weights in (("attn", layer.attention), ("mlp", layer.feed_forward)):
-                for name, value in vars(weights).items() if weights is not None else ():
-                    if isinstance(value, np.ndarray):
-                        yield f"blocks.{number}.{part}.{name}", value
+                for name, tensor in _tensors(weights).items():
+                    yield f"blocks.{number}.{part}.{name}", tensor
         yield "unembed.W_U", self.W_U
         yield "unembed.b_U", self.b_U
+
+    def map(self, change: Callable[[Array], Array]) -> Weights:
+        """Return a network with every tensor changed, in the order of :meth:`named`."""
+
+        def changed(half: Any) -> Any:
+            return half and replace(half, **{n: change(tensor) for n, tensor in _tensors(half).items()})
+
+        W_E, W_pos = change(self.W_E), change(self.W_pos)
+        layers = [LayerWeights(*map(changed, vars(layer).values())) for layer in self.layers]
+        return Weights(W_E, W_pos, tuple(layers), change(self.W_U), change(self.b_U))
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of names, dtypes, shapes and numbers of all tensors, on any machine."""

@@ -44,8 +44,19 @@ class Masked:
         return self.mask, self.value
 
 
+class _OfOneForm:
+    """A gate that reads one form."""
+
+    x: Form
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
 @dataclass(frozen=True, eq=False)
-class Curved:
+class Curved(_OfOneForm):
     """A smooth function (``curves.CURVES``) of one form."""
 
     name: str
@@ -58,41 +69,26 @@ class Curved:
     #: softmax.
     softmax: tuple[Form, Form] | None = None
 
-    @property
-    def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
-        return (self.x,)
-
 
 @dataclass(frozen=True, eq=False)
-class Bend:
+class Bend(_OfOneForm):
     """before·x left of 0 and after·x right of it: |x|, max(x, 0)."""
 
     x: Form
     before: float
     after: float
 
-    @property
-    def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
-        return (self.x,)
-
 
 @dataclass(frozen=True, eq=False)
-class Ramp:
+class Ramp(_OfOneForm):
     """0 where x ≤ 0 and 1 where x ≥ width; x is never in between."""
 
     x: Form
     width: float
 
-    @property
-    def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
-        return (self.x,)
-
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(_OfOneForm):
     """Where x is one of the keys (in order), the value of that key."""
 
     x: Form
@@ -100,11 +96,6 @@ class Table:
     values: Vector
     #: Whether x was put on a grid by a :class:`Snap`, so that the sums of units are exact.
     gridded: bool = False
-
-    @property
-    def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
-        return (self.x,)
 
     @property
     def gap(self) -> float:
@@ -120,7 +111,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Snap:
+class Snap(_OfOneForm):
     """Round x, an integer plus rounding error, to that integer; or any x to a grid.
 
     It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room
@@ -131,11 +122,6 @@ class Snap:
     x: Form
     #: Whether x is an integer but for noise; else it may be any number.
     whole: bool = True
-
-    @property
-    def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
-        return (self.x,)
 
 
 Gate: TypeAlias = Product | Masked | Curved | Bend | Ramp | Table | Snap

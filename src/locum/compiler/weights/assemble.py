@@ -7,8 +7,8 @@ The network comes in, with its slots and with what makes its feed-forwards; :cla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from locum.errors import CompileError
 from locum.transformer.circuit import Circuit
 from locum.transformer.weights import (
     SOFTMAX,
+    Array,
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
@@ -180,21 +181,10 @@ class Assembly:
 def cast(weights: Weights, dtype: str) -> Weights:
     """Return the same weights in another type of number, if it holds them."""
 
-    def held(part: Any) -> Any:
-        arrays = {name: value for name, value in vars(part).items() if isinstance(value, np.ndarray)}
-        for value in arrays.values():
-            largest = float(np.abs(value).max(initial=0.0))
-            if not largest <= float(np.finfo(dtype).max):  # nor is NaN a weight
-                raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
-        return replace(part, **{name: value.astype(dtype) for name, value in arrays.items()})
+    def held(array: Array) -> Array:
+        largest = float(np.abs(array).max(initial=0.0))
+        if not largest <= float(np.finfo(dtype).max):  # nor is NaN a weight
+            raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
+        return array.astype(dtype)
 
-    layers = tuple(
-        replace(
-            layer,
-            attention=layer.attention and held(layer.attention),
-            feed_forward=layer.feed_forward and held(layer.feed_forward),
-        )
-        for layer in weights.layers
-    )
-    result: Weights = held(replace(weights, layers=layers))
-    return result
+    return weights.map(held)

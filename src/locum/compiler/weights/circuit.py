@@ -8,6 +8,7 @@ are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Snap
@@ -33,22 +34,18 @@ def circuit(
     return _Drawing(lowered, slots, hidden, places).circuit()
 
 
+@dataclass
 class _Drawing:
-    def __init__(
-        self,
-        lowered: Lowered,
-        slots: Slots,
-        hidden: Mapping[Unit, Hidden],
-        places: Mapping[Value, tuple[int, ...]],
-    ) -> None:
-        self.lowered = lowered
-        self.network = lowered.network
-        self.slots = slots
-        self.hidden = hidden
-        self.places = places
-        embedded = (node for nodes in lowered.embeds.values() for node in nodes)
-        self.names = fingerprints(*lowered.holds.values(), *embedded)
-        self.passed = passed_by(lowered)
+    lowered: Lowered
+    slots: Slots
+    hidden: Mapping[Unit, Hidden]
+    places: Mapping[Value, tuple[int, ...]]
+
+    def __post_init__(self) -> None:
+        self.network = self.lowered.network
+        embedded = (node for nodes in self.lowered.embeds.values() for node in nodes)
+        self.names = fingerprints(*self.lowered.holds.values(), *embedded)
+        self.passed = passed_by(self.lowered)
         self.nodes: dict[str, CircuitNode] = {}
         self.writers: dict[Signal, str] = {}
         self.edges: dict[tuple[str, str, int], CircuitEdge] = {}

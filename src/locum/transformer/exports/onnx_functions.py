@@ -7,33 +7,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+import numpy as np
 
 from locum.errors import CompileError
 from locum.execution.elementwise import MEANINGS
 from locum.graph.atoms import EXACT_INTEGERS
 from locum.transformer.functions import Functions, Instruction
+from locum.transformer.weights import Weights
 
 
-class Builder(Protocol):
-    """What writes a graph: operators and numbers in, names of results out."""
+class Graph:
+    """Collect nodes and constants."""
 
-    dtype: str
+    def __init__(self, onnx: Any, dtype: str, weights: Weights) -> None:
+        self.dtype = dtype
+        self.kind = onnx.TensorProto.DOUBLE if dtype == "float64" else onnx.TensorProto.FLOAT
+        self._onnx = onnx
+        self.nodes: list[Any] = []
+        self.initialisers = [
+            onnx.numpy_helper.from_array(np.ascontiguousarray(tensor), name)
+            for name, tensor in weights.named()
+        ]
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Return one operator; the name of its result."""
+        """Add one operator; return the name of its result."""
+        name = f"{kind} {len(self.nodes)}"
+        self.nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
 
     def number(self, value: Any) -> str:
         """Return a constant of the graph's dtype."""
+        return self.constant(np.asarray(value, dtype=self.dtype))
 
     def whole(self, value: Any) -> str:
         """Return a constant of int64."""
+        return self.constant(np.asarray(value, dtype=np.int64))
+
+    def constant(self, array: Any) -> str:
+        """Return a constant; equal ones are stored once."""
+        key = (array.dtype.name, array.shape, array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = f"constant {len(self._constants)}"
+            self.initialisers.append(self._onnx.numpy_helper.from_array(array, self._constants[key]))
+        return self._constants[key]
 
     def as_number(self, name: str) -> str:
         """Return booleans as 1 and 0."""
+        return self.op("Cast", name, to=self.kind)
 
 
-def functions_in_onnx(build: Builder, functions: Functions, arguments: Sequence[str]) -> list[str]:
+def functions_in_onnx(build: Graph, functions: Functions, arguments: Sequence[str]) -> list[str]:
     """Return the outputs of straight-line functions; arguments are names of tensors of one shape."""
     names = list(arguments)
     for instruction in functions.instructions:
@@ -42,7 +68,7 @@ def functions_in_onnx(build: Builder, functions: Functions, arguments: Sequence[
     return [names[place] for place in functions.outputs]
 
 
-def _instruction(build: Builder, instruction: Instruction, inputs: Sequence[str], like: str) -> str:
+def _instruction(build: Graph, instruction: Instruction, inputs: Sequence[str], like: str) -> str:
     attributes = instruction.attributes
     match instruction.op:
         case "constant":
@@ -62,7 +88,7 @@ def _instruction(build: Builder, instruction: Instruction, inputs: Sequence[str]
     return build.as_number(result) if is_boolean else result
 
 
-def _table(build: Builder, inputs: Sequence[str], keys: Any, values: Any) -> str:
+def _table(build: Graph, inputs: Sequence[str], keys: Any, values: Any) -> str:
     """Return the value of the nearest key; of two as near, the lower (the first that ArgMin finds)."""
     flat = ""
     for name, among in zip(inputs, keys, strict=True):
@@ -77,32 +103,32 @@ def _table(build: Builder, inputs: Sequence[str], keys: Any, values: Any) -> str
     return build.op("Gather", numbers, flat)
 
 
-def _member(build: Builder, value: str, among: Sequence[Any]) -> str:
+def _member(build: Graph, value: str, among: Sequence[Any]) -> str:
     is_member = build.op("Not", build.op("Equal", value, value))  # nowhere
     for number in among:
         is_member = build.op("Or", is_member, build.op("Equal", value, build.number(number)))
     return is_member
 
 
-def _nonzero(build: Builder, a: str) -> str:
+def _nonzero(build: Graph, a: str) -> str:
     return build.op("Not", build.op("Equal", a, build.number(0)))
 
 
-def _or_nan(build: Builder, condition: str, value: str) -> str:
+def _or_nan(build: Graph, condition: str, value: str) -> str:
     return build.op("Where", condition, value, build.number(math.nan))
 
 
-def _divide(build: Builder, a: str, b: str) -> str:
+def _divide(build: Graph, a: str, b: str) -> str:
     return _or_nan(build, _nonzero(build, b), build.op("Div", a, b))
 
 
-def _exact(build: Builder, a: str, b: str) -> str:
+def _exact(build: Graph, a: str, b: str) -> str:
     limit = build.number(EXACT_INTEGERS[build.dtype])
     within = [build.op("LessOrEqual", build.op("Abs", name), limit) for name in (a, b)]
     return build.op("And", _nonzero(build, b), build.op("And", *within))
 
 
-def _remainder(build: Builder, a: str, b: str) -> tuple[str, str]:
+def _remainder(build: Graph, a: str, b: str) -> tuple[str, str]:
     """Return C's remainder, and whether its sign is other than that of ``b``."""
     rest = build.op("Mod", a, b, fmod=1)
     zero = build.number(0)
@@ -110,28 +136,28 @@ def _remainder(build: Builder, a: str, b: str) -> tuple[str, str]:
     return rest, build.op("And", _nonzero(build, rest), signs)
 
 
-def _modulo(build: Builder, a: str, b: str) -> str:
+def _modulo(build: Graph, a: str, b: str) -> str:
     rest, other = _remainder(build, a, b)
     return _or_nan(build, _exact(build, a, b), build.op("Where", other, build.op("Add", rest, b), rest))
 
 
-def _floor_divide(build: Builder, a: str, b: str) -> str:
+def _floor_divide(build: Graph, a: str, b: str) -> str:
     rest, other = _remainder(build, a, b)
     quotient = build.op("Div", build.op("Sub", a, rest), b)  # whole but for rounding
     whole = build.op("Sub", build.op("Round", quotient), build.as_number(other))
     return _or_nan(build, _exact(build, a, b), whole)
 
 
-def _power(build: Builder, a: str, b: str) -> str:
+def _power(build: Graph, a: str, b: str) -> str:
     fine = build.op("Or", _nonzero(build, a), build.op("GreaterOrEqual", b, build.number(0)))
     return _or_nan(build, fine, build.op("Pow", a, b))
 
 
-def _logarithm(build: Builder, a: str) -> str:
+def _logarithm(build: Graph, a: str) -> str:
     return _or_nan(build, build.op("Greater", a, build.number(0)), build.op("Log", a))
 
 
-def _either(build: Builder, predicate: str, a: str, b: str) -> str:
+def _either(build: Graph, predicate: str, a: str, b: str) -> str:
     return build.op("Where", build.op(predicate, a, b), a, b)
 
 

@@ -19,7 +19,7 @@ from locum.errors import CompileError
 from locum.files import write_file
 from locum.graph.atoms import INT64_LIMIT
 from locum.transformer.config import Config
-from locum.transformer.exports.onnx_functions import functions_in_onnx
+from locum.transformer.exports.onnx_functions import Graph, functions_in_onnx
 from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
 
 #: Old enough for every runtime in use, new enough for all that is needed.
@@ -41,7 +41,7 @@ def onnx_model(config: Config, weights: Weights) -> Any:
     # Imported here, by name: the rest of the package is read and checked without it.
     onnx = importlib.import_module("onnx")
     helper = onnx.helper
-    build = _Graph(onnx, config.dtype, weights)
+    build = Graph(onnx, config.dtype, weights)
     stream = _embedded(build, config, weights)
     for number, layer in enumerate(weights.layers):
         prefix = f"blocks.{number}"
@@ -78,48 +78,7 @@ def onnx_model(config: Config, weights: Weights) -> Any:
     return model
 
 
-class _Graph:
-    """Collect nodes and constants."""
-
-    def __init__(self, onnx: Any, dtype: str, weights: Weights) -> None:
-        self.dtype = dtype
-        self.kind = onnx.TensorProto.DOUBLE if dtype == "float64" else onnx.TensorProto.FLOAT
-        self._onnx = onnx
-        self.nodes: list[Any] = []
-        self.initialisers = [
-            onnx.numpy_helper.from_array(np.ascontiguousarray(tensor), name)
-            for name, tensor in weights.named()
-        ]
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add one operator; return the name of its result."""
-        name = f"{kind} {len(self.nodes)}"
-        self.nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
-
-    def number(self, value: Any) -> str:
-        """Return a constant of the graph's dtype."""
-        return self.constant(np.asarray(value, dtype=self.dtype))
-
-    def whole(self, value: Any) -> str:
-        """Return a constant of int64."""
-        return self.constant(np.asarray(value, dtype=np.int64))
-
-    def constant(self, array: Any) -> str:
-        """Return a constant; equal ones are stored once."""
-        key = (array.dtype.name, array.shape, array.tobytes())
-        if key not in self._constants:
-            self._constants[key] = f"constant {len(self._constants)}"
-            self.initialisers.append(self._onnx.numpy_helper.from_array(array, self._constants[key]))
-        return self._constants[key]
-
-    def as_number(self, name: str) -> str:
-        """Return booleans as 1 and 0."""
-        return self.op("Cast", name, to=self.kind)
-
-
-def _embedded(build: _Graph, config: Config, weights: Weights) -> str:
+def _embedded(build: Graph, config: Config, weights: Weights) -> str:
     if config.vocabulary is None:
         column = build.op("Unsqueeze", "inputs", build.whole([2]))
         words = build.op("Mul", column, "embed.W_E")
@@ -132,18 +91,18 @@ def _embedded(build: _Graph, config: Config, weights: Weights) -> str:
     return build.op("Add", words, places)
 
 
-def _with_sink(build: _Graph, name: str) -> str:
+def _with_sink(build: Graph, name: str) -> str:
     """Put zeros before the first position of [batch, position, …]."""
     return build.op("Pad", name, build.whole([0, 1, 0, 0, 0, 0]), build.number(0))
 
 
-def _without_sink(build: _Graph, name: str, sink: bool) -> str:
+def _without_sink(build: Graph, name: str, sink: bool) -> str:
     if not sink:
         return name
     return build.op("Slice", name, build.whole([1]), build.whole([_END]), build.whole([1]))
 
 
-def _attention(build: _Graph, weights: AttentionWeights, stream: str, prefix: str, causal: bool) -> str:
+def _attention(build: Graph, weights: AttentionWeights, stream: str, prefix: str, causal: bool) -> str:
     each = build.op("Unsqueeze", stream, build.whole([1]))  # [batch, 1, position, slot]
 
     def projected(name: str) -> str:
@@ -170,7 +129,7 @@ def _attention(build: _Graph, weights: AttentionWeights, stream: str, prefix: st
     return build.op("Add", joined, f"{prefix}.b_O")
 
 
-def _ahead(build: _Graph, stream: str) -> str:
+def _ahead(build: Graph, stream: str) -> str:
     """Return [query, key]: whether the key stands behind the query."""
     size = build.op("Gather", build.op("Shape", stream), build.whole(1))
     places = build.op("Range", build.whole(0), size, build.whole(1))
@@ -179,7 +138,7 @@ def _ahead(build: _Graph, stream: str) -> str:
 
 
 def _feed_forward(
-    build: _Graph, weights: FeedForwardWeights, stream: str, prefix: str, sink: bool
+    build: Graph, weights: FeedForwardWeights, stream: str, prefix: str, sink: bool
 ) -> str:
     before = build.op("Add", build.op("MatMul", stream, f"{prefix}.W_in"), f"{prefix}.b_in")
     if weights.functions is not None:

@@ -17,13 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from locum.errors import InputError
-from locum.transformer.circuit import CircuitNode
 from locum.transformer.config import Config
-from locum.transformer.interventions import ForwardHook, ablation, read_component, setting, tap_of
+from locum.transformer.interventions import ForwardHook, Interventions, tap_of
 from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, LayerWeights, Weights
 
 
-class TorchTransformer(nn.Module):
+class TorchTransformer(Interventions, nn.Module):
     """The forward pass of ``locum.transformer.forward``, with parameters that can be trained."""
 
     def __init__(self, config: Config, weights: Weights) -> None:
@@ -58,33 +57,6 @@ class TorchTransformer(nn.Module):
         """Return logits, and every activation under the name of its TransformerLens hook."""
         cache: dict[str, Tensor] = {}
         return self._tapped(inputs, cache.__setitem__), cache
-
-    def ablate(
-        self,
-        inputs: Tensor,
-        component: str | CircuitNode,
-        head: int | None = None,
-        places: Sequence[int] | None = None,
-        value: float = 0.0,
-    ) -> Tensor:
-        """Return logits with a component set to a number, as ``CompiledTransformer.ablate``."""
-        place = read_component(component, head, places)
-        return self.run_with_hooks(inputs, [ablation(self.config, place, value)])
-
-    def patch(
-        self,
-        inputs: Tensor,
-        source: Tensor,
-        component: str | CircuitNode,
-        head: int | None = None,
-        places: Sequence[int] | None = None,
-    ) -> Tensor:
-        """Return logits with a component as it is on ``source``, as ``CompiledTransformer.patch``."""
-        place = read_component(component, head, places)
-        _, cache = self.run_with_cache(source)
-        if place.hook not in cache:
-            raise InputError(f"expected the name of a hook, got {place.hook!r}; try {', '.join(cache)}")
-        return self.run_with_hooks(inputs, [setting(place, cache[place.hook])])
 
     def _tapped(self, inputs: Tensor, tap: Any) -> Tensor:
         handles = [
