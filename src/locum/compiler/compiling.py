@@ -18,6 +18,7 @@ from locum.compiler.scoring.scores import Scores
 from locum.compiler.target import REFERENCE, Target
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate, dumps, stable_hash
+from locum.graph.labels import Labels
 from locum.graph.node import HasNode, node_of
 from locum.transformer import CompiledTransformer, Config
 
@@ -67,7 +68,7 @@ def count_layers(source: Node | HasNode, **options: Any) -> int:
     known = scoring.Known.of(target, plain, {})
     plain, known = scoring.broadcast(plain, known)
     roles = next(units.assign_roles(plain, known))
-    return network.lower(plain, network.schedule(plain, roles), roles, None).network.layers
+    return network.lower(plain, network.schedule(plain, roles), roles, Labels()).network.layers
 
 
 def compile_for(
@@ -194,9 +195,10 @@ def _shallowest(
     target = known.target
     refused: CompileError | None = None
     best: tuple[Lowered, Slots, bounds.Fitted | None] | None = None
+    label = Labels(names)
     for roles in units.assign_roles(plain, known):
         times = network.schedule(plain, roles)
-        lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
+        lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:
             fitted = bounds.fit(lowered, slots, outputs)

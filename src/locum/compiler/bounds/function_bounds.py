@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -38,6 +38,11 @@ class FunctionBounds:
 
     intervals: ErrorIntervals
     lowered: Lowered
+    #: Those of constants, which many units read.
+    _constants: dict[Node, ErrorInterval] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._boolean = self._between(0.0, 1.0, 1.0)
 
     @property
     def roles(self) -> Roles:
@@ -85,11 +90,13 @@ class FunctionBounds:
         )
 
     def _interval(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
-        role = self.roles.of(node)
+        if node in self._constants:
+            return self._constants[node]
         constant = self.roles.values.constant(node)
         if constant is not None:
-            return self._among([constant], node)
-        if role is Role.TABLE:
+            self._constants[node] = self._among([constant], node)
+            return self._constants[node]
+        if self.roles.of(node) is Role.TABLE:
             return self._table(node, known)
         inputs = [known[i] for i in self.roles.reads(node)]
         bound = self._computed(node, inputs)
@@ -128,11 +135,11 @@ class FunctionBounds:
         return replace(interval, error=interval.high - interval.low, step=0.0)
 
     def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:
-        at_jumps = [inputs[place] for place, i in enumerate(node.inputs) if i in jumps_on(node)]
-        off = bool(at_jumps) and not all(self._is_right(part) for part in at_jumps)
+        jumps = jumps_on(node)
+        at_jumps = [part for i, part in zip(node.inputs, inputs, strict=True) if i in jumps]
+        off = not all(map(self._is_right, at_jumps))
         if OPERATIONS[node.op].group == "comparison" or node.op in _BOOLEAN:
-            boolean = self._between(0.0, 1.0, 1.0)
-            return self._any(boolean) if off else boolean
+            return self._any(self._boolean) if off else self._boolean
         if node.op == "lookup":
             bound = self._among(list(table_of(node).values()), node)
             return self._any(bound) if off else bound

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -97,12 +98,12 @@ class Table(_OfOneForm):
     #: Whether x was put on a grid by a :class:`Snap`, so that the sums of units are exact.
     gridded: bool = False
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """How far keys of different values are apart, at least."""
         return float(np.diff(self.keys)[np.diff(self.values) != 0].min(initial=np.inf))
 
-    @property
+    @cached_property
     def steepest(self) -> float:
         """The greatest slope between neighbouring keys."""
         if len(self.keys) < 2:

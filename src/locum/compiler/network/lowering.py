@@ -52,17 +52,15 @@ def lower(
     root: Node,
     times: Schedule,
     roles: Roles,
-    names: Mapping[Node, str] | None = None,
+    label: Labels,
     *,
     share_positions: bool = True,
 ) -> Lowered:
     """Make the network of a scheduled program.
 
-    ``names`` are the program's own for its s-ops and selectors. Without ``share_positions`` every
-    positional encoding has a slot of its own, so that the weights of programs that differ in functions
-    of the position alone are equal.
+    Without ``share_positions`` every positional encoding has a slot of its own, so that the weights of
+    programs that differ in functions of the position alone are equal.
     """
-    label = Labels(names)
     lowering = _Lowering(times, roles, label, share_positions=share_positions)
     network = lowering.network(root)
     counts = (node for node in times.order if roles.of(node) is Role.COUNT)

@@ -98,7 +98,7 @@ class Values:
     def depends_on(self, node: Node, *sources: str) -> bool:
         """Return whether a value is known from these sources alone."""
         column = self.table(node)
-        return column is not None and set(column.sources) <= set(sources)
+        return column is not None and all(source in sources for source in column.sources)
 
     def constant(self, node: Node) -> Atom | None:
         """Return its value, if it is the same everywhere."""

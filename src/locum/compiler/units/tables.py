@@ -63,12 +63,12 @@ class Lookup:
     #: The s-op, for errors.
     where: str
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """How often the value changes from one key to the next: each takes two hidden units at most."""
         return int(np.count_nonzero(np.diff(self.values)))
 
-    @property
+    @cached_property
     def apart(self) -> float:
         """How far keys of different values are apart, at least."""
         return float(np.diff(self.keys)[np.diff(self.values) != 0].min(initial=math.inf))
