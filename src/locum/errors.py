@@ -46,7 +46,7 @@ class InputError(LocumError):
     ...     locum.indices([])
     ... except InputError as error:
     ...     print(error)
-    the input is empty: a program needs at least one token
+    expected at least one token, got an empty input
     """
 
 

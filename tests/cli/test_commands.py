@@ -200,8 +200,8 @@ def test_repl_leaves_and_takes_an_example() -> None:
 
 BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--input", "hello,"], "--input: expected JSON, got 'hello,'"),
-    ("indices;", ["--input", "[]"], "the input is empty"),
-    ("indices;", ["--input", "[[1, 2], [3]]"], "the batch is ragged"),
+    ("indices;", ["--input", "[]"], "expected at least one token, got an empty input"),
+    ("indices;", ["--input", "[[1, 2], [3]]"], "expected a batch of sequences of one length"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
     ("indices;", ["--domain", "complex"], "as the domain, got 'complex'"),
     ("indices;", ["--show", "nope"], "Undefined variable: nope"),
@@ -232,7 +232,7 @@ def test_bad_graphs(graph: str, tmp_path: Path) -> None:
     indices: list[Any] = ["indices", [], {}]
     for nodes, words in [
         ([indices, ["select", [0, 0], {"predicate": "=<"}]], "predicate '=<'"),
-        ([indices, ["aggregate", [0, 0], {"default": 0}]], "needs a selector as input 1"),
+        ([indices, ["aggregate", [0, 0], {"default": 0}]], "expected a selector as input 1"),
         ([["family", [], {"name": "l", "size": {"float": "inf"}}]], "must be an integer from 1 to"),
         ([["family", [], {"name": "l", "size": 3}]], "is bound by no sum"),
     ]:
@@ -263,7 +263,7 @@ def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
         (("--name", "same"), "expected an s-op, got a selector"),
         (("--name", "nope"), "Undefined variable: nope"),
         (("--input", json.dumps("x" * 65)), "at most 64 tokens"),
-        (("--input", "[1, [2]]"), "mixes tokens and sequences"),
+        (("--input", "[1, [2]]"), "got tokens and sequences in one list"),
         (("-o", str(tmp_path / "no" / "such" / "folder.svg")), "cannot write"),
     ]:
         done = command_line("draw", rasp, *arguments)

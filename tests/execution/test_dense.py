@@ -60,11 +60,11 @@ def test_arrays_come_back_as_arrays() -> None:
 @pytest.mark.parametrize(
     ("tokens", "words"),
     [
-        ("", "the input is empty"),
-        ([], "the input is empty"),
-        ([[]], "the input is empty"),
-        ([[1, 2], [3]], r"the batch is ragged: its sequences have lengths 2, 1"),
-        ([1, [2]], "mixes tokens and sequences"),
+        ("", "expected at least one token, got an empty input"),
+        ([], "expected at least one token, got an empty input"),
+        ([[]], "expected at least one token in each sequence"),
+        ([[1, 2], [3]], "expected a batch of sequences of one length, got lengths 2, 1"),
+        ([1, [2]], "got tokens and sequences in one list"),
         ([1, None], "None at position 1"),
         ([1 + 2j], "at position 0"),
         ([[[1]]], "at position 0"),

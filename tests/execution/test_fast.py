@@ -293,7 +293,7 @@ def test_wrong_shapes_kinds_and_devices() -> None:
     ]:
         with pytest.raises(InputError, match=words):
             onto(tensor)
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="expected parts of at most 3 tokens in all"):
         (tokens * 2).plan(3, segments=[2, 2])
     with pytest.raises(InputError, match="without gaps"):
         (tokens * 2).plan(3, positions=range(2, 5))
@@ -478,10 +478,15 @@ def test_many_parts_that_cannot_be_lowered() -> None:
 
 
 def test_parts_that_are_no_numbers() -> None:
-    for parts_given, words in [([], "none was given"), ([np.array(["a"])], "arrays of numbers")]:
+    for parts_given, words in [
+        ([], "in one array or more, got none"),
+        ([np.array(["a"])], "arrays of numbers"),
+    ]:
         with pytest.raises(InputError, match=words):
             run_parts(T, parts_given, 4)
-    with pytest.raises(InputError, match="got 3 tokens, but the sequence length is 2"):
+    with pytest.raises(
+        InputError, match="expected at most 2 tokens, as long as the sequence is, got 3"
+    ):
         run_parts(T, [np.zeros(3)], 2)
     with pytest.raises(InputError, match="expected the tokens in arrays of numbers, got <U1"):
         Matrix(tokens, 1, 2).run(["a", "b"])

@@ -28,9 +28,9 @@ def test_all_cases_are_legal() -> None:
     ("op", "inputs", "attributes", "words"),
     [
         ("sinh", (INDICES,), {}, "there is no operation 'sinh'"),
-        ("add", (INDICES,), {}, "add takes 2 input(s), not 1"),
-        ("add", (INDICES, FULL), {}, "add needs an s-op as input 2, but got a selector"),
-        ("aggregate", (INDICES, INDICES), {"default": 0}, "needs a selector as input 1"),
+        ("add", (INDICES,), {}, "add: expected 2 input(s), got 1"),
+        ("add", (INDICES, FULL), {}, "add: expected an s-op as input 2, got a selector"),
+        ("aggregate", (INDICES, INDICES), {"default": 0}, "expected a selector as input 1"),
         ("select", (INDICES, INDICES), {}, "carries the attributes ['predicate'], not []"),
         ("select", (INDICES, INDICES), {"predicate": "=<"}, "one of ==, !=, <, <=, >, >="),
         ("tokens", (), {"cast": "complex"}, "one of asis, str, int, float, bool"),
@@ -41,7 +41,7 @@ def test_all_cases_are_legal() -> None:
         ("lookup", (INDICES,), {"table": ((1, 2), (True, 3))}, "one or more (atom, atom) pairs"),
         ("family", (), {"name": "l", "size": 0}, "it must be an integer from 1 to"),
         ("family", (), {"name": "", "size": 2}, "a non-empty string"),
-        ("sum_over", (INDICES, INDICES), {}, "needs a family parameter as input 2"),
+        ("sum_over", (INDICES, INDICES), {}, "expected a family parameter as input 2"),
     ],
 )
 def test_illegal_nodes(

@@ -152,7 +152,7 @@ def _unless_rounding(value: SOp, size: SOp, tolerance: float) -> SOp:
 
 def _order(m: Matrix, order: int | None) -> int:
     m = as_matrix(m, "this operation")
-    require_same(m.rows, m.columns, f"only a square matrix has this, not a {m.shape} one")
+    require_same(m.rows, m.columns, f"expected a square matrix, got a {m.shape} one")
     if isinstance(m.rows, SOp):
         if order is None:
             raise GraphError("expected the order of a matrix whose size is an s-op; try order=3")

@@ -174,7 +174,9 @@ class Matrix:
         ):
             last = first + count - 1
             if first < 0 or (type(size) is int and last >= size):
-                raise GraphError(f"{name} {first} to {last} are not in a {self.shape} matrix")
+                raise GraphError(
+                    f"expected a block within a {self.shape} matrix, got {name} {first} to {last}"
+                )
         part = replace(self, rows=rows, columns=columns, offset=self.position(row, column))
         return part if self.is_result else replace(part, reads=None, needs=None)
 

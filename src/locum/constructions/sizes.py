@@ -46,7 +46,7 @@ def number_of(size: Size, what: str) -> int:
     """Return a size that must be a number, since heads are counted by it."""
     if isinstance(size, SOp):
         raise GraphError(
-            f"{what} must be a number here, not an s-op: it decides how many heads there are"
+            f"{what}: expected a number, got an s-op; this decides how many heads there are"
         )
     return size
 

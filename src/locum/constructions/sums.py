@@ -47,14 +47,14 @@ def total(m: Matrix) -> Matrix:
 
 def broadcast_row(m: Matrix, rows: Size) -> Matrix:
     """Repeat a 1×c matrix in every one of ``rows`` rows: one head."""
-    require_same(m.rows, 1, f"only a matrix of one row can be repeated in rows, not {m.shape}")
+    require_same(m.rows, 1, f"broadcast_row: expected a matrix of one row, got {m.shape}")
     _, j = coordinates(m.columns)
     return m.derive(m.at(0, j), rows, m.columns)
 
 
 def broadcast_column(m: Matrix, columns: Size) -> Matrix:
     """Repeat an r×1 matrix in every one of ``columns`` columns: one head."""
-    require_same(m.columns, 1, f"only a matrix of one column can be repeated in columns, not {m.shape}")
+    require_same(m.columns, 1, f"broadcast_column: expected a matrix of one column, got {m.shape}")
     i, _ = coordinates(columns)
     return m.derive(m.at(i, 0), m.rows, columns)
 

@@ -118,7 +118,7 @@ def arrays(parts: Sequence[Any], length: int) -> list[Any]:
     """Return the parts of a sequence as arrays or tensors of numbers, or raise :class:`InputError`."""
     checked = [part if is_tensor(part) else _plain(np.asarray(part)) for part in parts]
     if not checked:
-        raise InputError("expected the tokens in one array or more, but none was given")
+        raise InputError("expected the tokens in one array or more, got none")
     if len({is_tensor(part) for part in checked}) > 1:
         raise InputError("expected NumPy arrays or torch tensors as tokens, got both")
     for part in checked:
@@ -126,7 +126,7 @@ def arrays(parts: Sequence[Any], length: int) -> list[Any]:
             raise InputError(f"expected the tokens in arrays of numbers, got {part.dtype}")
     number = sum(math.prod(part.shape) for part in checked)
     if number > length:
-        raise InputError(f"got {number} tokens, but the sequence length is {length}")
+        raise InputError(f"expected at most {length} tokens, as long as the sequence is, got {number}")
     return checked
 
 
@@ -153,21 +153,23 @@ def read(tokens: object, domain: Domain) -> Inputs:
         return _arrays(array)
     items = _listed(tokens)
     if not items:
-        raise InputError("the input is empty: a program needs at least one token")
+        raise InputError("expected at least one token, got an empty input")
     nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in set(map(type, items))}
     if nested == {False}:
         return Inputs([_sequence(items, domain)], batch=False, array=array)
     if False in nested:
-        raise InputError("the input mixes tokens and sequences: give one sequence, or a batch of them")
+        raise InputError(
+            "expected one sequence or a batch of them, got tokens and sequences in one list"
+        )
     sequences = [_sequence(_listed(item), domain) for item in items]
     lengths = [len(sequence) for sequence in sequences]
     if len(set(lengths)) > 1:
         raise InputError(
-            f"the batch is ragged: its sequences have lengths {_some(lengths)}; a batch holds "
-            "sequences of one length (run the others by themselves)"
+            f"expected a batch of sequences of one length, got lengths {_some(lengths)}; "
+            "try each length by itself"
         )
     if lengths[0] == 0:
-        raise InputError("the input is empty: every sequence of the batch has no tokens")
+        raise InputError("expected at least one token in each sequence of the batch, got none")
     return Inputs(sequences, batch=True, array=array)
 
 
@@ -179,7 +181,7 @@ def _arrays(array: Any) -> Inputs:
     """Take an array of numbers as it is."""
     _require_axes(array)
     if 0 in array.shape:
-        raise InputError("the input is empty: a program needs at least one token")
+        raise InputError("expected at least one token, got an empty input")
     batch = array.ndim == 2
     return Inputs(list(array) if batch else [array], batch=batch, array=array)
 
@@ -187,8 +189,8 @@ def _arrays(array: Any) -> Inputs:
 def _require_axes(array: Any) -> None:
     if array.ndim not in (1, 2):
         raise InputError(
-            f"the input is an array of shape {tuple(array.shape)}: it must have one axis (a sequence) "
-            "or two (a batch of sequences)"
+            "expected an array of one axis (a sequence) or two (a batch of sequences), "
+            f"got one of shape {tuple(array.shape)}"
         )
 
 
@@ -212,9 +214,10 @@ def _sequence(items: Sequence[Any], domain: Domain) -> list[Value]:
     values = [item.item() if isinstance(item, np.generic) else item for item in items]
     for position, value in enumerate(values):
         if not domain.accepts(value):
+            fractions = " (or fractions)" if domain.name == "exact" else ""
             raise InputError(
-                f"the input has {value!r} at position {position}: tokens are bools, ints, floats or "
-                f"strings{' (or fractions)' if domain.name == 'exact' else ''}"
+                f"expected bools, ints, floats or strings{fractions} as tokens, got {value!r} at "
+                f"position {position}"
             )
     return values
 

@@ -49,7 +49,7 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
         if node.op != "family":
             raise GraphError(f"sum_over: expected families (family(4), say), got {node!r}")
     if len(set(families)) < len(families):
-        raise GraphError("sum_over was given the same family twice; each can be summed over once")
+        raise GraphError("sum_over: expected different families, got the same family twice")
     _refuse_capture(body, families)
     bound = [canonical(body.height + 1, slot, size_of(f)) for slot, f in enumerate(families)]
     body = replace_families(body, dict(zip(families, bound, strict=True)))

@@ -243,12 +243,12 @@ def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Att
     if op == "sum_over" and len(inputs) > 2:
         takes += (_F,) * (len(inputs) - 2)
     if len(inputs) != len(takes):
-        return f"{op} takes {len(takes)} input(s), not {len(inputs)}"
+        return f"{op}: expected {len(takes)} input(s), got {len(inputs)}"
     for place, node in enumerate(inputs):
         sort, needed = OPERATIONS[node.op].gives, takes[place]
         if sort is not needed and not (needed is _S and sort is _F):
-            here = f"{op} needs {_article(needed)} as input {place + 1}"
-            return f"{here}, but got {_article(sort)}: {node!r}"
+            here = f"{op}: expected {_article(needed)} as input {place + 1}"
+            return f"{here}, got {_article(sort)}: {node!r}"
     if not attributes and not row.attributes:
         return None
     if attributes.keys() != row.attributes.keys():

@@ -76,12 +76,12 @@ def _read(text: str) -> Node:
         raise GraphError(f'this is not a graph: it lacks "format": "{FORMAT}"')
     version = data.get("version")
     if type(version) is not int or version != VERSION:
-        raise GraphError(
-            f"this graph is of version {_shown(version)}; version {VERSION} is what can be read"
-        )
+        raise GraphError(f"expected a graph of version {VERSION}, got one of version {_shown(version)}")
     rows = data.get("nodes")
     if not isinstance(rows, list) or not rows:
-        raise GraphError('this graph is empty: "nodes" must be a list of one node or more')
+        raise GraphError(
+            f'this is not a graph: expected a list of nodes as "nodes", got {_shown(rows)}'
+        )
     if len(rows) > MAX_NODES:
         raise GraphError(f"this graph has {len(rows):,} nodes; the limit is {MAX_NODES:,}")
     return _Reading(rows).root
@@ -131,10 +131,10 @@ class _Reading:
     def read(self, row: object) -> Node:
         """Build the node of one row."""
         if not isinstance(row, list) or len(row) != 3:
-            raise GraphError("it must be [operation, [inputs], {attributes}]")
+            raise GraphError("expected [operation, [inputs], {attributes}]")
         op, numbers, attributes = row
         if not isinstance(op, str) or not isinstance(numbers, list) or not isinstance(attributes, dict):
-            raise GraphError("it must be [operation, [inputs], {attributes}]")
+            raise GraphError("expected [operation, [inputs], {attributes}]")
         nodes = self.nodes
         known = len(nodes)
         for number in numbers:

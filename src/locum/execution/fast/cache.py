@@ -101,7 +101,7 @@ def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tu
     if not 0 <= asked.start < asked.stop <= length or asked.step != 1:
         raise InputError(f"expected positions within 0 to {length - 1}, without gaps, got {asked}")
     if sum(map(math.prod, shapes)) > length:
-        raise InputError(f"tokens in parts of shapes {shapes} do not fit a sequence of {length}")
+        raise InputError(f"expected parts of at most {length} tokens in all, got shapes {shapes}")
     return length, asked, shapes
 
 

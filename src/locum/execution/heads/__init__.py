@@ -68,7 +68,10 @@ def evaluate(
     ``dtype`` has fewer digits; where they meet tokens they are rounded to it.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
-        raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
+        raise InputError(
+            "heads.evaluate: expected the tokens as an array or a tensor with one axis, "
+            f"got {type(tokens).__name__}; try numpy.array(tokens).ravel()"
+        )
     chosen = _positions(positions, tokens.shape[0])
     arrays = Arrays(tokens, dtype)
     if arrays.float_name not in ("float32", "float64"):
@@ -79,7 +82,7 @@ def evaluate(
     numbers = _numbers(tokens, arrays)
     if memory is not None and memory < 1:
         raise InputError(
-            f"the memory for a chunk of scores is a positive number of bytes, not {memory}"
+            f"memory for a chunk of scores: expected a positive number of bytes, got {memory}"
         )
     run = _Run(root, lambda: numbers, tokens.shape[0], arrays, chosen, names)
     return run.value(memory, progress, report)
@@ -151,13 +154,15 @@ class _Run:
 
 def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarray[Any, Any]:
     if length == 0:
-        raise InputError("the input is empty: a program needs at least one token")
+        raise InputError("expected at least one token, got an empty input")
     if positions is None:
         return np.arange(length, dtype=np.int64)
     chosen = np.asarray(positions).reshape(-1)
     whole = chosen.size > 0 and chosen.dtype.kind in "iu"
     if not whole or chosen[0] < 0 or chosen[-1] >= length or bool((np.diff(chosen) <= 0).any()):
-        raise InputError(f"positions are ascending integers from 0 to {length - 1}, at least one")
+        raise InputError(
+            f"expected ascending positions from 0 to {length - 1}, one or more, got {positions!r:.60}"
+        )
     return chosen.astype(np.int64)
 
 
@@ -169,7 +174,7 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
     else:
         known = False
     if not known:
-        raise InputError(f"heads.evaluate takes an array of numbers, not of {tokens.dtype}")
+        raise InputError(f"heads.evaluate: expected an array of numbers, got one of {tokens.dtype}")
     if arrays.is_bool(tokens):
         return tokens
     if not arrays.is_int(tokens):
