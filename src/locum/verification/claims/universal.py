@@ -10,7 +10,6 @@ textbook formula of T on the matrices that are U's tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from locum.constructions.inverse import TOLERANCE
 from locum.simulators import UniversalSimulator
@@ -38,23 +37,20 @@ def _inputs_of(simulator: UniversalSimulator) -> list[Input]:
 
 
 def _about_u(
-    name: str,
-    shape: Sequence[int],
-    simulator: UniversalSimulator,
+    order: Order,
     reference: Callable[..., Formula],
-    **options: Any,
+    conditions: Callable[..., list[Condition]] | None = None,
+    recipe: str = "fetch",
 ) -> Claim:
-    return about(
-        name, shape, simulator.output, _inputs_of(simulator), reference, length=simulator.length,
-        **options,
-    )  # fmt: skip
+    """State that U of an order computes a formula of its blocks; ``named.py`` gives name and shape."""
+    U = UniversalSimulator(order, recipe=recipe)
+    return about("", (), U.output, _inputs_of(U), reference, length=U.length, conditions=conditions)
 
 
 def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
     """State Theorem 1."""
-    simulator = UniversalSimulator(n, d, d_v, recipe=recipe)
-    options = {"conditions": _invertible_products} if recipe == "inverse" else {}
-    return _about_u("attention", (n, d, d_v), simulator, attention, **options)
+    conditions = _invertible_products if recipe == "inverse" else None
+    return _about_u(Order.of(n, d, d_v), attention, conditions, recipe)
 
 
 def _invertible_products(_: Formula, a: Formula, v: Formula) -> list[Condition]:
@@ -70,8 +66,7 @@ def of_encoder(n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
     def reference(x: Formula, a: Formula, v: Formula, w1: Formula, w2: Formula) -> Formula:
         return ((x + attention(x, a, v)) @ w1).relu() @ w2
 
-    simulator = UniversalSimulator(Order.of(n, d, d_v, feed_forward=(d1, d2)))
-    return _about_u("encoder", (n, d, d_v, d1, d2), simulator, reference)
+    return _about_u(Order.of(n, d, d_v, feed_forward=(d1, d2)), reference)
 
 
 def of_heads(heads: int, n: int, d: int, d_v: int) -> Claim:
@@ -80,38 +75,25 @@ def of_heads(heads: int, n: int, d: int, d_v: int) -> Claim:
     def reference(x: Formula, *m: Formula) -> Formula:
         return Formula.beside(*(attention(x, m[h], m[heads + h]) for h in range(heads)))
 
-    simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads))
-    return _about_u("multihead_attention", (heads, n, d, d_v), simulator, reference)
+    return _about_u(Order.of(n, d, d_v, heads=heads), reference)
 
 
 def of_hard_attention(n: int, d: int, d_v: int) -> Claim:
     """State that U computes average-hard attention: the mean over the keys of the greatest score."""
-
-    def reference(x: Formula, a: Formula, v: Formula) -> Formula:
-        return (x @ a @ x.T).hardmax() @ (x @ v)
-
-    simulator = UniversalSimulator(Order.of(n, d, d_v, pooling="average"))
-    return _about_u("hard_attention", (n, d, d_v), simulator, reference)
+    order = Order.of(n, d, d_v, pooling="average")
+    return _about_u(order, lambda x, a, v: (x @ a @ x.T).hardmax() @ (x @ v))
 
 
 def of_causal(n: int, d: int, d_v: int) -> Claim:
     """State that U computes causal attention."""
-
-    def reference(x: Formula, a: Formula, v: Formula) -> Formula:
-        return (x @ a @ x.T).softmax("causal") @ (x @ v)
-
-    simulator = UniversalSimulator(Order.of(n, d, d_v, mask="causal"))
-    return _about_u("causal_attention", (n, d, d_v), simulator, reference)
+    order = Order.of(n, d, d_v, mask="causal")
+    return _about_u(order, lambda x, a, v: (x @ a @ x.T).softmax("causal") @ (x @ v))
 
 
 def of_cross(n: int, m: int, d: int, d_v: int) -> Claim:
     """State that U computes attention to a memory."""
-
-    def reference(x: Formula, memory: Formula, a: Formula, v: Formula) -> Formula:
-        return (x @ a @ memory.T).softmax() @ (memory @ v)
-
-    simulator = UniversalSimulator(Order.of(n, d, d_v, memory=m))
-    return _about_u("cross_attention", (n, m, d, d_v), simulator, reference)
+    order = Order.of(n, d, d_v, memory=m)
+    return _about_u(order, lambda x, memory, a, v: (x @ a @ memory.T).softmax() @ (memory @ v))
 
 
 def of_heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
@@ -125,8 +107,7 @@ def of_heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> 
             residual = residual + attention(x, a[h], v[h]) @ w_o[h]
         return (residual @ w1).relu() @ w2
 
-    simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2)))
-    return _about_u("multihead_encoder", (heads, n, d, d_v, d1, d2), simulator, reference)
+    return _about_u(Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2)), reference)
 
 
 def _positive_epsilon(*matrices: Formula) -> list[Condition]:
@@ -145,11 +126,8 @@ def of_normed_encoder(n: int, d: int, d1: int, recipe: str) -> Claim:
         y = x + attention(x.layer_norm(e), a, v)
         return y + (y.layer_norm(e) @ w1).relu() @ w2
 
-    simulator = UniversalSimulator(Order.of(n, d, feed_forward=(d1, d), norm=recipe))
-    reference = post if recipe == "post" else pre
-    return _about_u(
-        "normed_encoder", (n, d, d1), simulator, reference, conditions=_positive_epsilon
-    )  # fmt: skip
+    order = Order.of(n, d, feed_forward=(d1, d), norm=recipe)
+    return _about_u(order, post if recipe == "post" else pre, _positive_epsilon)
 
 
 def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
@@ -173,8 +151,7 @@ def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
         n, AttentionOrder("softmax", d, d, mask="causal"), m, cross=AttentionOrder("softmax", d, d),
         residual=True, feed_forward=(d1, d), feed_forward_residual=True, norm=recipe,
     )  # fmt: skip
-    conditions = {} if recipe == "none" else {"conditions": _positive_epsilon}
-    return _about_u("decoder", (n, m, d, d1), UniversalSimulator(order), reference, **conditions)
+    return _about_u(order, reference, None if recipe == "none" else _positive_epsilon)
 
 
 def of_performer(n: int, d: int, d_v: int) -> Claim:
@@ -192,8 +169,7 @@ def of_performer(n: int, d: int, d_v: int) -> Claim:
         sums = weights @ Formula.constant(1, n, n)
         return weights / sums @ (x @ v)
 
-    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="performer", width=1, rank=4))
-    return _about_u("performer", (n, d, d_v), simulator, reference)
+    return _about_u(Order.of(n, d, d_v, kind="performer", width=1, rank=4), reference)
 
 
 def of_sumformer(n: int, d: int, d_v: int) -> Claim:
@@ -203,8 +179,7 @@ def of_sumformer(n: int, d: int, d_v: int) -> Claim:
         total = Formula.constant(1, n, n) @ (x @ phi).relu()
         return (x @ w + total @ w_sum).relu() @ v
 
-    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="sumformer", rank=2, hidden=2))
-    return _about_u("sumformer", (n, d, d_v), simulator, reference)
+    return _about_u(Order.of(n, d, d_v, kind="sumformer", rank=2, hidden=2), reference)
 
 
 def of_linformer(n: int, d: int, d_v: int) -> Claim:
@@ -213,18 +188,13 @@ def of_linformer(n: int, d: int, d_v: int) -> Claim:
     def reference(x: Formula, q: Formula, k: Formula, v: Formula, e: Formula, f: Formula) -> Formula:
         return (x @ q @ (e @ x @ k).T).softmax() @ (f @ x @ v)
 
-    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="linformer", rank=max(2, n // 2)))
-    return _about_u("linformer", (n, d, d_v), simulator, reference)
+    return _about_u(Order.of(n, d, d_v, kind="linformer", rank=max(2, n // 2)), reference)
 
 
 def of_linear(n: int, d: int, d_v: int) -> Claim:
     """State that U computes linear attention."""
-
-    def reference(x: Formula, q: Formula, k: Formula, v: Formula) -> Formula:
-        return x @ q @ (x @ k).T @ (x @ v)
-
-    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="linear"))
-    return _about_u("linear", (n, d, d_v), simulator, reference)
+    order = Order.of(n, d, d_v, kind="linear")
+    return _about_u(order, lambda x, q, k, v: x @ q @ (x @ k).T @ (x @ v))
 
 
 def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
