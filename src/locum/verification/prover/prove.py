@@ -37,8 +37,38 @@ Number: TypeAlias = int | float | Fraction
 _STEPS = 100 * STEPS
 
 
+class _Verdict:
+    """What came of a claim."""
+
+    claim: Claim
+    #: True: proven; False: refuted; None: neither.
+    holds: bool | None
+
+    @property
+    def statement(self) -> str:
+        """What is proven, refuted, or neither."""
+        return self.claim.statement
+
+    def _about(self, verdict: str) -> dict[str, Any]:
+        """Begin a dictionary: the verdict, and what it is about."""
+        claim = self.claim
+        return {
+            "verdict": verdict, "claim": claim.name, "shape": list(claim.shape),
+            "recipe": claim.recipe or None, "tolerance": claim.tolerance,
+            "statement": claim.statement, "program": claim.hash,
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        """Show a verdict in a notebook: what is claimed, the words, and what can be checked again."""
+        verdict = {True: "proven", False: "refuted", None: "not proven"}[self.holds]
+        rows = [("claim", self.claim.title), ("verdict", verdict), ("in words", str(self))]
+        if self.holds is not None:
+            rows.append(("to check it again", "save .certificate as JSON, then: locum check FILE"))
+        return text_rows("a claim for all inputs", rows)
+
+
 @dataclass(frozen=True)
-class Proof:
+class Proof(_Verdict):
     """The claim holds for all inputs; the checker has accepted the certificate."""
 
     claim: Claim
@@ -54,15 +84,10 @@ class Proof:
     steps: int
     holds: bool = True
 
-    @property
-    def statement(self) -> str:
-        """What is proven."""
-        return self.claim.statement
-
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON, without the certificate."""
         return {
-            "verdict": "proven", **_about(self.claim), "cases": self.cases, "terms": self.terms,
+            **self._about("proven"), "cases": self.cases, "terms": self.terms,
             "seconds": self.seconds, "checking_seconds": self.checking, "checking_steps": self.steps,
         }  # fmt: skip
 
@@ -70,9 +95,6 @@ class Proof:
         """Return the command that checks ``file`` again."""
         more = f" --steps {self.steps}" if self.steps > STEPS else ""
         return f"locum check {file}{more}"
-
-    def _repr_html_(self) -> str:
-        return _html(self.claim, "proven", str(self), self.certificate)
 
     def __str__(self) -> str:
         s = "" if self.cases == 1 else "s"
@@ -83,7 +105,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Refutation:
+class Refutation(_Verdict):
     """The claim does not hold: numbers show it, and the checker has evaluated them."""
 
     claim: Claim
@@ -92,11 +114,6 @@ class Refutation:
     refuted: Refuted
     seconds: float
     holds: bool = False
-
-    @property
-    def statement(self) -> str:
-        """What does not hold."""
-        return self.claim.statement
 
     @property
     def problem(self) -> str:
@@ -121,7 +138,7 @@ class Refutation:
         """Return the verdict as JSON, without the certificate."""
         outputs = self.refuted.found
         return {
-            "verdict": "refuted", **_about(self.claim), "counterexample": self._plain_inputs(),
+            **self._about("refuted"), "counterexample": self._plain_inputs(),
             "found": None if outputs is None else list(outputs),
             "expected": list(self.refuted.expected), "problem": self.problem,
             "seconds": self.seconds,
@@ -141,9 +158,6 @@ class Refutation:
         """Return the command that checks ``file`` again."""
         return f"locum check {file}"
 
-    def _repr_html_(self) -> str:
-        return _html(self.claim, "refuted", str(self), self.certificate)
-
     def __str__(self) -> str:
         numbers = ", ".join(
             f"{name} = [{', '.join('[' + ', '.join(row) + ']' for row in rows)}]"
@@ -156,7 +170,7 @@ class Refutation:
 
 
 @dataclass(frozen=True)
-class Unproven:
+class Unproven(_Verdict):
     """Neither proven nor refuted, and why."""
 
     claim: Claim
@@ -166,31 +180,13 @@ class Unproven:
     seconds: float
     holds: None = None
 
-    @property
-    def statement(self) -> str:
-        """What is not proven."""
-        return self.claim.statement
-
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON."""
-        return {
-            "verdict": "not proven", **_about(self.claim), "reason": self.reason,
-            "case": self.case or None, "seconds": self.seconds,
-        }  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return _html(self.claim, "not proven", str(self), None)
+        more = {"reason": self.reason, "case": self.case or None, "seconds": self.seconds}
+        return self._about("not proven") | more
 
     def __str__(self) -> str:
         return self.reason + (f"\nin the case {self.case}" if self.case else "")
-
-
-def _html(claim: Claim, verdict: str, words: str, certificate: dict[str, Any] | None) -> str:
-    """Show a verdict in a notebook: what is claimed, the words, and what can be checked again."""
-    rows = [("claim", claim.title), ("verdict", verdict), ("in words", words)]
-    if certificate is not None:
-        rows.append(("to check it again", "save .certificate as JSON, then: locum check FILE"))
-    return text_rows("a claim for all inputs", rows)
 
 
 Verdict: TypeAlias = "Proof | Refutation | Unproven"
@@ -244,13 +240,6 @@ def prove(
         return Unproven(claim, reason, "", time.perf_counter() - started)
     spent = time.perf_counter() - searched
     return Proof(claim, content, cases, found_terms, searched - started, spent, checked.steps)
-
-
-def _about(claim: Claim) -> dict[str, Any]:
-    return {
-        "claim": claim.name, "shape": list(claim.shape), "recipe": claim.recipe or None,
-        "tolerance": claim.tolerance, "statement": claim.statement, "program": claim.hash,
-    }  # fmt: skip
 
 
 def _number(text: str) -> Number:
