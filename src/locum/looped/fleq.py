@@ -147,8 +147,8 @@ class FleqMachine(LoopedBlock):
         hidden units that keep one function and drop the others would let some of them through.
         """
         stream = self.state(registers, program)
+        held, counter = self.read(stream)
         for _ in range(whole(passes, "passes", 0)):
-            held, counter = self.read(stream)
             step = program[counter]
             a, b = held[step.a], held[step.b]
             largest = max(np.abs(matrix).max() for matrix in (a, b, a.T @ b))
@@ -157,18 +157,19 @@ class FleqMachine(LoopedBlock):
                     f"expected numbers below {self.bound:g}, got {largest:.3g} in {step.function} of "
                     f"instruction {counter}; try a larger bound=…"
                 )
-            stream = self.run(stream)
-            value = float(self.read(stream)[0][step.flag][0, 0])
+            stream, done = self.run(stream), counter
+            held, counter = self.read(stream)
+            value = float(held[step.flag][0, 0])
             if abs(value - round(value)) > 0.2:
                 raise InputError(
-                    f"expected an integer as the flag of instruction {counter}, got {value:.3g} in "
+                    f"expected an integer as the flag of instruction {done}, got {value:.3g} in "
                     f"register {step.flag}"
                 )
-            if round(value) > 0 and counter + 1 == len(program):
+            if round(value) > 0 and done + 1 == len(program):
                 raise InputError(
                     "the program ran past its last instruction: end it by a jump to itself"
                 )
-        return self.read(stream)
+        return held, counter
 
     def read(self, stream: Floats) -> tuple[list[Floats], int]:
         """Return the registers, and the number of the next instruction."""

@@ -38,24 +38,17 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
     registers[_A] = A
     registers[_SMALL], registers[_TWICE] = eye / norms, 2 * eye
     registers[_COUNT], registers[_MINUS] = (1 - iterations) * eye, -eye
-    steps = [
-        (_A, _ZERO, _AT, "T"),
-        (_SMALL, _AT, _X, "MUL"),
-        (_AT, _X, _AX, "MUL"),
-        (_AX, _TWICE, _REST, "SUB"),
-        (_X, _ZERO, _XT, "T"),
-        (_XT, _REST, _X, "MUL"),
-        (_MINUS, _COUNT, _COUNT, "SUB"),
-        (_ZERO, _ZERO, _ZERO, "SUB"),
-    ]
     # Where nothing is to be decided, the target is the next instruction anyhow.
-    targets = [1, 2, 3, 4, 5, 6, 2, 7]
-    flags = [_ZERO] * 6 + [_COUNT, _ZERO]
-    program = [
-        Instruction(*step, flag, target)
-        for step, flag, target in zip(steps, flags, targets, strict=True)
+    return registers, [
+        Instruction(_A, _ZERO, _AT, "T", _ZERO, 1),
+        Instruction(_SMALL, _AT, _X, "MUL", _ZERO, 2),
+        Instruction(_AT, _X, _AX, "MUL", _ZERO, 3),
+        Instruction(_AX, _TWICE, _REST, "SUB", _ZERO, 4),
+        Instruction(_X, _ZERO, _XT, "T", _ZERO, 5),
+        Instruction(_XT, _REST, _X, "MUL", _ZERO, 6),
+        Instruction(_MINUS, _COUNT, _COUNT, "SUB", _COUNT, 2),
+        Instruction(_ZERO, _ZERO, _ZERO, "SUB", _ZERO, 7),
     ]
-    return registers, program
 
 
 def invert(A: Any, iterations: int = 30) -> Floats:

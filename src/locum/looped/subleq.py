@@ -17,15 +17,25 @@ State(memory=(63, 0, -7, 0, 1), counter=4)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats, Head, Slots, Units, bits_for, code, decode, layer, whole
+from locum.looped.block import (
+    Floats,
+    Head,
+    LoopedBlock,
+    Slots,
+    Units,
+    bits_for,
+    code,
+    decode,
+    layer,
+    whole,
+)
 from locum.transformer.compiled import CompiledTransformer
-from locum.transformer.config import Config
-from locum.transformer.forward import forward
 from locum.transformer.weights import LayerWeights, Weights
 
 Command = tuple[int, int, int]
@@ -57,7 +67,7 @@ class SubleqMachine:
             command=3 * L, memory=N, fetched=3 * L, minuend=N, subtrahend=N, result=N, flag=1,
             following=L, counter=L, position=L, buffer=max(3 * L, 2 * N), scratch=1,
         )  # fmt: skip
-        self.layers = _layers(self)
+        self.block = LoopedBlock(self.slots, _layers(self), self.positions, f"SUBLEQ, {bits} bits")
 
     def start(self, memory: Sequence[int], commands: Sequence[Command]) -> Floats:
         """Return the residual stream before the first step."""
@@ -71,10 +81,7 @@ class SubleqMachine:
 
     def step(self, stream: Floats) -> Floats:
         """Return the stream after one pass: one command."""
-        bare = np.zeros((1, self.slots.size))
-        weights = Weights(bare, bare, self.layers, bare.T, np.zeros(1))
-        after: Floats = forward(weights, stream[None], sink=False)[0]
-        return after
+        return self.block.run(stream)
 
     def read(self, stream: Floats) -> State:
         """Return the state that a stream holds."""
@@ -114,17 +121,12 @@ class SubleqMachine:
         table[: len(words), list(slots["memory"])] = [code(word, self.bits) for word in words]
         table[len(words) :, list(slots["command"])] = self._addresses(commands)
         tokens = (*map(str, words), *(" ".join(map(str, command)) for command in commands))
-        heads = tuple(
-            tuple(f"head {i}" for i in range(each.attention.heads)) if each.attention else ()
-            for each in self.layers
+        length, block = self.positions - 1, self.block
+        config = replace(
+            block.config, vocabulary=tokens, lengths=(length, length), sink=True, outputs=tokens
         )
-        length = self.positions - 1
-        config = Config(
-            vocabulary=tokens, lengths=(length, length), sink=True, outputs=tokens,
-            attention="softmax", feed_forward="relu", dtype="float64",
-            slots=slots.labels, heads=heads, name=f"SUBLEQ, {self.bits} bits",
-        )  # fmt: skip
-        weights = Weights(table, self._places(), self.layers, table.T, np.zeros(len(tokens)))
+        zeros = np.zeros(len(tokens))
+        weights = Weights(table, self._places(), block.weights.layers, table.T, zeros)
         return CompiledTransformer(config, weights)
 
     def _places(self) -> Floats:

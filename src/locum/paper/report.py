@@ -22,13 +22,10 @@ from locum.paper import compare as rivals
 from locum.paper.checks import SQUARE
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.figure2 import PRINTED, figure2
-from locum.paper.findings import Finding, prove_all
+from locum.paper.findings import Finding, Progress, prove_all
 from locum.paper.items import ITEMS
 from locum.paper.labels import LABELS, Label
 from locum.simulators import UniversalSimulator
-
-#: Told of what is done: how much, of how much, and what.
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -134,28 +131,19 @@ def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
 
 
 def _row(label: Label, findings: dict[str, Finding], spent: dict[str, float]) -> Row:
-    if not label.item:
-        return Row(
-            label.label,
-            label.kind,
-            label.title,
-            label.line,
-            label.printed,
-            "—",
-            "claims nothing",
-            "",
-            0.0,
+    regenerated, verdict, command, seconds = "—", "claims nothing", "", 0.0
+    if label.item:
+        finding = findings[label.item]
+        started = time.perf_counter()
+        special = _SPECIAL.get(label.label)
+        regenerated, verdict = (
+            special() if special else (_regenerated(label, finding), _verdict(label, finding))
         )
-    finding = findings[label.item]
-    started = time.perf_counter()
-    special = _SPECIAL.get(label.label)
-    regenerated, verdict = (
-        special() if special else (_regenerated(label, finding), _verdict(label, finding))
-    )
-    seconds = time.perf_counter() - started + spent[label.item]
+        command = ITEMS[label.item].command
+        seconds = time.perf_counter() - started + spent[label.item]
     return Row(
         label.label, label.kind, label.title, label.line, label.printed, regenerated, verdict,
-        ITEMS[label.item].command, seconds, label.errata,
+        command, seconds, label.errata,
     )  # fmt: skip
 
 
