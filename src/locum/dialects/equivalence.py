@@ -23,10 +23,8 @@ from locum.errors import CompileError, InputError
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
 #: Seconds of processor time that may be spent, by default.
 SECONDS = 20.0
-#: Seconds for short words before the solver is asked.
-SHORT_WORDS = 0.2
-#: States of both machines that the search for a short word keeps.
-MAX_PAIRS = 300_000
+#: States of both machines that short words lead to, before the solver is asked and in all.
+FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 
 @dataclass(frozen=True)
@@ -123,14 +121,14 @@ def _by_counting(
 ) -> Comparison:
     machines = _machine(one), _machine(other)
     search = _Search(machines, alphabet, empty)
-    limit = end - time.process_time()
-    word = search.run(time.process_time() + min(0.2 * limit, SHORT_WORDS))
+    now = time.process_time()
+    word = search.run(now + 0.2 * (end - now), FIRST_PAIRS)
     if word is None and not search.exhausted:
         z3_module()
         now = time.process_time()
         if ask(*machines, alphabet, now + 0.8 * (end - now), empty=empty) == EQUAL:
             return Comparison(EQUIVALENT, "an invariant found by Spacer", empty_word=empty)
-        word = search.run(end)
+        word = search.run(end, MAX_PAIRS)
     if word is not None:
         return Comparison(SEPARATED, "all shorter words agree", word, empty_word=empty)
     if search.exhausted:
@@ -174,12 +172,12 @@ class _Search:
     def _differ(answers: Sequence[Any]) -> bool:
         return bool(answers[0]) != bool(answers[1])
 
-    def run(self, end: float) -> tuple[Letter, ...] | None:
-        """Search until the time is over; return a shortest word, if one was met."""
+    def run(self, end: float, most: int) -> tuple[Letter, ...] | None:
+        """Search until the time is over or so many states were met; return a shortest word, if any."""
         if self._pending is not None:
             return self._pending
         one, other = self.machines
-        while self._layer and len(self._seen) < MAX_PAIRS:
+        while self._layer and len(self._seen) < most:
             following: dict[Any, _Linked] = {}
             for states, word in self._layer.items():
                 if time.process_time() > end:
