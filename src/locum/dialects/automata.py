@@ -134,11 +134,6 @@ class DFA:
             lambda s: len(s) / 4,
         )
 
-    def complement(self) -> DFA:
-        """Return the automaton of all other words."""
-        others = frozenset(range(len(self))) - self.accepting
-        return DFA(self.alphabet, self.transitions, others)
-
     def over(self, alphabet: Sequence[Letter]) -> DFA:
         """Return the automaton of the same words over a larger alphabet."""
         missing = set(self.alphabet) - set(alphabet)
@@ -153,10 +148,6 @@ class DFA:
             for row in (*self.transitions, (dead,) * len(self.alphabet))
         ]
         return DFA(tuple(alphabet), tuple(rows), self.accepting).minimal()
-
-    def words(self, longest: int) -> Iterator[tuple[Letter, ...]]:
-        """Yield all words over the alphabet of up to so many letters, shortest first."""
-        return words(self.alphabet, longest)
 
     def separate(self, other: DFA) -> tuple[Letter, ...] | None:
         """Return a shortest word that one of the two accepts and the other does not, or None."""

@@ -36,8 +36,7 @@ from locum.dialects.boolean_programs import (
 )
 from locum.dialects.formulas import FALSE, TRUE, Formula, atom, negation
 from locum.dialects.ltl import binary
-from locum.dialects.syntax import Parser, Syntax, Token, listed
-from locum.errors import InputError
+from locum.dialects.syntax import Parser, Syntax, Token, alphabet_of, listed
 
 __all__ = ["MASKS", "Program", "from_ltl", "parse"]
 
@@ -57,16 +56,7 @@ def parse(text: str, *, alphabet: Iterable[Letter] | None = None) -> Program:
     """Read a program; ``alphabet`` defaults to the symbols it names."""
     reader = _Reader(text)
     definitions = reader.program()
-    letters = tuple(dict.fromkeys(alphabet)) if alphabet is not None else tuple(sorted(reader.letters))
-    unknown = reader.letters - set(letters)
-    if unknown:
-        raise InputError(
-            "B-RASP: expected an alphabet with every symbol of the program, got none with "
-            f"{listed(unknown)}"
-        )
-    if not letters:
-        raise InputError("B-RASP: the program names no symbol; try alphabet=… (--alphabet)")
-    return Program(definitions, letters, text)
+    return Program(definitions, alphabet_of("B-RASP", reader.letters, alphabet), text)
 
 
 class _Reader(Parser[Formula]):
@@ -81,11 +71,7 @@ class _Reader(Parser[Formula]):
 
     def program(self) -> dict[str, Formula | Attention]:
         """Read all definitions."""
-        while True:
-            while self.take("newline", ";"):
-                pass
-            if self.next.kind == "end":
-                break
+        for _ in self.lines():
             name = self.expect("name", " to define")
             if name.text in self.definitions or name.text in ("i", "j"):
                 self.fail(f"expected a new name, got {name.text}, which has a meaning", name)
@@ -93,8 +79,6 @@ class _Reader(Parser[Formula]):
             direction = self.take(LEFTMOST, RIGHTMOST)
             value = self.expression() if direction is None else self._attention(direction)
             self.definitions[name.text] = value
-            if self.next.kind not in ("newline", ";", "end"):
-                self.fail(f"expected the end of the definition, got {self.next.text!r}")
         if not self.definitions:
             self.fail("expected a definition")
         return self.definitions

@@ -38,7 +38,7 @@ from locum.dialects.counting import (
     symbols,
 )
 from locum.dialects.recogniser import LAST, Recogniser
-from locum.dialects.syntax import listed
+from locum.dialects.syntax import alphabet_of
 from locum.errors import InputError
 from locum.graph import COMPARISONS, Node
 
@@ -129,15 +129,7 @@ def parse(
     """
     reader = Reader(text, accept, positions)
     root = reader.program()
-    letters = tuple(dict.fromkeys(alphabet)) if alphabet is not None else symbols(root)
-    unknown = [letter for letter in symbols(root) if letter not in letters]
-    if unknown:
-        raise InputError(
-            f"C-RASP: expected an alphabet with every symbol of the program, got none of "
-            f"{listed(unknown)}"
-        )
-    if not letters:
-        raise InputError("C-RASP: the program names no symbol; try alphabet=… (--alphabet)")
+    letters = alphabet_of("C-RASP", symbols(root), alphabet)
     return Recogniser(
         "C-RASP", as_sop(root), letters, reader.conventions["accept"] or LAST, reader.names, text
     )

@@ -60,17 +60,11 @@ class Reader(Parser[Node]):
     def program(self) -> Node:
         """Read all definitions and return the last."""
         last: Node | None = None
-        while True:
-            while self.take("newline", ";"):
-                pass
-            if self.next.kind == "end":
-                break
+        for _ in self.lines():
             if self.next.kind == "#":
                 self._directive()
             else:
                 last = self._definition()
-            if self.next.kind not in ("newline", ";", "end"):
-                self.fail(f"expected the end of the definition, got {self.next.text!r}")
         if last is None:
             self.fail('expected a definition, such as more = #"a" > #"b"')
         if not is_boolean(last):

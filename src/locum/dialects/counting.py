@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from locum.dialects.automata import Letter
+from locum.dialects.formulas import in_order
 from locum.dialects.recogniser import LAST, Recogniser
 from locum.errors import InputError
 from locum.graph import Node, abbreviate, build, postorder
@@ -180,21 +181,11 @@ def symbols(root: Node) -> tuple[Letter, ...]:
 
 def parts_of(root: Node) -> list[Node]:
     """List the parts of a program, each behind what it is made of; of a count, what it counts."""
-    order: list[Node] = []
-    done: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if node in done:
-            continue
-        if ready:
-            done.add(node)
-            order.append(node)
-            continue
-        stack.append((node, True))
+
+    def below(node: Node) -> tuple[Node, ...]:
         counted = as_count(node)
         if counted is not None:
-            stack.append((counted.condition, False))
-        elif not is_symbol(node) and not is_remainder(node):
-            stack.extend((part, False) for part in node.inputs)
-    return order
+            return (counted.condition,)
+        return () if is_symbol(node) or is_remainder(node) else node.inputs
+
+    return in_order(root, below)

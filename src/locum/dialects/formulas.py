@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 Value = TypeVar("Value")
+Part = TypeVar("Part", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False, weakref_slot=True, slots=True)
@@ -75,9 +76,14 @@ def _joined(op: str, neutral: Formula, decided: Formula, parts: Sequence[Formula
 
 def parts_of(formula: Formula) -> list[Formula]:
     """List all parts, each once, behind what it is made of."""
-    order: list[Formula] = []
-    done: set[Formula] = set()
-    stack: list[tuple[Formula, bool]] = [(formula, False)]
+    return in_order(formula, lambda part: part.parts)
+
+
+def in_order(whole: Part, below: Callable[[Part], Iterable[Part]]) -> list[Part]:
+    """List what is below a whole, each once, behind what is below itself; without recursion."""
+    order: list[Part] = []
+    done: set[Part] = set()
+    stack: list[tuple[Part, bool]] = [(whole, False)]
     while stack:
         part, ready = stack.pop()
         if part in done:
@@ -87,7 +93,7 @@ def parts_of(formula: Formula) -> list[Formula]:
             order.append(part)
         else:
             stack.append((part, True))
-            stack.extend((below, False) for below in part.parts)
+            stack.extend((each, False) for each in below(part))
     return order
 
 

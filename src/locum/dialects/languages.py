@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -93,39 +93,26 @@ def read(
     """
     if form is not None and form not in FORMS:
         raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")
-    text, kind = _text(source, form)
+    text, form = _text(source, form)
     letters = None if alphabet is None else tuple(dict.fromkeys(alphabet))
+    made: Source
     try:
-        return _read(text, kind, letters, plus, at, accept, positions)
+        match form:
+            case "regex":
+                made = regular.language(text.strip(), letters, plus=plus)
+            case "dfa":
+                automaton = read_dfa(text)
+                made = automaton.over(letters) if letters else automaton
+            case "ltl":
+                formula = LTL.parse(text, alphabet=letters, at=at)  # written out it may be too long
+                return Language(form, text, formula.automaton(), ltl=formula)
+            case "b-rasp":
+                made = b_rasp.parse(text, alphabet=letters)
+            case _:
+                made = c_rasp.parse(text, alphabet=letters, accept=accept, positions=positions)
+        return replace(as_language(made), form=form, text=text)
     except LimitError as error:
         raise LimitError(f"this language is too large to decide anything: {error}") from None
-
-
-def _read(
-    text: str,
-    form: str,
-    letters: tuple[Letter, ...] | None,
-    plus: str,
-    at: str,
-    accept: str | None,
-    positions: int | None,
-) -> Language:
-    match form:
-        case "regex":
-            return Language(form, text, regular.language(text.strip(), letters, plus=plus))
-        case "dfa":
-            automaton = read_dfa(text)
-            return Language(form, text, automaton.over(letters) if letters else automaton)
-        case "ltl":
-            formula = LTL.parse(text, alphabet=letters, at=at)
-            return Language(form, text, formula.automaton(), ltl=formula)
-        case "b-rasp":
-            program = b_rasp.parse(text, alphabet=letters)
-            formula = program.to_ltl()
-            return Language(form, text, formula.automaton(), program.recogniser(), formula)
-        case _:
-            counting = c_rasp.parse(text, alphabet=letters, accept=accept, positions=positions)
-            return Language(form, text, None, counting)
 
 
 def _text(source: str | Path, form: str | None) -> tuple[str, str]:

@@ -34,7 +34,7 @@ from locum.dialects.formulas import (
     parts_of,
     show,
 )
-from locum.dialects.syntax import Parser, Syntax, Token
+from locum.dialects.syntax import Parser, Syntax, Token, alphabet_of
 from locum.errors import InputError, LimitError
 
 #: Where a word satisfies a formula.
@@ -139,14 +139,7 @@ class LTL:
     def __post_init__(self) -> None:
         if self.at not in (FIRST, LAST):
             raise InputError(f"at: expected 'first' or 'last', got {self.at!r}")
-        if not self.alphabet:
-            raise InputError("LTL: the formula names no symbol; try alphabet=… (--alphabet)")
-        unknown = [name for name in atoms(self.formula) if name not in self.alphabet]
-        if unknown:
-            raise InputError(
-                f"LTL: expected an alphabet with every symbol of the formula, got none with "
-                f"{unknown[0]!r}"
-            )
+        alphabet_of("LTL", atoms(self.formula), self.alphabet)
 
     def __str__(self) -> str:
         return show(self.formula)
@@ -155,15 +148,14 @@ class LTL:
     def parse(cls, text: str, *, alphabet: Iterable[Letter] | None = None, at: str = FIRST) -> LTL:
         """Read a formula; ``alphabet`` defaults to the symbols it names."""
         formula = _Reader(text).whole()
-        letters = tuple(dict.fromkeys(alphabet)) if alphabet is not None else tuple(atoms(formula))
-        return cls(formula, letters, at)
+        return cls(formula, alphabet_of("LTL", atoms(formula), alphabet), at)
 
-    def automaton(self, budget: Budget | None = None) -> DFA:
+    def automaton(self) -> DFA:
         """Return the minimal automaton of the words that satisfy it, or refuse one too large."""
         parts = parts_of(self.formula)
         if any(part.op in ("yesterday", "since") for part in parts):
-            return _Tableau(self, budget or account()).automaton()
-        return _backwards(self, parts, budget or account())
+            return _Tableau(self, account()).automaton()
+        return _backwards(self, parts, account())
 
 
 def _backwards(ltl: LTL, parts: list[Formula], budget: Budget) -> DFA:

@@ -48,13 +48,15 @@ def before_last(automaton: DFA) -> list[DFA]:
     """
     automata = []
     for place in range(len(automaton.alphabet)):
-        accepting = frozenset(
-            state
-            for state, row in enumerate(automaton.transitions)
-            if row[place] in automaton.accepting
-        )
+        accepting = _before(automaton, place)
         automata.append(DFA(automaton.alphabet, automaton.transitions, accepting).minimal())
     return automata
+
+
+def _before(automaton: DFA, place: int) -> frozenset[int]:
+    """Return the states from which one letter leads to acceptance."""
+    rows = enumerate(automaton.transitions)
+    return frozenset(state for state, row in rows if row[place] in automaton.accepting)
 
 
 @dataclass
@@ -76,12 +78,7 @@ class _Writer:
                 accepted.append(run.ends_in(self.automaton.accepting))
             else:
                 for place in range(len(self.automaton.alphabet)):
-                    accepting = {
-                        state
-                        for state, row in enumerate(self.automaton.transitions)
-                        if row[place] in self.automaton.accepting
-                    }
-                    accepted.append(run.reads(accepting, place))
+                    accepted.append(run.reads(_before(self.automaton, place), place))
         elif self.accept == END:
             return None
         else:
@@ -214,7 +211,7 @@ class _Run:
                 cases.append(_all(where))
         return _any(cases)
 
-    def reads(self, states: set[int] | frozenset[int], place: int) -> str:
+    def reads(self, states: frozenset[int], place: int) -> str:
         """Say that a certain letter stands here and was read in one of these states."""
         cases = []
         for number, part in enumerate(self.parts):

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from locum.budget import Budget
 from locum.dialects.automata import DFA, Letter, account, explore, show_alphabet
 from locum.errors import InputError
 
@@ -47,8 +46,8 @@ class Expression:
 class Expressions:
     """Makes expressions, simplified, so that each has finitely many derivatives."""
 
-    def __init__(self, budget: Budget | None = None) -> None:
-        self.budget = budget or account()
+    def __init__(self) -> None:
+        self.budget = account()
         self._made: dict[tuple[object, ...], Expression] = {}
         self.nothing = self._make("nothing", (), "", False)
         self.empty = self._make("empty", (), "", True)

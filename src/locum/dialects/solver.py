@@ -228,22 +228,13 @@ def _meanings(z3: Any, context: Any) -> Meanings:
         return z3.If(condition, a, b)
 
     return {
-        "add": lambda a, b: a + b,
-        "subtract": lambda a, b: a - b,
-        "multiply": lambda a, b: a * b,
-        "negate": lambda a: -a,
+        **PLAIN,  # Python's operators make terms of terms
         "minimum": lambda a, b: choice(a < b, a, b),
         "maximum": lambda a, b: choice(a > b, a, b),
         "and": both,
         "or": either,
         "not": negated,
         "if_else": choice,
-        "equal": lambda a, b: a == b,
-        "not_equal": lambda a, b: a != b,
-        "less": lambda a, b: a < b,
-        "less_equal": lambda a, b: a <= b,
-        "greater": lambda a, b: a > b,
-        "greater_equal": lambda a, b: a >= b,
     }
 
 

@@ -68,8 +68,8 @@ class _Induction:
     def __init__(self) -> None:
         self._work = 0
 
-    def _spend(self, amount: int = 1) -> None:
-        self._work += amount
+    def _spend(self) -> None:
+        self._work += 1
         if self._work > MAX_WORK:
             raise LimitError(
                 "the formula of temporal logic for this language is too large; try a smaller automaton"
@@ -89,9 +89,7 @@ class _Induction:
         others = {letter: mapping for letter, mapping in letters.items() if letter is not b}
         pieces = self.makers(others, size)
         by_b = letters[b]
-        inside = {
-            mapping: _before(formula, b, disjunction(*others)) for mapping, formula in pieces.items()
-        }
+        inside = {mapping: _before(formula, b) for mapping, formula in pieces.items()}
         until_b: dict[Map, list[Formula]] = {identity: [b]}  # from here, what stands before the next b
         for mapping, formula in inside.items():
             until_b.setdefault(mapping, []).append(conjunction(negation(b), formula))
@@ -144,7 +142,7 @@ class _Induction:
         return {acts: disjunction(*formulas) for acts, formulas in by_map.items()}
 
 
-def _before(formula: Formula, b: Formula, letters: Formula) -> Formula:
+def _before(formula: Formula, b: Formula) -> Formula:
     """Say of the piece from here to the next b (or to the end) what a formula says of a word."""
 
     def changed(part: Formula, below: Sequence[Formula]) -> Formula:

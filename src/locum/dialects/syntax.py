@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NoReturn, TypeVar
@@ -140,6 +140,17 @@ class Parser(ABC, Generic[Value]):
         named = {"end": "the end of the text", "newline": "the end of the line"}
         return named.get(token.kind, repr(token.text))
 
+    def lines(self) -> Iterator[None]:
+        """Come to each line of the text, or part of one that ``;`` ends: whoever asks reads it."""
+        while True:
+            while self.take("newline", ";"):
+                pass
+            if self.next.kind == "end":
+                return
+            yield
+            if self.next.kind not in ("newline", ";", "end"):
+                self.fail(f"expected the end of the definition, got {self.next.text!r}")
+
     def expression(self, tightest: int = 0) -> Value:
         """Read an expression of operators that bind at least so tightly."""
         if self._depth >= MAX_NESTING:
@@ -195,6 +206,21 @@ class Parser(ABC, Generic[Value]):
 
 def _called(kind: str) -> str:
     return f"a {kind}" if kind in ("name", "string", "number") else kind
+
+
+def alphabet_of(dialect: str, named: Iterable[str], alphabet: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the alphabet of a text: that which is said, if it has every symbol, or what it names."""
+    symbols = sorted(named)
+    letters = tuple(symbols if alphabet is None else dict.fromkeys(alphabet))
+    unknown = [symbol for symbol in symbols if symbol not in letters]
+    if unknown:
+        raise InputError(
+            f"{dialect}: expected an alphabet with every symbol of the text, got none with "
+            f"{listed(unknown)}"
+        )
+    if not letters:
+        raise InputError(f"{dialect}: the text names no symbol; try alphabet=… (--alphabet)")
+    return letters
 
 
 def listed(names: Iterable[str]) -> str:
