@@ -20,8 +20,9 @@ import pytest
 
 from locum import SOp, compiler
 from locum.graph import Node
-from locum.language.tracr_library import PROGRAMS, VARIANTS, causal, program
+from locum.language.tracr_library import PROGRAMS
 from locum.transformer import CompiledTransformer
+from tests.conformance.tracr_suite import VARIANTS, causal, program
 
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tracr.json").read_text("utf-8"))
 

@@ -109,7 +109,6 @@ class Compiled(Entry):
     program: Callable[[], Recogniser | SOp]
     #: Whether all outputs are compared, or the last one alone.
     everywhere: bool = False
-    causal: bool = True
 
     @cached_property
     def built(self) -> Recogniser | SOp:
@@ -128,7 +127,7 @@ class Compiled(Entry):
             self.built,
             length=self.longest,
             vocabulary=self.alphabet,
-            causal=self.causal,
+            causal=True,
             name=self.name,
             feed_forward="exact",
         )

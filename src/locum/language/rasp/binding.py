@@ -1,4 +1,4 @@
-"""Names meet values: assignments, loop variables, parameters."""
+"""Names meet values: assignments, loop variables, parameters, what is shown."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
     for name, value in values.items():
         scope.set(name, value)
     return scope
+
+
+def name_shown(tree: Any) -> str:
+    """Name an expression for its display: a name is shown under itself, any other as ``out``."""
+    expression = tree.children[0]
+    return str(expression.children[0]) if expression.data == "name" else "out"
 
 
 def require_arity(name: str, expected: int, arguments: Sequence[Value]) -> None:

@@ -119,8 +119,10 @@ _KEYWORDS = {
     "SET", "SHOW", "EXAMPLE", "EXAMPLES", "KIND", "SWITCH", "LOAD", "DRAW", "LEAVE", "DEF", "FOR", "IN",
     "RETURN", "NOT", "AND_OR", "IF", "ELSE", "ROUND", "INDICATOR", "FULL_DISPLAY",
 }  # fmt: skip
-_CLOSING = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
-_OPENING = {
+#: Statements that begin like this end with their line.
+COMMANDS = {"SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE"}
+CLOSING = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
+OPENING = {
     "LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "SELECT": "RPAR", "AGGREGATE": "RPAR",
     "RANGE": "RPAR", "ZIP": "RPAR", "LEN": "RPAR",
 }  # fmt: skip
@@ -193,8 +195,7 @@ class _Diagnosis:
         return None
 
     def command(self) -> tuple[str, int] | None:
-        commands = ("SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE")
-        if self.is_a(self.token, "SEMICOLON") and self.piece[0].type in commands and self.number > 1:
+        if self.is_a(self.token, "SEMICOLON") and self.piece[0].type in COMMANDS and self.number > 1:
             return f"a command such as {self.piece[0].value} ends with its line, without ;", self.number
         return None
 
@@ -238,11 +239,11 @@ class _Diagnosis:
     def missing_bracket(self) -> tuple[str, int] | None:
         if self.bracket is None:
             return None
-        closing = _OPENING[self.bracket]
+        closing = OPENING[self.bracket]
         if closing in self.accepts and (
-            self.token is None or self.token.type in ("SEMICOLON", *_CLOSING) or closing == "RBRACE"
+            self.token is None or self.token.type in ("SEMICOLON", *CLOSING) or closing == "RBRACE"
         ):
-            return f"a closing {_CLOSING[closing]} is missing before {self.here}", self.after_previous
+            return f"a closing {CLOSING[closing]} is missing before {self.here}", self.after_previous
         return None
 
     def assignment(self) -> tuple[str, int] | None:
@@ -261,7 +262,7 @@ class _Diagnosis:
                 if name in self.accepts:
                     return f"{words}; found {self.here}", self.number
             if self.accepts & {"RPAR", "RSQB"}:
-                signs = {**_CLOSING, "COMMA": ","}
+                signs = {**CLOSING, "COMMA": ","}
                 possible = [signs[name] for name in sorted(self.accepts) if name in signs]
                 expected = " or ".join(f"{sign!r}" for sign in possible)
                 return f"expected {expected}, but found {self.here}", self.number
@@ -278,9 +279,9 @@ class _Diagnosis:
     def _innermost_bracket(self) -> str | None:
         stack: list[str] = []
         for token in self.piece[: self.number]:
-            if token.type in _OPENING:
+            if token.type in OPENING:
                 stack.append(token.type)
-            elif token.type in _CLOSING and stack:
+            elif token.type in CLOSING and stack:
                 stack.pop()
         return stack[-1] if stack else None
 

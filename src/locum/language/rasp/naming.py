@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from locum.graph import Node, Sort, is_atom, sort_of
+from locum.graph import COMPARISONS, OPERATIONS, Node, Sort, is_atom, sort_of
 from locum.graph.atoms import short
 from locum.language.handles import Selector, SOp
 
@@ -100,32 +100,18 @@ def unnamed(node: Node, selector: str = "sel") -> str:
 
 #: How RASP spells operations out.
 _PATTERNS = {
-    "add": "( {0} + {1} )",
-    "subtract": "( {0} - {1} )",
-    "multiply": "( {0} * {1} )",
-    "divide": "( {0} / {1} )",
-    "modulo": "( {0} % {1} )",
-    "floor_divide": "( {0} // {1} )",
+    **{
+        row.name: f"( {{0}} {row.symbol} {{1}} )"
+        for row in OPERATIONS.values()
+        if row.group in ("arithmetic", "comparison")
+    },
     "power": "( {0} pow {1} )",
     "negate": "( - {0} )",
     "round": "( round {0} )",
-    "equal": "( {0} == {1} )",
-    "not_equal": "( {0} != {1} )",
-    "less": "( {0} < {1} )",
-    "less_equal": "( {0} <= {1} )",
-    "greater": "( {0} > {1} )",
-    "greater_equal": "( {0} >= {1} )",
     "and": "( {0} and {1})",
     "or": "( {0} or {1})",
     "not": "( not {0} )",
     "if_else": "{1} if {0} else {2}",
     "indicator": "I({0})",
 }
-_MIRRORED = {
-    "equal": "( {1} == {0} )",
-    "not_equal": "( {1} != {0} )",
-    "less": "( {1} > {0} )",
-    "less_equal": "( {1} >= {0} )",
-    "greater": "( {1} < {0} )",
-    "greater_equal": "( {1} <= {0} )",
-}
+_MIRRORED = {row.operation: f"( {{1}} {row.converse} {{0}} )" for row in COMPARISONS.values()}

@@ -19,13 +19,9 @@ from lark.exceptions import UnexpectedToken
 
 from locum.budget import Budget
 from locum.language.rasp.limits import Limits
-from locum.language.rasp.mistakes import RaspError, syntax_error
+from locum.language.rasp.mistakes import CLOSING, COMMANDS, OPENING, RaspError, syntax_error
 from locum.language.rasp.tables import grammar
 
-_OPENING = {"LPAR", "LSQB", "LBRACE", "SELECT", "AGGREGATE", "RANGE", "ZIP", "LEN"}
-_CLOSING = {"RPAR", "RSQB", "RBRACE"}
-#: Statements that begin like this end with their line.
-_COMMANDS = {"SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE"}
 _BLOCKS = {"DEF", "FOR"}
 
 #: Steps that it takes to begin with a piece of text, to read one token, to describe one mistake.
@@ -73,6 +69,19 @@ class Statement:
     error: RaspError | None
     line: int
     source: Source
+
+    @property
+    def inner(self) -> Any:
+        """The tree of a statement that was read without an error."""
+        assert self.tree is not None
+        return self.tree.children[0]
+
+    def located(self, error: RaspError) -> RaspError:
+        """Give an error its line of the program (that of the statement, if nothing nearer is known)."""
+        number = error.line or self.line
+        source = self.source.line(number)
+        column = error.column or 1 + len(source) - len(source.lstrip())
+        return error.at(number, column, source)
 
 
 class Reader:
@@ -216,9 +225,9 @@ class _Piece:
     def add(self, token: Token) -> None:
         """Take one more token."""
         self.tokens.append(token)
-        if token.type in _OPENING:
+        if token.type in OPENING:
             self.open_brackets.append(token.type)
-        elif token.type in _CLOSING and self.open_brackets:
+        elif token.type in CLOSING and self.open_brackets:
             self.open_brackets.pop()
 
     def _parse(self) -> None:
@@ -240,7 +249,7 @@ class _Piece:
     @property
     def is_command(self) -> bool:
         """Whether it has begun as a command of the REPL."""
-        return bool(self.tokens) and self.tokens[0].type in _COMMANDS
+        return bool(self.tokens) and self.tokens[0].type in COMMANDS
 
     def ends(self) -> bool:
         """Return whether its last token ends it."""

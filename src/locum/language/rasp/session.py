@@ -24,7 +24,7 @@ from locum.graph import Node
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp import loading
-from locum.language.rasp.binding import bind
+from locum.language.rasp.binding import bind, name_shown
 from locum.language.rasp.builtins import LIBRARY
 from locum.language.rasp.commands import COMMANDS
 from locum.language.rasp.examples import Examples
@@ -38,7 +38,6 @@ from locum.language.rasp.reader import Reader, Statement, read
 from locum.language.rasp.results import Result, error_result
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.standard import library_scope, program_scope
-from locum.language.rasp.trees import inner, name_shown, with_source
 from locum.language.rasp.values import Function, Value
 
 #: Draws a program on an input and says where the picture is.
@@ -145,7 +144,7 @@ class Session:
         if isinstance(value, Function) and not value.parameters:
             (statement,) = read(f"{name}();", self.limits)
             self._begin(statement)
-            return self._machine.evaluate(inner(statement), self.scope)
+            return self._machine.evaluate(statement.inner, self.scope)
         return value
 
     def get(self, name: str) -> Value:
@@ -186,17 +185,17 @@ class Session:
             return error_result(statement.error)
         try:
             self._begin(statement)
-            tree = inner(statement)
+            tree = statement.inner
             return _RUN.get(tree.data, Session._run_quietly)(self, tree)
         except LocumError as problem:
             error = from_execution(problem)
             if not error.is_limit:
-                error = self._first_error(inner(statement)) or error
+                error = self._first_error(statement.inner) or error
         except MemoryError:
             self.examples.forget()
             error = RaspError("runtime:MemoryError", "the machine has no memory left for this")
         self.budget.spend_on_text(_FAILURE)
-        return error_result(with_source(error, statement))
+        return error_result(statement.located(error))
 
     def _begin_text(self) -> None:
         self.budget.begin_text()
@@ -350,7 +349,7 @@ class Session:
         for statement in read(text, self.limits, self.budget):
             if statement.error is not None:
                 raise statement.error
-            tree, name, value = inner(statement), "", None
+            tree, name, value = statement.inner, "", None
             if not self._loading:
                 self._begin(statement)
             self._machine.source = statement.source
@@ -364,7 +363,7 @@ class Session:
                 if self._loading:
                     self._list(tree, scope)
             except LocumError as problem:
-                raise with_source(from_execution(problem), statement) from None
+                raise statement.located(from_execution(problem)) from None
             yield name, value
             if self.finished:
                 return

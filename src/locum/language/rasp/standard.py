@@ -12,7 +12,6 @@ from locum.language.rasp.mistakes import RaspError
 from locum.language.rasp.naming import Names
 from locum.language.rasp.reader import Statement, read
 from locum.language.rasp.scope import Scope
-from locum.language.rasp.trees import inner
 from locum.language.rasp.values import Builtin, Value
 
 
@@ -30,7 +29,7 @@ def library_scope(machine: Machine, names: Names) -> Scope:
         names.give(scope.get(name, machine.budget), name)
     for statement in library():
         machine.source = statement.source
-        machine.evaluate(inner(statement), scope)
+        machine.evaluate(statement.inner, scope)
     return scope
 
 
