@@ -139,7 +139,7 @@ class LTL:
     def __post_init__(self) -> None:
         if self.at not in (FIRST, LAST):
             raise InputError(f"at: expected 'first' or 'last', got {self.at!r}")
-        alphabet_of("LTL", atoms(self.formula), self.alphabet)
+        alphabet_of("LTL", atoms(self.formula), self.alphabet, "formula")
 
     def __str__(self) -> str:
         return show(self.formula)
@@ -148,7 +148,7 @@ class LTL:
     def parse(cls, text: str, *, alphabet: Iterable[Letter] | None = None, at: str = FIRST) -> LTL:
         """Read a formula; ``alphabet`` defaults to the symbols it names."""
         formula = _Reader(text).whole()
-        return cls(formula, alphabet_of("LTL", atoms(formula), alphabet), at)
+        return cls(formula, alphabet_of("LTL", atoms(formula), alphabet, "formula"), at)
 
     def automaton(self) -> DFA:
         """Return the minimal automaton of the words that satisfy it, or refuse one too large."""

@@ -208,18 +208,20 @@ def _called(kind: str) -> str:
     return f"a {kind}" if kind in ("name", "string", "number") else kind
 
 
-def alphabet_of(dialect: str, named: Iterable[str], alphabet: Iterable[str] | None) -> tuple[str, ...]:
+def alphabet_of(
+    dialect: str, named: Iterable[str], alphabet: Iterable[str] | None, what: str = "program"
+) -> tuple[str, ...]:
     """Return the alphabet of a text: that which is said, if it has every symbol, or what it names."""
     symbols = sorted(named)
     letters = tuple(symbols if alphabet is None else dict.fromkeys(alphabet))
     unknown = [symbol for symbol in symbols if symbol not in letters]
     if unknown:
         raise InputError(
-            f"{dialect}: expected an alphabet with every symbol of the text, got none with "
+            f"{dialect}: expected an alphabet with every symbol of the {what}, got none with "
             f"{listed(unknown)}"
         )
     if not letters:
-        raise InputError(f"{dialect}: the text names no symbol; try alphabet=… (--alphabet)")
+        raise InputError(f"{dialect}: the {what} names no symbol; try alphabet=… (--alphabet)")
     return letters
 
 
