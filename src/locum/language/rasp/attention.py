@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from locum.graph import is_atom
 from locum.language import python
 from locum.language.handles import Selector
@@ -61,6 +58,4 @@ def sum_over(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     return python.sum_over(*families, operand(body, "sum"))
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {"select": select, "aggregate": aggregate, "sum_over": sum_over}
-)
+RULES: dict[str, Rule] = {"select": select, "aggregate": aggregate, "sum_over": sum_over}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from locum.execution.domains.floats import to_integer
 from locum.graph import is_atom
@@ -137,20 +136,18 @@ def _shown(values: Sequence[Value]) -> str:
     return ", ".join(words_for(value) for value in values[:4]) + (", …" if len(values) > 4 else "")
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "name": name,
-        "integer": integer,
-        "float": floating,
-        "string": string,
-        "bad": bad,
-        "expressions": expressions,
-        "list": list_of,
-        "dict": dict_of,
-        "list_comprehension": list_comprehension,
-        "dict_comprehension": dict_comprehension,
-        "range": range_of,
-        "zip": zip_of,
-        "length_of": length_of,
-    }
-)
+RULES: dict[str, Rule] = {
+    "name": name,
+    "integer": integer,
+    "float": floating,
+    "string": string,
+    "bad": bad,
+    "expressions": expressions,
+    "list": list_of,
+    "dict": dict_of,
+    "list_comprehension": list_comprehension,
+    "dict_comprehension": dict_comprehension,
+    "range": range_of,
+    "zip": zip_of,
+    "length_of": length_of,
+}

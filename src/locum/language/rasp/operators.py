@@ -6,9 +6,6 @@ becomes a node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from lark import Tree
 
 from locum.errors import LocumError
@@ -216,13 +213,11 @@ def _atoms_only(value: Value) -> bool:
     return isinstance(value, list) and all(is_atom(member) for member in value)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "operation": operation,
-        "unary": unary,
-        "round": rounded,
-        "indicator": indicator,
-        "conditional": conditional,
-        "contains": contains,
-    }
-)
+RULES: dict[str, Rule] = {
+    "operation": operation,
+    "unary": unary,
+    "round": rounded,
+    "indicator": indicator,
+    "conditional": conditional,
+    "contains": contains,
+}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from locum.language.handles import SOp
 from locum.language.rasp.binding import bind, unpacked
 from locum.language.rasp.machine import Evaluation, Machine, Rule, Syntax
@@ -73,13 +70,11 @@ def load(machine: Machine, tree: Syntax, scope: Scope) -> None:
     machine.host.load_file(str(tree.children[0])[1:-1], scope)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "show": show,
-        "assign": assign,
-        "define": define,
-        "loop": loop,
-        "draw": draw,
-        "load": load,
-    }
-)
+RULES: dict[str, Rule] = {
+    "show": show,
+    "assign": assign,
+    "define": define,
+    "loop": loop,
+    "draw": draw,
+    "load": load,
+}
