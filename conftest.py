@@ -99,8 +99,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep Python from looking at every module and test again whenever it looks for garbage."""
+    """Keep Python from looking at every module and test again, and from looking for garbage often."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(tryfirst=True)

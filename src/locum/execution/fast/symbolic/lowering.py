@@ -19,6 +19,7 @@ import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 from locum.execution.fast.symbolic import conditions, indexing
 from locum.execution.fast.symbolic.affine import Affine, number, variable
@@ -157,7 +158,7 @@ class Lowering:
 
         All that came before does not know them: beginning again with the target would come to the same.
         """
-        known = (self.memory, self.affine, self.scope.box)
+        known: tuple[dict[Any, Any], ...] = (self.memory, self.affine, self.scope.box)
         while True:
             sizes, designated = [len(each) for each in known], len(self.buffers.designated)
             try:

@@ -8,8 +8,6 @@ where that may differ), so they are the same in the next attempt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from locum.execution.fast.symbolic.affine import Affine, number, variable
 from locum.execution.fast.symbolic.signals import Refine, Stuck
 
@@ -24,7 +22,7 @@ MOST_PIECES = 64
 class IndexScope:
     """The sizes of variables, and which of them make up the position being computed (roots)."""
 
-    def __init__(self, refinements: Mapping[str, tuple[str, int]]) -> None:
+    def __init__(self, refinements: Refinements) -> None:
         self.refinements = refinements
         self.box: dict[str, int] = {}
         self.roots: set[str] = set()
