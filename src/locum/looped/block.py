@@ -111,9 +111,7 @@ class Units:
     def clear(self, group: Sequence[int]) -> None:
         """Set slots to 0."""
         for slot in group:
-            direction = np.zeros(self.slots.size)
-            direction[slot] = 1.0
-            self.linear(direction, 0.0, slot, -1.0)
+            self.linear(np.eye(self.slots.size)[slot], 0.0, slot, -1.0)
 
     def move(
         self, source: Sequence[int], target: Sequence[int], gate: Floats, offset: float, bound: float
@@ -205,8 +203,8 @@ def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) 
     return LayerWeights(attention, None if units is None else units.weights())
 
 
-def real_matrix(matrix: Any, name: str) -> Floats:
-    """Return a matrix of finite real numbers as floats, or refuse it.
+def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) -> Floats:
+    """Return a matrix of finite real numbers as floats, or refuse it; ``shape`` is what it must be.
 
     >>> real_matrix([[1, 2]], "A").tolist()
     [[1.0, 2.0]]
@@ -218,6 +216,9 @@ def real_matrix(matrix: Any, name: str) -> Floats:
         )
     if not np.isfinite(array).all():
         raise InputError(f"expected finite entries in {name}, got NaN or an infinity")
+    if shape not in (None, array.shape):
+        expected, actual = (" × ".join(map(str, sizes)) for sizes in (shape, array.shape))
+        raise InputError(f"expected {name} of {expected}, got {actual}")
     return array.astype(np.float64)
 
 

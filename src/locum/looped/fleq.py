@@ -111,11 +111,11 @@ class FleqMachine(LoopedBlock):
             put(c, "counter", code(0, bits["program"]))
         put(r * r, "empty", 1.0)
         for number, register in enumerate(registers):
-            matrix = real_matrix(register, f"register {number}")
-            if matrix.shape != (r, r) or not np.abs(matrix).max() < self.bound:
+            matrix = real_matrix(register, f"register {number}", (r, r))
+            if not np.abs(matrix).max() < self.bound:
                 raise InputError(
-                    f"expected {r} × {r} entries below {self.bound:g} in register {number}, got "
-                    f"{' × '.join(map(str, matrix.shape))}"
+                    f"expected entries below {self.bound:g} in register {number}, got "
+                    f"{np.abs(matrix).max():.3g}; try a larger bound=…"
                 )
             for j in range(r):
                 place = r * r + 1 + number * r + j

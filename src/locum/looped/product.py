@@ -83,13 +83,7 @@ class Product(LoopedBlock):
 
     def state(self, A: Any, B: Any) -> Floats:
         """Return the residual stream that holds the columns of A and of B."""
-        A, B = real_matrix(A, "A"), real_matrix(B, "B")
-        for name, matrix, shape in (("A", A, (self.k, self.r)), ("B", B, (self.k, self.c))):
-            if matrix.shape != shape:
-                raise InputError(
-                    f"expected {name} of {shape[0]} × {shape[1]}, got "
-                    f"{' × '.join(map(str, matrix.shape))}"
-                )
+        A, B = real_matrix(A, "A", (self.k, self.r)), real_matrix(B, "B", (self.k, self.c))
         if not np.abs(A.T @ B).max() <= self.largest:
             raise InputError(f"expected finite products up to {self.largest:g}; try a larger largest=…")
         if self.delta * np.abs(B.T @ B).max() > 1:

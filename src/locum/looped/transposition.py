@@ -81,9 +81,7 @@ class Transposition(LoopedBlock):
     def state(self, A: Any) -> Floats:
         """Return the residual stream that holds A, and the codes of positions."""
         r, slots = self.order, self.slots
-        A = real_matrix(A, "A")
-        if A.shape != (r, r):
-            raise InputError(f"expected a matrix of {r} × {r}, got {' × '.join(map(str, A.shape))}")
+        A = real_matrix(A, "A", (r, r))
         if not np.abs(A).max() < self.bound:
             raise InputError(f"expected finite entries below {self.bound:g}; try a larger bound=…")
         state = np.zeros((r * r, slots.size))
