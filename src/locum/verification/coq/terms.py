@@ -20,45 +20,20 @@ from locum.errors import InputError
 from locum.graph import Node, postorder
 from locum.graph.operations import PREDICATE_OF
 
-UNARY = {
-    "negate": "Negate",
-    "absolute": "Absolute",
-    "exp": "Exp",
-    "log": "Log",
-    "sqrt": "Sqrt",
-    "floor": "Floor",
-    "round": "Round",
-    "tanh": "Tanh",
-    "sin": "Sin",
-    "erf": "Erf",
-    "not": "Not",
-    "indicator": "Indicator",
-}
-BINARY = {
-    "add": "Add",
-    "subtract": "Subtract",
-    "multiply": "Multiply",
-    "divide": "Divide",
-    "modulo": "Modulo",
-    "floor_divide": "FloorDivide",
-    "power": "Power",
-    "minimum": "Minimum",
-    "maximum": "Maximum",
-    "and": "And",
-    "or": "Or",
-}
+UNARY = (
+    "negate", "absolute", "exp", "log", "sqrt", "floor", "round", "tanh", "sin", "erf", "not",
+    "indicator",
+)  # fmt: skip
+BINARY = (
+    "add", "subtract", "multiply", "divide", "modulo", "floor_divide", "power", "minimum", "maximum",
+    "and", "or",
+)  # fmt: skip
 PREDICATES = {"==": "Eq", "!=": "Ne", "<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge"}
 #: Operations that are constructors of the same inputs in the same order.
-STRUCTURAL = {
-    "indices": "Indices",
-    "length": "Length",
-    "if_else": "IfElse",
-    "selector_and": "SelectorAnd",
-    "selector_or": "SelectorOr",
-    "selector_not": "SelectorNot",
-    "best": "Best",
-    "selector_width": "Width",
-}
+STRUCTURAL = (
+    "indices", "length", "if_else", "selector_and", "selector_or", "selector_not", "best",
+    "selector_width",
+)  # fmt: skip
 
 
 def coq_term(root: Node) -> str:
@@ -92,17 +67,22 @@ def _node(node: Node, names: dict[Node, str]) -> str:
             values: Any = node.attributes["values"]
             return f"Unary (Member [{'; '.join(_atom(value)[1:-1] for value in values)}]) {inputs}"
         case op if op in STRUCTURAL:
-            return f"{STRUCTURAL[op]} {inputs}".strip()
+            return f"{_constructor(op)} {inputs}".strip()
         case op if op in UNARY:
-            return f"Unary {UNARY[op]} {inputs}"
+            return f"Unary {_constructor(op)} {inputs}"
         case op if op in BINARY:
-            return f"Binary {BINARY[op]} {inputs}"
+            return f"Binary {_constructor(op)} {inputs}"
         case op if op in PREDICATE_OF:
             return f"Binary (Compare {PREDICATES[PREDICATE_OF[op]]}) {inputs}"
     raise InputError(
         f"proofs/Rasp.v has no operation {node.op!r}, got {node!r}; expected a program "
         "of numbers and booleans without lookup tables"
     )
+
+
+def _constructor(op: str) -> str:
+    """Write the constructor of an operation: ``FloorDivide`` for floor_divide."""
+    return "Width" if op == "selector_width" else op.title().replace("_", "")
 
 
 def _family(node: Node) -> str:

@@ -102,12 +102,8 @@ def _universal(**options: Any) -> Callable[..., Node]:
     return lambda n, d, d_v: UniversalSimulator(n, d, d_v, **options).program.node
 
 
-def _heads(n: int, d: int, d_v: int, heads: int) -> Node:
-    return UniversalSimulator(Order.of(n, d, d_v, heads=heads)).program.node
-
-
-def _projected(n: int, d: int, d_v: int, columns: int, heads: int) -> Node:
-    return UniversalSimulator(Order.of(n, d, d_v, heads=heads, projection=columns)).program.node
+def _of(*sizes: int, **options: Any) -> Node:
+    return UniversalSimulator(Order.of(*sizes, **options)).program.node
 
 
 def _multihead_product(r: int, k: int, columns: int, heads: int) -> Node:
@@ -118,20 +114,17 @@ def _multihead_product(r: int, k: int, columns: int, heads: int) -> Node:
 
 
 def _kind(kind: str, **options: Any) -> Callable[..., Node]:
-    def build(n: int, d: int, d_v: int, width: int, rank: int | None = None) -> Node:
-        order = Order.of(n, d, d_v, kind=kind, width=width, rank=rank, **options)
-        return UniversalSimulator(order).program.node
-
-    return build
+    return lambda n, d, d_v, width, rank=None: _of(
+        n, d, d_v, kind=kind, width=width, rank=rank, **options
+    )
 
 
 def _layer(norm: str, heads: int = 1) -> Callable[..., Node]:
     """Build an encoder layer with biases and norms; several heads have their own d_v and W_O."""
 
     def build(n: int, d: int, d_v: int, d1: int, heads: int) -> Node:
-        order = Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d), norm=norm, affine=True,
-                         feed_forward_bias=True)  # fmt: skip
-        return UniversalSimulator(order).program.node
+        return _of(n, d, d_v, heads=heads, feed_forward=(d1, d), norm=norm, affine=True,
+                   feed_forward_bias=True)  # fmt: skip
 
     return build if heads > 1 else lambda n, d, d1: build(n, d, d, d1, 1)
 
@@ -244,8 +237,10 @@ TIES = (
         "paper_U_simulates", "Paper.v", TRIPLES),
     Tie("attention_tiled", _ORDER, _universal(recipe="tiled"), "tiled_U n d dv", "tiled_U_simulates",
         "Tiled.v", TRIPLES),
-    Tie("heads", (*_ORDER, "H"), _heads, "heads_U n d dv H", "heads_U_simulates", "Heads.v", _QUADS),
-    Tie("heads_projected", (*_ORDER, "p", "H"), _projected, "projected_U n d dv p H",
+    Tie("heads", (*_ORDER, "H"), lambda n, d, d_v, heads: _of(n, d, d_v, heads=heads),
+        "heads_U n d dv H", "heads_U_simulates", "Heads.v", _QUADS),
+    Tie("heads_projected", (*_ORDER, "p", "H"),
+        lambda n, d, d_v, p, heads: _of(n, d, d_v, heads=heads, projection=p), "projected_U n d dv p H",
         "projected_U_simulates", "Heads.v", _FIVES),
     Tie("multihead_transpose", ("r", "c", "H"),
         lambda r, k, heads: c.multihead(c.transpose, heads, _tokens(r, k)).sop.node,
@@ -254,8 +249,7 @@ TIES = (
     Tie("multihead_matmul", (*_RKC, "H"), _multihead_product,
         "stacked (Family 2 0 H) (matmul 1 (moving (Family 2 0 H) r k 0) (moving (Family 2 0 H) k c (H * (r * k))))",
         "multihead_matmul_correct", "Heads.v", _QUADS),
-    Tie("causal", _ORDER, lambda n, d, d_v: UniversalSimulator(
-            Order.of(n, d, d_v, mask="causal")).program.node,
+    Tie("causal", _ORDER, lambda n, d, d_v: _of(n, d, d_v, mask="causal"),
         "causal_U n d dv", "causal_U_simulates", "Hierarchy.v", TRIPLES),
     Tie("hierarchy", _ORDER, lambda n, d, d_v: UniversalSimulator(n, d, d_v).masked.program.node,
         "masked_U n d dv", "hierarchy_simulates", "Hierarchy.v", TRIPLES),
@@ -268,8 +262,7 @@ TIES = (
     Tie("performer", _ORDER, lambda n, d, d_v: _kind("performer")(n, d, d_v, 16, 4),
         "performer_U (Fraction 1 2) (Fraction 1 2) (Fraction 1 2) n d dv 16 4",
         "performer_U_simulates", "Kinds.v", TRIPLES),
-    Tie("encoder", ("n", "d", "d1", "d2"), lambda n, d, d1, d2: UniversalSimulator(
-            Order.of(n, d, d, feed_forward=(d1, d2))).program.node,
+    Tie("encoder", ("n", "d", "d1", "d2"), lambda n, d, d1, d2: _of(n, d, d, feed_forward=(d1, d2)),
         "encoder n d d1 d2", "encoder_simulates", "Encoder.v", _QUADS),
     Tie("encoder_post", ("n", "d", "d1"), _layer("post"), "layer_of_one_head Post Relu n d d1",
         "layer_of_one_head_simulates", "Encoder.v", TRIPLES),
