@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 from locum.errors import InputError
@@ -27,6 +28,7 @@ from locum.verification.checker.values import (
     is_number,
     is_rational,
     length,
+    simple,
     without_value,
 )
 from locum.verification.checker.work import OPERATION
@@ -93,8 +95,7 @@ def _constants(value: Any) -> Any:
     if isinstance(value, float):
         if value - value != 0:
             raise InputError(f"expected finite numbers in the program, got {value}")
-        fraction = Fraction(value)
-        return fraction.numerator if fraction.denominator == 1 else fraction
+        return simple(Fraction(value))
     return value
 
 
@@ -360,10 +361,7 @@ class Evaluator:
 
     def _average(self, chosen: Sequence[Scalar]) -> Scalar:
         operations = self.scalars.operations
-        total = chosen[0]
-        for value in chosen[1:]:
-            total = operations["add"](total, value)
-        return operations["divide"](total, len(chosen))
+        return operations["divide"](reduce(operations["add"], chosen), len(chosen))
 
 
 def _instance(node: Node, heads: Heads) -> Instance:

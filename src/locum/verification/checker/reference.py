@@ -9,7 +9,7 @@ from typing import TypeAlias
 from locum.verification.checker.formula_table import rational
 from locum.verification.checker.formulas import Formula
 from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import Scalar, without_value
+from locum.verification.checker.values import Scalar, simple, without_value
 from locum.verification.checker.work import OPERATION
 from locum.verification.checker.writing import nodes
 
@@ -47,8 +47,7 @@ class Reference:
             case "input":
                 return self.inputs[attribute[0]]
             case "constant":
-                value = rational(attribute[0])
-                number = value.numerator if value.denominator == 1 else value
+                number = simple(rational(attribute[0]))
                 return [[number for _ in range(columns)] for _ in range(rows)]
             case "identity":
                 return [[1 if i == j else 0 for j in range(columns)] for i in range(rows)]

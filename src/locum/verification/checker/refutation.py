@@ -21,7 +21,7 @@ from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.reference import Matrix, Reference
 from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import Scalar, is_number
+from locum.verification.checker.values import Scalar, is_number, simple
 from locum.verification.checker.work import STEPS
 
 
@@ -48,7 +48,7 @@ def check_refutation(content: Any, steps: int = STEPS) -> Refuted:
 
 def _check(content: Any, steps: int) -> Refuted:
     subject = read_subject(content, REFUTATION)
-    entries: list[Scalar] = [_simple(rational(text)) for text in content["entries"]]
+    entries: list[Scalar] = [simple(rational(text)) for text in content["entries"]]
     if len(entries) != subject.entries:
         raise RejectedError(f"expected {subject.entries} numbers, got {len(entries)}")
     if subject.integer and not all(type(entry) is int for entry in entries):
@@ -112,7 +112,3 @@ def _float(value: Fraction) -> float:
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def _simple(value: Fraction) -> Scalar:
-    return value.numerator if value.denominator == 1 else value

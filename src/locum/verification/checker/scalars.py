@@ -25,6 +25,7 @@ from locum.verification.checker.values import (
     is_number,
     is_rational,
     length,
+    simple,
     without_value,
 )
 
@@ -81,7 +82,7 @@ class Scalars(Decisions):
     ) -> Callable[..., Scalar]:
         def function(*values: Scalar) -> Scalar:
             if all(map(is_rational, values)):
-                result = _simple(concrete(*values))
+                result = simple(concrete(*values))
                 limited_bits(result.numerator)
                 limited_bits(result.denominator)
                 return result
@@ -125,7 +126,7 @@ class Scalars(Decisions):
         if zero:
             return Missing("division by zero")
         if is_rational(a) and is_rational(b):
-            return _simple(Fraction(a) / b)
+            return simple(Fraction(a) / b)
         return self.plain(self.numbers.divide(self.quotient(a), self.quotient(b)))
 
     def modulo(self, a: Scalar, b: Scalar) -> Scalar:
@@ -136,7 +137,7 @@ class Scalars(Decisions):
         if zero:
             return Missing("remainder by zero")
         if is_rational(a) and is_rational(b):
-            return _simple(a % b)
+            return simple(a % b)
         key = ("modulo", self.identity_of(a), self.identity_of(b))
         if type(b) is int and b > 0 and self._is_integral(a):
             rest = self._remainder(a, b)
@@ -181,7 +182,7 @@ class Scalars(Decisions):
                 return self.divide(1, below)
             if is_rational(a):
                 _limited(a, exponent)
-                return _simple(Fraction(a) ** exponent)
+                return simple(Fraction(a) ** exponent)
             return self.plain(self.numbers.power(self.quotient(a), exponent))
         if is_rational(a) and a == 1:
             return 1
@@ -225,7 +226,7 @@ class Scalars(Decisions):
         if is_rational(a):
             root = _root(Fraction(a), 2) if name == "sqrt" else None
             if root is not None:
-                return _simple(root)
+                return simple(root)
             if a == (1 if name == "log" else 0):
                 return 0
         return self.numbers.function(name, self.quotient(a))
@@ -237,11 +238,6 @@ class Scalars(Decisions):
         if self._is_integral(a):
             return a
         return self.numbers.choice((name, self.identity_of(a)))
-
-
-def _simple(value: Rational) -> Rational:
-    """Return a fraction without a denominator as an integer."""
-    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
 def _limited(base: Rational, exponent: int) -> None:

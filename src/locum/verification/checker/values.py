@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from locum.verification.checker.quotients import Quotient
+from locum.verification.checker.quotients import Quotient, Rational
 
 #: What may stand at one position.
 Scalar: TypeAlias = Any
@@ -45,6 +45,11 @@ UNKNOWN = _Unknown()
 def is_rational(value: Scalar) -> bool:
     """Return whether a value is a number without variables."""
     return type(value) is int or isinstance(value, Fraction)
+
+
+def simple(value: Rational) -> Rational:
+    """Return a fraction without a denominator as an integer."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
 def length(value: Scalar) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import TypeAlias
 
 from locum.execution.domains import Domain, Value
@@ -103,16 +104,10 @@ class _Algebra:
         return self.domain.meanings[operation](*values)
 
     def sum(self, values: Sequence[Value]) -> Value:
-        total = values[0]
-        for value in values[1:]:
-            total = self.apply("add", total, value)
-        return total
+        return reduce(self.domain.meanings["add"], values)
 
     def product(self, values: Sequence[Value]) -> Value:
-        total = values[0]
-        for value in values[1:]:
-            total = self.apply("multiply", total, value)
-        return total
+        return reduce(self.domain.meanings["multiply"], values)
 
     def transpose(self, a: Rows) -> Rows:
         return [list(column) for column in zip(*a, strict=True)]

@@ -100,9 +100,5 @@ def pattern_of(rows: Sequence[Sequence[Boolean]]) -> Pattern:
     """Return a plain boolean array if nothing is open, else an array of :class:`Boolean`."""
     if all(one.value is not None for row in rows for one in row):
         return np.array([[bool(one.value) for one in row] for row in rows], dtype=np.bool_)
-    array: Any = np.empty((len(rows), len(rows[0])), dtype=object)
-    for q, row in enumerate(rows):
-        for k, one in enumerate(row):
-            array[q, k] = one
-    pattern: Pattern = array
+    pattern: Pattern = np.array(rows, dtype=object)
     return pattern

@@ -11,6 +11,7 @@ a *site*: the domain notes for each whether it is fine, open or broken; a proof 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,7 @@ class SymbolicDomain(Domain):
         return any(map(is_number, values))
 
     def mean(self, values: Sequence[Value]) -> Value:
-        total = values[0]
-        for value in values[1:]:
-            total = self.meanings["add"](total, value)
+        total = reduce(self.meanings["add"], values)
         return total if isinstance(total, OPEN) else self.elementwise.plain(
             self.elementwise.lift(self.elementwise.numeric(total)) / len(values)
         )  # fmt: skip
