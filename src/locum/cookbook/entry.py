@@ -145,13 +145,6 @@ class Compiled(Entry):
         rows = self.model([list(word) for word in words])
         return [row if self.everywhere else row[-1] for row in rows]
 
-    def dense(self, word: Word) -> Any:
-        """Return the answer of dense execution to one word."""
-        if isinstance(self.built, Recogniser):
-            return self.built.accepts(word)
-        row = self.built(list(word))
-        return row if self.everywhere else row[-1]
-
     def size(self) -> tuple[int, tuple[int, ...]]:
         """Return layers and heads of the compiled network."""
         return self.model.architecture.layers, self.model.architecture.heads

@@ -6,6 +6,7 @@ initial one. What may have exponentially many states draws on a :class:`~locum.b
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,10 +49,6 @@ class DFA:
 
     def accepts(self, word: Word) -> bool:
         """Return whether the automaton accepts a word; unknown letters are refused."""
-        return self.state_after(word) in self.accepting
-
-    def state_after(self, word: Word) -> int:
-        """Return the state that a word leads to from the initial one."""
         place = {letter: i for i, letter in enumerate(self.alphabet)}
         state = 0
         for letter in word:
@@ -60,7 +57,7 @@ class DFA:
                     f"expected letters of the alphabet {show_alphabet(self.alphabet)}, got {letter!r}"
                 )
             state = self.transitions[state][place[letter]]
-        return state
+        return state in self.accepting
 
     @property
     def is_finite(self) -> bool:
@@ -178,11 +175,8 @@ def _path(came: dict[State, tuple[State, Letter] | None], state: State) -> tuple
 
 def words(alphabet: Sequence[Letter], longest: int) -> Iterator[tuple[Letter, ...]]:
     """Yield all words of up to ``longest`` letters, shortest first."""
-    layer: list[tuple[Letter, ...]] = [()]
     for size in range(longest + 1):
-        yield from layer
-        if size < longest:
-            layer = [(*word, letter) for word in layer for letter in alphabet]
+        yield from itertools.product(alphabet, repeat=size)
 
 
 def explore(

@@ -80,12 +80,7 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     alphabet = tuple(dict.fromkeys((*one.alphabet, *other.alphabet)))
     empty = all(map(_answers_empty, (one, other)))
     if one.automaton is not None and other.automaton is not None:
-        first, second = (
-            _started(each.automaton.over(alphabet), empty)
-            for each in (one, other)
-            if each.automaton is not None
-        )
-        word = first.separate(second)
+        word = _started(one.automaton, empty).separate(_started(other.automaton, empty))
         comparison = Comparison(
             EQUIVALENT if word is None else SEPARATED, "automata", word, empty_word=empty
         )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from locum.dialects.automata import DFA, Letter, account, explore, show_alphabet
 from locum.errors import InputError
+from locum.shortening import shortened
 
 #: Brackets inside brackets, characters of an expression.
 MAX_NESTING = 100
@@ -215,7 +216,7 @@ class _Reader:
         if unknown:
             raise InputError(
                 f"expected letters of the alphabet {show_alphabet(symbols)}, got {unknown[0]!r} "
-                f"in {_shortened(text)}"
+                f"in {shortened(text, 60)}"
             )
         if not symbols:
             raise InputError(
@@ -249,7 +250,7 @@ class _Reader:
                 )
 
     def _fail(self, problem: str, column: int) -> None:
-        raise InputError(f"column {column}: {problem}, in the expression {_shortened(self.text)}")
+        raise InputError(f"column {column}: {problem}, in the expression {shortened(self.text, 60)}")
 
     def read(self) -> Regular:
         # Of each open bracket: finished unions, finished intersections, factors, pending complements.
@@ -345,7 +346,3 @@ class _Level:
             factor = make.complement(factor)
         self.complements = 0
         self.factors.append(factor)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"

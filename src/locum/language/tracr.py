@@ -11,6 +11,7 @@ the string "None" beside strings; where Tracr's evaluation has no value, or one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from locum.errors import ExecutionError, GraphError
@@ -60,12 +61,12 @@ def _is(item: Any, name: str) -> bool:
     return any(kind.__name__ == name and kind.__module__ == _MODULE for kind in type(item).__mro__)
 
 
+@dataclass(frozen=True, eq=False)
 class _Imported:
     """An s-op here, and the values that it takes, if they are finitely many."""
 
-    def __init__(self, sop: SOp, values: Domain | None) -> None:
-        self.sop = sop
-        self.values = values
+    sop: SOp
+    values: Domain | None
 
 
 class _Importer:

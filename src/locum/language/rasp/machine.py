@@ -179,7 +179,7 @@ def _at(error: RaspError, tree: Syntax) -> RaspError:
     if first is None or last is None:
         return error
     width = last.end_column - first.column if first.line == last.end_line else len(first)
-    return error.located(first.line, first.column, "", width)
+    return error.located(first.line, first.column, width)
 
 
 def _edge(tree: Syntax, direction: int) -> Any:

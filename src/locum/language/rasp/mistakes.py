@@ -59,11 +59,11 @@ class RaspError(LocumError):
         self.file = file
         super().__init__(message)
 
-    def located(self, line: int, column: int, source: str, width: int) -> RaspError:
+    def located(self, line: int, column: int, width: int) -> RaspError:
         """Return the same error with a place, unless it has one."""
         if self.line is not None:
             return self
-        located = self.at(line, column, source)
+        located = self.at(line, column, "")
         located.width = width
         return located
 

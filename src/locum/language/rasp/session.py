@@ -178,7 +178,7 @@ class Session:
                     return
         except LimitError as problem:
             self.exhausted = True
-            yield error_result(from_execution(problem).located(1, 1, "", 1))
+            yield error_result(from_execution(problem).located(1, 1, 1))
 
     def _result(self, statement: Statement) -> Result:
         if statement.error is not None:
