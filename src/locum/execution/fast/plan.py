@@ -131,7 +131,7 @@ class Plan:
             raise self._error(f"floating-point error: {error}", "FloatingPointError") from None
         except structured.Unstructured as reason:
             raise self._error(str(reason), "not fast") from None
-        return self.backend.copied(result) if self._copies else result
+        return self.backend.arrays.copied(result) if self._copies else result
 
     def _error(self, problem: str, kind: str) -> ExecutionError:
         return ExecutionError(problem, abbreviate(self.blueprint.root, self.names), kind=kind)

@@ -140,10 +140,6 @@ class Backend:
         """Return whether torch only follows what is done: tensors of then mean nothing later."""
         return self._modes is not None and self._modes() > 0
 
-    def copied(self, value: Array) -> Array:
-        """Return the same numbers in memory of their own."""
-        return self.arrays.copied(value)
-
     def elementwise(self, op: str) -> Function:
         """Return an operation of the table: IEEE's on tensors, refused by NumPy where dense refuses."""
         arrays, meaning = self.arrays, MEANINGS[op]

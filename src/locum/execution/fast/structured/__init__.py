@@ -5,7 +5,7 @@ O(N log N) where dense execution costs N² per head. It answers with dense execu
 :class:`Unstructured`; see ``evaluate.py``.
 """
 
-from locum.execution.fast.structured.evaluate import evaluate, evaluate_all, pattern
+from locum.execution.fast.structured.evaluate import evaluate, evaluate_all
 from locum.execution.fast.structured.literal import CombinedSelection, Selection
 from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array
@@ -18,6 +18,5 @@ __all__ = [
     "Unstructured",
     "evaluate",
     "evaluate_all",
-    "pattern",
     "tokens_array",
 ]

@@ -23,10 +23,10 @@ from locum.execution.fast.structured.selectors import (
     Structure,
     conjunction,
     everything,
+    negation,
     nothing,
     of_keys,
     of_queries,
-    outside,
     within,
 )
 from locum.execution.fast.structured.series import (
@@ -50,7 +50,7 @@ def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Str
     below, not_above = codes.locate(queries)
     first, end = arrays.full(arrays.size, 0), arrays.full(arrays.size, codes.size)
     if predicate == "!=":
-        return outside(arrays, codes, below, not_above)
+        return negation(within(arrays, codes, below, not_above))
     low, high = {
         "==": (below, not_above),
         "<": (first, below),

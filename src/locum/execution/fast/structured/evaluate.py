@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.dense import MAX_HEADS, Names, called, expansion
+from locum.execution.dense import MAX_HEADS, expansion
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast.structured import arithmetic, attention, logic
 from locum.execution.fast.structured.literal import CombinedSelection, PairComparison, Selection
@@ -54,7 +54,6 @@ def evaluate(
     tokens: Array | Series,
     *,
     known: Mapping[Node, Array | Series] | None = None,
-    names: Names | None = None,
     counts: MutableMapping[str, int] | None = None,
     allow_masks: bool = False,
     max_heads: int = MAX_HEADS,
@@ -72,24 +71,13 @@ def evaluate(
     ...          np.array(["b", "a", "b"]))
     array([2, 1, 2])
     """
-    (value,) = evaluate_all(
-        (root,),
-        tokens,
-        known=known,
-        names=names,
-        counts=counts,
-        allow_masks=allow_masks,
-        max_heads=max_heads,
-    )
-    return value
+    return evaluate_all((root,), tokens, known, counts, allow_masks, max_heads)[0]
 
 
 def evaluate_all(
     roots: Sequence[Node],
     tokens: Array | Series,
-    *,
     known: Mapping[Node, Array | Series] | None = None,
-    names: Names | None = None,
     counts: MutableMapping[str, int] | None = None,
     allow_masks: bool = False,
     max_heads: int = MAX_HEADS,
@@ -98,7 +86,7 @@ def evaluate_all(
     for root in roots:
         require_program(root)
     arrays = arrays_for(tokens.data if isinstance(tokens, Series) else tokens, counts)
-    run = _Run(arrays, _as_series(arrays, tokens), names or {}, allow_masks)
+    run = _Run(arrays, _as_series(arrays, tokens), allow_masks)
     run.values.update((node, _as_series(arrays, value)) for node, value in (known or {}).items())
     heads = expansion(*roots, known=run.values)
     if heads > max_heads:
@@ -111,11 +99,6 @@ def evaluate_all(
 def _as_series(arrays: Arrays, value: Array | Series) -> Series:
     """Return a value from outside; what other runs found out about it stays with them."""
     return replace(value, cache={}) if isinstance(value, Series) else series(arrays, value)
-
-
-def pattern(selection: Selection) -> Array:
-    """Return a selector as the boolean matrix [query, key]: for small sequences."""
-    return selection.rows(0, selection.arrays.size)
 
 
 #: Nodes in the order of evaluation, each with those that nobody asks for after it.
@@ -135,10 +118,9 @@ def _needed(node: Node) -> Iterable[Node]:
 class _Run:
     """One evaluation on one sequence, and the values it holds meanwhile."""
 
-    def __init__(self, arrays: Arrays, tokens: Series, names: Names, allow_masks: bool) -> None:
+    def __init__(self, arrays: Arrays, tokens: Series, allow_masks: bool) -> None:
         self.arrays = arrays
         self.tokens = tokens
-        self.names = names
         self.allow_masks = allow_masks
         self.values: dict[Node, Series | Selection] = {}
 
@@ -171,7 +153,7 @@ class _Run:
                 else:
                     self.values[node] = self.apply(node)
             except Unstructured as reason:
-                raise self.placed(reason, node) from None
+                raise Unstructured(f"{reason}, in {abbreviate(node)}") from None
             for other in done_with:
                 del self.values[other]
 
@@ -273,9 +255,6 @@ class _Run:
                     raise
                 return CombinedSelection(self.arrays, "same", (selection,))
         return selection
-
-    def placed(self, reason: Unstructured, node: Node) -> Unstructured:
-        return Unstructured(f"{reason}, in {abbreviate(node, called(self.names))}")
 
 
 _ALGEBRA: dict[str, Callable[..., Structure]] = {

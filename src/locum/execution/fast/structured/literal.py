@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.fast.structured.logic import comparable, holds
+from locum.execution.fast.structured.logic import comparable
 from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured
+from locum.graph import COMPARISONS
 from locum.graph.traversal import last_uses, walk
 
 #: Cells of the pattern that are held at a time.
@@ -38,7 +39,7 @@ class PairComparison:
         keys, queries = comparable(self.arrays, self.keys, self.queries)
         rows = queries.data if queries.constant else queries.data[start:stop, None]
         here = keys.data if keys.constant else keys.data[None, :]
-        pattern = holds(here, rows, self.predicate)
+        pattern = COMPARISONS[self.predicate].holds(here, rows)
         return self.arrays.xp.broadcast_to(pattern, (stop - start, self.arrays.size))
 
 

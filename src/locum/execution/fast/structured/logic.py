@@ -9,7 +9,6 @@ dense execution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,19 +30,15 @@ from locum.graph.atoms import INT64_LIMIT
 
 def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
     """Return a ? b, position by position: bools."""
+    holds = COMPARISONS[predicate].holds
     if a.is_number != b.is_number:
         if predicate not in ("==", "!="):
             raise Unstructured("a string and a number have no order")
         return constant(predicate == "!=")
     if a.constant and b.constant:
-        return constant(bool(holds(a.data, b.data, predicate)))
+        return constant(bool(holds(a.data, b.data)))
     a, b = comparable(arrays, a, b)
-    return Series(holds(a.data, b.data, predicate), "bool")
-
-
-def holds(a: Any, b: Any, predicate: str) -> Any:
-    """Return a ? b, of scalars or arrays that can be compared."""
-    return COMPARISONS[predicate].holds(a, b)
+    return Series(holds(a.data, b.data), "bool")
 
 
 def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:

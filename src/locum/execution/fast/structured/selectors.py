@@ -146,11 +146,6 @@ def within(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure
     return _structure(arrays, [_tidy(arrays, Box({column: ((low, high),)}))])
 
 
-def outside(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
-    """Select keys whose code is not in [low, high)."""
-    return negation(within(arrays, column, low, high))
-
-
 def of_keys(arrays: Arrays, mask: Array) -> Structure:
     """Select the same keys for every query."""
     return _structure(arrays, [_tidy(arrays, Box(keys=mask))])
