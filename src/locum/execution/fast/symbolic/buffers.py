@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from locum.graph import Node
 
+#: What may turn out to be a view of something else or a product of views, with no array of its own.
+_VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
+
 
 @dataclass
 class Buffers:
@@ -49,3 +52,9 @@ def ordered(node: Node) -> list[Node]:
     """List the free families of a node in a fixed order."""
     free = node.free
     return sorted(free, key=lambda f: f.name) if len(free) > 1 else list(free)
+
+
+
+def may_be_looked_up(node: Node) -> bool:
+    """Return whether a value may be a view, and is worth lowering: not if it is plainly computed."""
+    return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)

@@ -52,6 +52,22 @@ def terms_of(lowered: Lowered) -> Sum:
     return lowered
 
 
+def constant(node: Node) -> Lowered:
+    """Lower an atom of the program."""
+    value = node.attributes["value"]
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    if isinstance(value, int):
+        if abs(value) > LARGEST_EXACT:
+            raise Stuck("an integer constant beyond 2⁵³")
+        return number(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Stuck("a constant that is not finite")
+        return (Term(value),) if value else ()
+    raise NotNumeric
+
+
 def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
     """Lower an elementwise operation (other than ``if_else``) on lowered inputs."""
     op = node.op

@@ -28,3 +28,14 @@ class Keys:
     def count(self, scope: IndexScope) -> int:
         """Count the keys."""
         return math.prod(scope.box[v] for v in self.sums)
+
+
+def direction(values: Node, score: Node) -> int | None:
+    """Return +1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
+    if values is score:
+        return 1
+    if (score.op == "negate" and score.inputs[0] is values) or (
+        values.op == "negate" and values.inputs[0] is score
+    ):
+        return -1
+    return None

@@ -23,10 +23,10 @@ from typing import Any
 
 from locum.execution.fast.symbolic import conditions, indexing
 from locum.execution.fast.symbolic.affine import Affine, number, variable
-from locum.execution.fast.symbolic.buffers import Buffers, ordered
-from locum.execution.fast.symbolic.conditions import FALSE, TRUE, GuardedCases
+from locum.execution.fast.symbolic.buffers import Buffers, may_be_looked_up, ordered
+from locum.execution.fast.symbolic.conditions import GuardedCases
 from locum.execution.fast.symbolic.indexing import Lowered, terms_of
-from locum.execution.fast.symbolic.keys import Heads, Keys
+from locum.execution.fast.symbolic.keys import Heads, Keys, direction
 from locum.execution.fast.symbolic.rerolling import rerolled
 from locum.execution.fast.symbolic.scope import IndexScope
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
@@ -46,10 +46,7 @@ from locum.execution.fast.symbolic.terms import (
     tidy,
 )
 from locum.graph import COMPARISONS, Node, postorder, size_of
-from locum.graph.atoms import LARGEST_EXACT
 
-#: What may turn out to be a view of something else or a product of views, with no array of its own.
-_VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
 #: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
 _DEEPEST = 150
 #: S-ops are lowered at so many positions, and at so many more for each node of the program.
@@ -137,7 +134,7 @@ class Lowering:
             case "family":
                 return heads[node]
             case "constant":
-                return self.constant(node)
+                return indexing.constant(node)
             case "aggregate":
                 return self.with_variables(self.aggregate, node, p, heads, way)
             case "selector_width":
@@ -164,30 +161,14 @@ class Lowering:
             try:
                 return lower(node, p, heads, way)
             except Refine as request:
-                is_own = request.name not in itertools.islice(self.scope.box, sizes[-1])
-                if not is_own or len(self.buffers.designated) > designated:
-                    raise
-                if not self.scope.may_refine(request):
+                is_older = request.name in itertools.islice(self.scope.box, sizes[-1])
+                has_designated = len(self.buffers.designated) > designated
+                if is_older or has_designated or not self.scope.may_refine(request):
                     raise
                 self.scope.refine(request)
                 for each, size in zip(known, sizes, strict=True):
                     while len(each) > size:
                         each.popitem()
-
-    def constant(self, node: Node) -> Lowered:
-        """Lower an atom of the program."""
-        value = node.attributes["value"]
-        if isinstance(value, bool):
-            return TRUE if value else FALSE
-        if isinstance(value, int):
-            if abs(value) > LARGEST_EXACT:
-                raise Stuck("an integer constant beyond 2⁵³")
-            return number(value)
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                raise Stuck("a constant that is not finite")
-            return (Term(value),) if value else ()
-        raise NotNumeric
 
     def if_else(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a choice: only one branch where positions decide."""
@@ -292,7 +273,7 @@ class Lowering:
         self, values: Node, score: Node, keys: list[Keys], default: float, heads: Heads, way: str
     ) -> Lowered:
         """Lower ``best`` by the value itself: a maximum (or a minimum)."""
-        sign = _direction(values, score)
+        sign = direction(values, score)
         settled = self.settled(keys)
         if not settled:
             return terms_of(number(default) if isinstance(default, int) else (Term(default),))
@@ -341,7 +322,7 @@ class Lowering:
         is computed once, for all who ask; if it depends on families, for each of their heads, as a
         further axis.
         """
-        if node in self.buffers.data and not node.free and not _may_be_looked_up(node):
+        if node in self.buffers.data and not node.free and not may_be_looked_up(node):
             self.buffers.designate(node)
         lowered = self.lower(node, p, heads, way)
         if isinstance(lowered, (Affine, GuardedCases)) or self.buffers.holds(node):
@@ -407,19 +388,3 @@ class Lowering:
         a = terms_of(self.value(key, p, heads, f"{way}x"))
         b = terms_of(self.lower(query, p, heads, f"{way}y"))
         return (Term(1, factors=(Apply(name, (a, b)),)),)
-
-
-def _may_be_looked_up(node: Node) -> bool:
-    """Return whether a value may be a view, and is worth lowering: not if it is plainly computed."""
-    return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)
-
-
-def _direction(values: Node, score: Node) -> int | None:
-    """Return +1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
-    if values is score:
-        return 1
-    if (score.op == "negate" and score.inputs[0] is values) or (
-        values.op == "negate" and values.inputs[0] is score
-    ):
-        return -1
-    return None
