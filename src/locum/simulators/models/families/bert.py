@@ -19,7 +19,11 @@ from locum.simulators.models.families.fields import (
     only,
     size,
 )
-from locum.simulators.models.families.parts import attention_of_source, relative_bias
+from locum.simulators.models.families.parts import (
+    attention_of_linears,
+    feed_forward_of_linears,
+    relative_bias,
+)
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.modules.encoder import Encoder
@@ -266,21 +270,11 @@ def _layer(
     d, heads, hidden = (
         values[size] for size in ("hidden_size", "num_attention_heads", "intermediate_size")
     )
-    Q, K, V, O, norm1, inner, outer, norm2 = (f"{name}.{part}" for part in parts)
-    projections = [source.linear(part, d, d) for part in (Q, K, V)]
-    attention = attention_of_source(
-        source,
-        [weights for weights, _ in projections],
-        [bias for _, bias in projections],
-        *source.linear(O, d, d),
-        heads,
-        scale=(d // heads) ** -0.5,
-        **({"score_bias": [np.zeros((1, 1))] * heads} if biased_scores else {}),
-    )
-    (W1, b1), (W2, b2) = source.linear(inner, d, hidden), source.linear(outer, hidden, d)
+    *attention, norm1, inner, outer, norm2 = (f"{name}.{part}" for part in parts)
+    more: dict[str, Any] = {"score_bias": [np.zeros((1, 1))] * heads} if biased_scores else {}
     return Encoder(
-        attention,
-        *(W1, W2, b1, b2),
+        attention_of_linears(source, attention, d, heads, **more),
+        *feed_forward_of_linears(source, inner, outer, d, hidden),
         activation=ACTIVATIONS[values["hidden_act"]],
         norm="post",
         norm1=source.norm(norm1, d),

@@ -21,7 +21,11 @@ from locum.simulators.models.families.fields import (
     size,
     size_or_none,
 )
-from locum.simulators.models.families.parts import attention_of_source, relative_bias
+from locum.simulators.models.families.parts import (
+    attention_of_linears,
+    attention_of_source,
+    relative_bias,
+)
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.modules.decoder import DecoderLayer
@@ -171,15 +175,8 @@ def _bart_stack(source: Source, values: Mapping[str, Any], side: str) -> Stack:
     heads, hidden = values[f"{side}_attention_heads"], values[f"{side}_ffn_dim"]
 
     def attention(name: str) -> AttentionModule:
-        parts = [source.linear(f"{name}.{part}_proj", d, d) for part in "qkv"]
-        return attention_of_source(
-            source,
-            [weights for weights, _ in parts],
-            [bias for _, bias in parts],
-            *source.linear(f"{name}.out_proj", d, d),
-            heads,
-            scale=(d // heads) ** -0.5,
-        )
+        parts = [f"{name}.{part}_proj" for part in ("q", "k", "v", "out")]
+        return attention_of_linears(source, parts, d, heads)
 
     layers: list[Layer] = []
     for number in range(values[f"{side}_layers"]):

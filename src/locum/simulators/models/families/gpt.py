@@ -18,7 +18,12 @@ from locum.simulators.models.families.fields import (
     size,
     size_or_none,
 )
-from locum.simulators.models.families.parts import attention_of_source, unembedding
+from locum.simulators.models.families.parts import (
+    attention_of_linears,
+    attention_of_source,
+    feed_forward_of_linears,
+    unembedding,
+)
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.modules.encoder import Encoder
@@ -153,12 +158,11 @@ def gpt_neox(source: Source) -> Description:
             scale=width**-0.5,
             rotary=turn,
         )
-        W1, b1 = source.linear(f"{name}.mlp.dense_h_to_4h", d, hidden)
-        W2, b2 = source.linear(f"{name}.mlp.dense_4h_to_h", hidden, d)
+        inner, outer = (f"{name}.mlp.dense_{which}" for which in ("h_to_4h", "4h_to_h"))
         layers.append(
             Encoder(
                 attention,
-                *(W1, W2, b1, b2),
+                *feed_forward_of_linears(source, inner, outer, d, hidden),
                 activation=ACTIVATIONS[values["hidden_act"]],
                 norm="pre",
                 norm1=source.norm(f"{name}.input_layernorm", d),
@@ -196,23 +200,11 @@ def opt(source: Source) -> Description:
     layers = []
     for number in range(values["num_hidden_layers"]):
         name = f"decoder.layers.{number}"
-        projections = [
-            source.linear(f"{name}.self_attn.{part}_proj", d, d, bias) for part in ("q", "k", "v")
-        ]
-        attention = attention_of_source(
-            source,
-            [weights for weights, _ in projections],
-            [own for _, own in projections],
-            *source.linear(f"{name}.self_attn.out_proj", d, d, bias),
-            heads,
-            scale=(d // heads) ** -0.5,
-        )
-        W1, b1 = source.linear(f"{name}.fc1", d, hidden, bias)
-        W2, b2 = source.linear(f"{name}.fc2", hidden, d, bias)
+        parts = [f"{name}.self_attn.{part}_proj" for part in ("q", "k", "v", "out")]
         layers.append(
             Encoder(
-                attention,
-                *(W1, W2, b1, b2),
+                attention_of_linears(source, parts, d, heads, bias=bias, output_bias=bias),
+                *feed_forward_of_linears(source, f"{name}.fc1", f"{name}.fc2", d, hidden, bias),
                 activation=ACTIVATIONS[values["activation_function"]],
                 norm="pre" if before else "post",
                 norm1=norm(f"{name}.self_attn_layer_norm"),

@@ -45,6 +45,33 @@ def attention_of_source(
     return attention_of(weights, [b_Q, b_K, b_V], W_O, b_O, heads, scale=scale, form=source.form)
 
 
+def attention_of_linears(
+    source: Source,
+    parts: Sequence[str],
+    d: int,
+    heads: int,
+    *,
+    bias: bool = True,
+    output_bias: bool = True,
+    **options: Any,
+) -> AttentionModule:
+    """Make an attention of four Linears of d columns, by their names: those of Q, K, V and O."""
+    *inputs, output = parts
+    weights, biases = zip(*(source.linear(part, d, d, bias) for part in inputs), strict=True)
+    of_output = source.linear(output, d, d, output_bias)
+    scale = (d // heads) ** -0.5
+    return attention_of_source(source, weights, biases, *of_output, heads, scale=scale, **options)
+
+
+def feed_forward_of_linears(
+    source: Source, inner: str, outer: str, d: int, hidden: int, bias: bool = True
+) -> tuple[Array, Array, Any, Any]:
+    """Return W1, W2, b1 and b2 of two Linears, as encoders take them."""
+    W1, b1 = source.linear(inner, d, hidden, bias)
+    W2, b2 = source.linear(outer, hidden, d, bias)
+    return W1, W2, b1, b2
+
+
 def relative_bias(
     table: Array, farthest: int, *, both_ways: bool
 ) -> Callable[[NDArray[Any], NDArray[Any]], Numbers]:

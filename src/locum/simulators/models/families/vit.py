@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, is_tensor, like, numpy_of
+from locum.execution.arrays import Array, below, is_tensor
 from locum.simulators.models.families.description import Description, Output, Stack
 from locum.simulators.models.families.fields import (
     ACTIVATIONS,
@@ -19,7 +19,7 @@ from locum.simulators.models.families.fields import (
     size,
     size_or_none,
 )
-from locum.simulators.models.families.parts import attention_of_source
+from locum.simulators.models.families.parts import attention_of_linears, feed_forward_of_linears
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.modules.encoder import Encoder
@@ -70,25 +70,15 @@ def vit(source: Source) -> Description:
     image, patch = _pair(values["image_size"]), _pair(values["patch_size"])
     assert image is not None
     assert patch is not None
-    where, Q, K, V, O, inner, outer = _NAMES if source.has("layers.0.mlp.fc1.weight") else _OLDER
+    where, *parts = _NAMES if source.has("layers.0.mlp.fc1.weight") else _OLDER
     layers = []
     for number in range(values["num_hidden_layers"]):
         name = where.format(number)
-        projections = [source.linear(f"{name}.{part}", d, d, bias) for part in (Q, K, V)]
-        attention = attention_of_source(
-            source,
-            [weights for weights, _ in projections],
-            [own for _, own in projections],
-            *source.linear(f"{name}.{O}", d, d),
-            heads,
-            scale=(d // heads) ** -0.5,
-        )
-        W1, b1 = source.linear(f"{name}.{inner}", d, hidden)
-        W2, b2 = source.linear(f"{name}.{outer}", hidden, d)
+        *attention, inner, outer = (f"{name}.{part}" for part in parts)
         layers.append(
             Encoder(
-                attention,
-                *(W1, W2, b1, b2),
+                attention_of_linears(source, attention, d, heads, bias=bias),
+                *feed_forward_of_linears(source, inner, outer, d, hidden),
                 activation=ACTIVATIONS[values["hidden_act"]],
                 norm="pre",
                 norm1=source.norm(f"{name}.layernorm_before", d),
@@ -106,7 +96,7 @@ def vit(source: Source) -> Description:
         None,
         Stage().product(kernel.reshape(d, -1).T).add("types").add("positions"),
         source.tensor("embeddings.position_embeddings", 1, count + 1, d).reshape(count + 1, d),
-        types=_below(first, own),
+        types=below(first, own.reshape(1, d)),
         final=source.layer_norm(Stage(), "layernorm", d, small),
         ends_normed=False,
     )
@@ -124,12 +114,6 @@ def vit(source: Source) -> Description:
         outputs=outputs,
         patches=lambda pixels: _patches(pixels, channels, image, patch),
     )
-
-
-def _below(above: Array, row: Array) -> Array:
-    """Put the first row above that of patches, their bias."""
-    rows = np.concatenate([numpy_of(above), numpy_of(row).reshape(1, -1)])
-    return like(rows, above) if is_tensor(above) else rows
 
 
 def _patches(pixels: Array, channels: int, image: tuple[int, int], patch: tuple[int, int]) -> Array:
