@@ -5,10 +5,6 @@ with a scale and with biases. Biases are exact in this form: with X̂ = [X, 1] t
 (and column) of A and V. ``pooling`` is what becomes of the scores: softmax, or hard attention, where
 *unique* hard attention (GUHAT) takes the value at the leftmost of the greatest scores and *average*
 hard attention (AHAT) the mean over all of them.
-
->>> T = Attention(A=[[0.0]], V=[[2.0]])
->>> T([[1.0], [2.0]]).tolist()
-[[3.0], [3.0]]
 """
 
 from __future__ import annotations
@@ -36,11 +32,11 @@ from locum.simulators.modules.masks import (
     read_mask,
     require_some_key,
 )
-from locum.simulators.modules.module import AttentionModule, Numbers, with_ones
+from locum.simulators.modules.module import AttentionModule, MaskedAttention, Numbers, with_ones
 from locum.simulators.order import Order
 
 
-class Attention(AttentionModule):
+class Attention(MaskedAttention):
     """σ(X A Xᵀ) X V: one head, characterised by A and V.
 
     >>> import numpy as np
@@ -62,7 +58,7 @@ class Attention(AttentionModule):
         choose(pooling, POOLINGS, "pooling")
         self.A = matrix(A, "A")
         self.V = matrix(V, "V", (self.A.shape[1], None))
-        self.mask = _read(mask)
+        self.mask = self.read_mask(mask)
         self.pooling = pooling
         self.biased = biased
         if biased and min(self.A.shape) < 2:
@@ -136,16 +132,13 @@ class Attention(AttentionModule):
         """Return A and V, and the mask if it is an array."""
         return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
 
-    @property
-    def masks(self) -> tuple[KeptMask, KeptMask]:
-        """Its mask; it has no second attention."""
-        return self.mask, None
-
-    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy the attention with another mask."""
-        made = copy.copy(self)
-        made.mask = _read(mask)
-        return made
+    @staticmethod
+    def read_mask(mask: Mask) -> KeptMask:
+        """Check a mask; one of keys must leave some key (a row of a matrix need not: it is 0 then)."""
+        kept = read_mask(mask)
+        if mask_kind(kept) == "keys":
+            require_some_key(kept)
+        return kept
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Compute XA, Xᵀ, scores, softmax, XV and the output."""
@@ -264,14 +257,6 @@ class MultiHeadAttention(AttentionModule):
         if self.b_O is not None:
             together = together + numpy_of(self.b_O)
         return by_name | {"output": np.asarray(together)}
-
-
-def _read(mask: Mask) -> KeptMask:
-    """Check a mask; one of keys must leave some key (a row of a matrix need not: it gives zeros)."""
-    kept = read_mask(mask)
-    if mask_kind(kept) == "keys":
-        require_some_key(kept)
-    return kept
 
 
 def numbered(steps: dict[str, Any], head: int, heads: int) -> dict[str, Any]:

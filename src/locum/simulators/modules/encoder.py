@@ -5,12 +5,6 @@ around the feed-forward. The encoders that people train have all of these:
 
     norm="post":  Y = LN1(X + attention(X)),   T(X) = LN2(Y + FFN(Y))
     norm="pre":   Y = X + attention(LN1(X)),   T(X) = Y + FFN(LN2(Y))
-
->>> import numpy as np
->>> from locum.simulators.modules.attention import Attention
->>> T = Encoder(Attention(np.zeros((1, 1)), [[1.0]]), W1=[[1.0]], W2=[[2.0]])
->>> T([[1.0], [3.0]]).tolist()
-[[6.0], [10.0]]
 """
 
 from __future__ import annotations

@@ -6,26 +6,21 @@
 It is the network that :class:`MultiHeadAttention` of ``Attention.from_projections`` is, where each head
 has A = W_Q W_Kᵀ (the paper's parametrisation). Here A stays two factors: of 12 heads on 384 columns
 each A has 385², the factors 2·384·32 numbers, so this is the cheaper form of the two.
-
->>> T = FactoredAttention(W_Q=[[0.0, 1.0]], W_K=[[1.0, 0.0]], W_V=[[2.0, 4.0]], heads=2)
->>> T([[1.0], [2.0]]).tolist()
-[[3.0, 6.0], [3.0, 6.0]]
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, is_tensor, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.checking import positive_integer
-from locum.simulators.matrices import matrix, row
+from locum.simulators.matrices import contiguous, matrix, row
 from locum.simulators.modules.attention import numbered, pooled
 from locum.simulators.modules.masks import (
     KeptMask,
@@ -36,7 +31,7 @@ from locum.simulators.modules.masks import (
     read_mask,
     require_some_key,
 )
-from locum.simulators.modules.module import AttentionModule, Numbers
+from locum.simulators.modules.module import MaskedAttention, Numbers
 
 
 class Rotary(NamedTuple):
@@ -83,7 +78,7 @@ class Cache(NamedTuple):
         return [rows + places @ more for rows, more in zip(split, new, strict=True)]
 
 
-class FactoredAttention(AttentionModule):
+class FactoredAttention(MaskedAttention):
     """One head or several, each with its columns of W_Q, W_K and W_V and its rows of W_O.
 
     >>> import numpy as np
@@ -131,15 +126,15 @@ class FactoredAttention(AttentionModule):
             raise InputError(
                 f"{heads} heads cannot share the {queries.shape[1]} columns of W_Q equally"
             )
-        self.W_K = _contiguous(matrix(W_K, "W_K", (None, queries.shape[1] // each)))
-        self.V = _contiguous(matrix(W_V, "W_V", (self.W_K.shape[0], None)))
+        self.W_K = contiguous(matrix(W_K, "W_K", (None, queries.shape[1] // each)))
+        self.V = contiguous(matrix(W_V, "W_V", (self.W_K.shape[0], None)))
         if self.V.shape[1] % self.shared:
             raise InputError(
                 f"{self.shared} heads cannot share the {self.V.shape[1]} columns of W_V equally"
             )
-        self.W_Q = _contiguous(queries if scale == 1 else scale * queries)
+        self.W_Q = contiguous(queries if scale == 1 else scale * queries)
         rows = each * self.V.shape[1]
-        self.W_O = None if W_O is None else _contiguous(matrix(W_O, "W_O", (rows, None)))
+        self.W_O = None if W_O is None else contiguous(matrix(W_O, "W_O", (rows, None)))
         self.rotary = None if rotary is None else rotary.checked(queries.shape[1] // heads)
         self.cache = None if cache is None else cache.checked(self.W_K.shape[1], self.V.shape[1])
         self.score_bias = None if score_bias is None else [matrix(b, "score_bias") for b in score_bias]
@@ -157,8 +152,7 @@ class FactoredAttention(AttentionModule):
             )
             self.biases = (scale * first, second, third)
         self.b_O = None if b_O is None else row(b_O, "b_O", self._columns)
-        self.mask = read_mask(mask)
-        require_some_key(self.mask)
+        self.mask = self.read_mask(mask)
 
     @property
     def _columns(self) -> int:
@@ -242,17 +236,12 @@ class FactoredAttention(AttentionModule):
             together = together + numpy_of(self.b_O)
         return by_name | {"output": np.asarray(together)}
 
-    @property
-    def masks(self) -> tuple[KeptMask, KeptMask]:
-        """Its mask; it has no second attention."""
-        return self.mask, None
-
-    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy the attention with another mask."""
-        made = copy.copy(self)
-        made.mask = read_mask(mask)
-        require_some_key(made.mask)
-        return made
+    @staticmethod
+    def read_mask(mask: Mask) -> KeptMask:
+        """Check a mask, each row of which must leave some key."""
+        kept = read_mask(mask)
+        require_some_key(kept)
+        return kept
 
     def head(self, number: int) -> FactoredAttention:
         """Return one head by itself, without W_O."""
@@ -270,8 +259,3 @@ class FactoredAttention(AttentionModule):
         ]
         q, k, v, b_q, b_k, b_v = mine
         return FactoredAttention(q, k, v, b_Q=b_q, b_K=b_k, b_V=b_v, mask=self.mask)
-
-
-def _contiguous(array: Array) -> Array:
-    """Lay an array out row by row, as tokens lie: else every run would copy it."""
-    return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)

@@ -2,18 +2,12 @@
 
 Each is a handful of products and elementwise functions, so U simulates it as it does softmax attention.
 ``biased`` means in all of them that projections of X have one more row, for a constant 1.
-
->>> T = LinearAttention([[1.0]], [[1.0]], [[1.0]])
->>> T([[1.0], [2.0]]).tolist()  # (X)(Xᵀ)X
-[[5.0], [10.0]]
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import replace
-from typing import Self
 
 import numpy as np
 
@@ -25,7 +19,7 @@ from locum.simulators.checking import choose
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import pooled
 from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
-from locum.simulators.modules.module import AttentionModule, Numbers, with_ones
+from locum.simulators.modules.module import AttentionModule, MaskedAttention, Numbers, with_ones
 
 
 class _Projected(AttentionModule):
@@ -80,7 +74,7 @@ class _Projected(AttentionModule):
         }
 
 
-class LinearAttention(_Projected):
+class LinearAttention(MaskedAttention, _Projected):
     """(X W_Q)(X W_K)ᵀ X V, without any pooling; or φ(X W_Q) φ(X W_K)ᵀ X V with rows that sum to 1.
 
     The former is the paper's, the latter (``feature_map="elu+1"``) that of Katharopoulos et al.
@@ -105,18 +99,15 @@ class LinearAttention(_Projected):
         super().__init__(W_Q, W_K, V, biased)
         choose(feature_map, FEATURE_MAPS, "feature_map")
         self.feature_map = feature_map
-        self.mask = _causal_or_none(mask)
+        self.mask = self.read_mask(mask)
 
-    @property
-    def masks(self) -> tuple[KeptMask, KeptMask]:
-        """Its mask; it has no second attention."""
-        return self.mask, None
-
-    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy the attention with another mask: causal, or none."""
-        made = copy.copy(self)
-        made.mask = _causal_or_none(mask)
-        return made
+    @staticmethod
+    def read_mask(mask: Mask) -> KeptMask:
+        """Check a mask: causal, or none."""
+        kept = read_mask(mask)
+        if mask_kind(kept) not in (None, "causal"):
+            raise InputError("linear attention takes a causal mask or none, not one of zeros and ones")
+        return kept
 
     def attention_order(self) -> AttentionOrder:
         """Return its order but for the number of rows."""
@@ -134,13 +125,6 @@ class LinearAttention(_Projected):
         if self.feature_map != "identity":
             weights = weights / weights.sum(axis=1, keepdims=True)
         return self.weighted(queries, keys, scores, weights, y)
-
-
-def _causal_or_none(mask: Mask) -> KeptMask:
-    kept = read_mask(mask)
-    if mask_kind(kept) not in (None, "causal"):
-        raise InputError("linear attention takes a causal mask or none, not one of zeros and ones")
-    return kept
 
 
 class Linformer(_Projected):

@@ -7,6 +7,7 @@ that U's own steps have. The simulation so always has something to be compared w
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Self
@@ -84,6 +85,28 @@ class AttentionModule(Module):
                 raise InputError(f"this attention reads a memory of {order.d_keys} columns: give one")
             return queries, queries
         return queries, numpy_of(matrix(memory, "the memory", (None, order.d_keys or order.d)))
+
+
+class MaskedAttention(AttentionModule):
+    """An attention with a mask."""
+
+    mask: KeptMask
+
+    @staticmethod
+    @abstractmethod
+    def read_mask(mask: Mask) -> KeptMask:
+        """Check a mask: it must be one that this attention takes."""
+
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """Its mask; it has no second attention."""
+        return self.mask, None
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """Copy the attention with another mask."""
+        made = copy.copy(self)
+        made.mask = self.read_mask(mask)
+        return made
 
 
 def sizes(order: AttentionOrder) -> list[str]:
