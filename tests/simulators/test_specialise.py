@@ -97,7 +97,7 @@ def test_programs_depend_on_t_and_u_does_not() -> None:
 def test_other_shapes_are_refused() -> None:
     U = UniversalSimulator(2, 2, 2)
     T, _ = random_case((2, 2, 2), 0)
-    with pytest.raises(InputError, match="2 × 2, got 3 × 2"):
+    with pytest.raises(InputError, match="X: expected 2×2, got 3×2"):
         U.specialise(T)(np.zeros((3, 2)))
     with pytest.raises(InputError, match="order"):
         U.specialise(random_case((2, 3, 2), 0)[0])

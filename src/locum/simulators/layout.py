@@ -11,7 +11,7 @@ view that moves with the head: its offset contains the family h (Lemma multi-hea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,11 @@ class Block:
             shape = "×".join(map(str, matrix.shape)) or "a single number"
             name = "the memory" if self.name == "M" else self.name
             raise InputError(f"{name}: expected {self.shape}, got {shape}")
+
+
+def numbered(blocks: Iterable[Block], number: int) -> list[Block]:
+    """Return the blocks of one of several layers, with its number; X is what the one before gives."""
+    return [replace(block, name=f"{number}: {block.name}") for block in blocks if block.name != "X"]
 
 
 class Layout:

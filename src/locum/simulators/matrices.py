@@ -87,6 +87,11 @@ def stacked_rows(matrices: Sequence[Array]) -> Array:
     return torch.cat(list(matrices))
 
 
+def contiguous(array: Array) -> Array:
+    """Lay an array out row by row, as tokens lie: else every run would copy it."""
+    return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)
+
+
 def is_half(array: Array) -> bool:
     """Return whether an array is a tensor of float16 or bfloat16."""
     return is_tensor(array) and array.dtype.is_floating_point and array.dtype.itemsize == 2

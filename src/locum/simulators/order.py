@@ -172,10 +172,8 @@ class Order:
             bias,
             mask,
             pooling,
-            width=sizes.get("width", 0),
-            rank=sizes.get("rank", 0),
-            hidden=sizes.get("hidden", 0),
             feature_map=feature_map,
+            **sizes,
         )
         return cls(
             n,
@@ -271,7 +269,7 @@ def _pair(feed_forward: Any) -> tuple[int, int] | None:
     return positive_integer(feed_forward[0], "d1"), positive_integer(feed_forward[1], "d2")
 
 
-def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
+def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, Any]:
     """Fill in the sizes that a kind of attention has, and refuse those that it has not."""
     defaults = {
         "factored": {"width": d},

@@ -1,13 +1,4 @@
-"""Record what U computes: attention maps and every named step, by names like TransformerLens's.
-
->>> import numpy as np
->>> import locum
->>> T = locum.Attention(A=np.zeros((1, 1)), V=[[1.0]])
->>> with locum.record("*hook_pattern") as cache:
-...     _ = locum.simulate(T, [[1.0], [3.0]])
->>> cache["blocks.0.attn.hook_pattern"].tolist()
-[[[[0.5, 0.5], [0.5, 0.5]]]]
-"""
+"""Record what U computes: attention maps and every named step, by names like TransformerLens's."""
 
 from __future__ import annotations
 

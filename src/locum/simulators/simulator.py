@@ -86,6 +86,16 @@ class Simulator:
         """The program's stable hash: it does not depend on any T or X."""
         return stable_hash(self.program)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary for scripts: what it is for, and how large it is."""
+        return {
+            "order": str(getattr(self, "order", "")),
+            "tokens": self.length,
+            "layers": self.architecture.layers,
+            "heads": self.architecture.heads,
+            "program": self.hash,
+        }
+
     @cached_property
     def _places(self) -> Places:
         """Where the entries of the result are: asked for on every run."""

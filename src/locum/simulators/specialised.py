@@ -37,13 +37,15 @@ from locum.graph import Node, build
 from locum.graph.operations import constant
 from locum.language.handles import SOp
 from locum.language.python import indices, stable_hash, where
-from locum.simulators.matrices import as_given, real_numbers
+from locum.simulators.matrices import as_given, matrix, real_numbers
 from locum.simulators.modules.module import Module
+from locum.simulators.simulator import read
 from locum.simulators.weights import (
     exponent_of,
     is_plain,
     penalties_for,
     require_plain,
+    softmax_head,
     softmax_scores,
     target_for,
 )
@@ -95,26 +97,14 @@ class Specialised:
 
     def encode(self, X: Array) -> Any:
         """Flatten X into tokens, with blanks behind it."""
-        X = real_numbers(X, "X")
-        expected = (self.order.n, self.order.attention.d)
-        if tuple(X.shape) != expected:
-            raise InputError(
-                f"expected X of {expected[0]} × {expected[1]}, got {' × '.join(map(str, X.shape))}"
-            )
+        X = matrix(X, "X", (self.order.n, self.order.attention.d))
         sequence = np.zeros(self.length)
-        sequence[: self._size] = np.asarray(numpy_of(X), dtype=np.float64).reshape(-1)
+        sequence[: self._size] = numpy_of(X).reshape(-1)
         return sequence
 
     def decode(self, result: Any) -> Array:
         """Read T(X) off the result."""
-        places = self._places
-        values = np.asarray(numpy_of(result), dtype=np.float64)
-        positions = places.positions
-        if values.ndim != 1 or len(values) < positions.stop:
-            raise InputError(
-                f"expected a result of {self.length} numbers, got {' × '.join(map(str, values.shape))}"
-            )
-        return places.take(values[positions.start : positions.stop])
+        return read(self._places, numpy_of(result))
 
     def __call__(self, X: Array, *, executor: str = "auto") -> Array:
         """Return T(X). Gradients do not pass: X of torch that asks for them is refused."""
@@ -165,14 +155,10 @@ class Specialised:
             queries.append(query)
         causal = self.order.attention.mask == "causal"
         scores = softmax_scores(queries, theirs, row.node, n, penalties_for(target), causal=causal)
-        everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
-        entry: SOp | None = None
+        values = []
         for b in range(d_v):
             value: SOp = SOp(constant(0.0))
             for t in range(d):
                 value = value + float(V[t, b]) * SOp(theirs[t])
-            attended = SOp(build("aggregate", everywhere, value.node, default=0))
-            here = where(indices % d_v == b, attended, 0)
-            entry = here if entry is None else entry + here
-        assert entry is not None
-        return entry.node, {everywhere: scores}
+            values.append(value)
+        return softmax_head(scores, values)

@@ -1,14 +1,6 @@
 """U's connected in series: the result of one is the X of the next, inside one sequence and one program.
 
 The tokens are X and the matrices of T₁, T₂, …; nothing passes through the host between the layers.
-
->>> import numpy as np
->>> from locum.simulators import Attention, UniversalSimulator
->>> stack = Stack([UniversalSimulator(2, 2, 2), UniversalSimulator(2, 2, 1)])
->>> first, second = Attention(np.eye(2), np.eye(2)), Attention(np.eye(2), [[1.0], [0.0]])
->>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
->>> bool(np.abs(stack([first, second], X) - second(first(X))).max() < 1e-15)
-True
 """
 
 from __future__ import annotations
@@ -21,7 +13,7 @@ from locum.execution.arrays import Array
 from locum.language.python import tokens
 from locum.simulators.formula.layer import Formula, NamedStep, views_of
 from locum.simulators.layer_simulator import require_module
-from locum.simulators.layout import Block, Layout
+from locum.simulators.layout import Layout, numbered
 from locum.simulators.matrices import as_given, computable
 from locum.simulators.modules.module import Module
 from locum.simulators.simulator import Simulator
@@ -62,13 +54,16 @@ class Stack(Simulator):
             raise GraphError("a stack is of encoders and self-attentions: none may need a memory")
         if any(simulator.order.batch > 1 for simulator in self.simulators):
             raise GraphError("a stack takes one X: none of its simulators may be for a batch")
-        layout = Layout(_blocks(self.simulators))
+        blocks = [self.simulators[0].layout.block("X")]
+        for number, simulator in enumerate(self.simulators, start=1):
+            blocks += numbered(simulator.layout.blocks.values(), number)
+        layout = Layout(blocks)
         value = layout.view(tokens, "X")
         steps: list[NamedStep] = []
         for number, simulator in enumerate(self.simulators, start=1):
-            formula = Formula(views_of(layout, _prefix(number)), simulator.style)
+            formula = Formula(views_of(layout, f"{number}: "), simulator.style)
             value = formula.layer(simulator.order, value, None)
-            steps += [replace(step, name=_prefix(number) + step.name) for step in formula.steps]
+            steps += [replace(step, name=f"{number}: {step.name}") for step in formula.steps]
         super().__init__(layout, value, steps)
 
     @classmethod
@@ -90,8 +85,7 @@ class Stack(Simulator):
         matrices = {"X": [X]}
         for number, (T, simulator) in enumerate(zip(modules, self.simulators, strict=True), start=1):
             simulator.check_module(require_module(T))
-            prefix = _prefix(number)
-            matrices |= {prefix + name: copies for name, copies in T.matrices().items()}
+            matrices |= {f"{number}: {name}": copies for name, copies in T.matrices().items()}
         return self.parts(matrices, X)
 
     def __call__(self, modules: Sequence[Module], X: Array, *, executor: str | None = None) -> Array:
@@ -101,19 +95,3 @@ class Stack(Simulator):
     def __repr__(self) -> str:
         orders = " → ".join(str(simulator.order) for simulator in self.simulators)
         return f"<stack of U's for T's of orders {orders}: {self.length} tokens, {self.architecture}>"
-
-
-def _prefix(number: int) -> str:
-    return f"{number}: "
-
-
-def _blocks(simulators: Sequence[UniversalSimulator]) -> list[Block]:
-    """Return the blocks of all, each with its simulator's number; only the first X is a token."""
-    blocks = [simulators[0].layout.block("X")]
-    for number, simulator in enumerate(simulators, start=1):
-        blocks += [
-            replace(block, name=_prefix(number) + name)
-            for name, block in simulator.layout.blocks.items()
-            if name != "X"
-        ]
-    return blocks

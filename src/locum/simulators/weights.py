@@ -20,7 +20,7 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -127,12 +127,16 @@ def native(
     scores = softmax_scores(
         queries, keys, row.node, n, penalties, causal=order.attention.mask == "causal"
     )
+    return softmax_head(scores, [XV.at(key, b) for b in range(d_v)])
+
+
+def softmax_head(scores: Scores, values: Sequence[SOp]) -> tuple[Node, dict[Node, Scores]]:
+    """Return a program in which one softmax head with these scores attends to columns of values."""
     everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
-    column = indices % d_v
-    entry: SOp | None = None
-    for b in range(d_v):
-        attended = SOp(build("aggregate", everywhere, XV.at(key, b).node, default=0))
-        here = where(column == b, attended, 0)
+    entry = None
+    for column, value in enumerate(values):
+        attended = SOp(build("aggregate", everywhere, value.node, default=0))
+        here = where(indices % len(values) == column, attended, 0)
         entry = here if entry is None else entry + here
     assert entry is not None
     return entry.node, {everywhere: scores}

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, is_tensor, like, numpy_of
-from locum.simulators.models.embedding_and_pooling import NormedSum, Pooling
+from locum.simulators.models.embedding_and_pooling import Pooling
+from locum.simulators.models.families.stage import NORM, Operation, StageSimulator
 from locum.simulators.models.loading import LoadedModel
 from locum.simulators.models.tokenising import Text
 from locum.simulators.modules.module import Numbers
@@ -50,15 +51,16 @@ class Group:
         self.numbers, self.is_padded = numbers, bool((seen == 0).any()) or not whole
         T = model.layers[0] if self.is_padded else model.layers[0].with_masks(None)
         self.U = simulator_of(replace(T.order(n), batch=batch))
-        addends = ("positions", "types") if "types" in model.embeddings else ("positions",)
         tables = model.embeddings
-        first = {name: tables[name] for name in ("gain", "bias")}
-        first["epsilon"] = np.full((1, 1), checkpoint.epsilon)
-        first["positions"] = _repeated(tables["positions"][:n], batch)
+        addends = {"positions": _repeated(tables["positions"][:n], batch)}
         if "types" in tables:
-            first["types"] = _repeated(tables["types"][:1], batch * n)
-        embedding = NormedSum(batch * n, d, addends)
-        self.embed = Prepared(embedding, {k: [v] for k, v in first.items()}, model.kind)
+            addends["types"] = _repeated(tables["types"][:1], batch * n)
+        norm = {"norm gain": tables["gain"], "norm bias": tables["bias"]}
+        norm["norm epsilon"] = np.full((1, 1), checkpoint.epsilon)
+        sums = [Operation("add", name) for name in addends]
+        embedding = StageSimulator(batch * n, d, (*sums, NORM))
+        matrices = {name: [matrix] for name, matrix in (addends | norm).items()}
+        self.embed = Prepared(embedding, matrices, model.kind)
         self.layers = [layer.on(self.U) for layer in prepared_layers(model)]
         sentence = checkpoint.sentence
         self.pool = Prepared(Pooling(n, d, sentence.pooling, sentence.normalised), {}, model.kind)

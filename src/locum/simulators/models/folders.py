@@ -68,7 +68,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
         raise InputError(f"{path.parent} is not a model: it has no {path.name}")
-    content = read_json(path, CONFIG_LIMIT)
+    return read_object(path)
+
+
+def read_object(path: Path, limit: int = CONFIG_LIMIT) -> dict[str, Any]:
+    """Read a file that holds a JSON object, of so many bytes at most."""
+    content = read_json(path, limit)
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
     return content

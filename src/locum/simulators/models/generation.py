@@ -11,7 +11,6 @@ which puts each new token behind the others, is the host's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +23,7 @@ from locum.execution.arrays import Array, numpy_of
 from locum.language.python import aggregate, indices, select, tokens, where
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.layer import Formula, NamedStep, views_of
-from locum.simulators.layout import Block, Layout
+from locum.simulators.layout import Block, Layout, numbered
 from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.module import Numbers
@@ -174,11 +173,7 @@ class GenerationSimulator(Simulator):
             Block("P", size, d),
         ]
         for number, order in enumerate(orders, start=1):
-            blocks += [
-                replace(block, name=f"{number}: {block.name}")
-                for block in order.blocks()
-                if block.name != "X"
-            ]
+            blocks += numbered(order.blocks(), number)
         if normed:
             blocks += [Block("gain", 1, d), Block("bias", 1, d), Block("epsilon", 1, 1)]
         blocks += [Block("W_U", d, vocabulary), Block("b_U", 1, vocabulary)]

@@ -37,14 +37,11 @@ def reference(
     folder: Path, dtype: str, ids: Array, attention_mask: Array, layers: int
 ) -> Reference | None:
     """Run the first layers of a folder by transformers on padded token ids; None where it cannot."""
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+    model = _loaded(folder, dtype, num_hidden_layers=layers)
+    if model is None:
         return None
     import torch
 
-    model = _loaded(folder, num_hidden_layers=layers)
-    if model is None:
-        return None
-    model = model.to(getattr(torch, dtype)).eval()
     inputs: dict[str, Any] = {
         "input_ids": torch.as_tensor(ids),
         "attention_mask": torch.as_tensor(attention_mask).long(),
@@ -77,16 +74,11 @@ def reference_outputs(
     attentions: bool = False,
 ) -> Outputs | None:
     """Run a folder's own class by transformers; None where the library cannot."""
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
-        return None
-    import torch
-    import transformers
-
-    kind = architecture if hasattr(transformers, architecture) else "AutoModel"
-    model = _loaded(folder, kind)
+    model = _loaded(folder, dtype, architecture)
     if model is None:
         return None
-    model = model.to(getattr(torch, dtype)).eval()
+    import torch
+
     tensors = {name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()}
     maps: Sequence[Any] = ()
     with torch.no_grad():
@@ -130,43 +122,40 @@ def reference_text(
     ``max_new_tokens``: None where the library decides it by the generation config.
     ``encodes``: whether the prompt is an encoder's, and the text of its decoder is given.
     """
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+    model = _loaded(folder, dtype, "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM")
+    if model is None:
         return None
     import torch
 
-    model = _loaded(folder, "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM")
-    if model is None:
-        return None
     ids = torch.tensor([prompt])
     length = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        generated = (
-            model.to(getattr(torch, dtype))
-            .eval()
-            .generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                do_sample=False,
-                num_beams=1,
-                **length,
-            )
+        generated = model.generate(
+            ids, attention_mask=torch.ones_like(ids), do_sample=False, num_beams=1, **length
         )
     return [int(one) for one in generated[0, 1 if encodes else len(prompt) :]]
 
 
-def _loaded(folder: Path, kind: str = "AutoModel", **settings: Any) -> Any:
-    """Load the model, all of its weights from the file; None if the library refuses the folder."""
+def _loaded(folder: Path, dtype: str, kind: str = "", **settings: Any) -> Any:
+    """Load the model in this type, all of its weights from the file.
+
+    None if the library is not installed, or refuses the folder. ``kind`` is a class of the library's.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library's own, on versions and settings
+        import torch
         import transformers
 
+        loader: Any = getattr(transformers, kind, transformers.AutoModel)
         logging: Any = transformers.utils.logging
         verbosity = logging.get_verbosity()
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         try:
-            model, loading = getattr(transformers, kind).from_pretrained(
+            model, loading = loader.from_pretrained(
                 folder,
                 local_files_only=True,
                 use_safetensors=True,
@@ -180,4 +169,6 @@ def _loaded(folder: Path, kind: str = "AutoModel", **settings: Any) -> Any:
             logging.set_verbosity(verbosity)
             logging.enable_progress_bar()
     missing = [name for name in loading["missing_keys"] if not name.startswith("pooler.")]
-    return None if missing or loading.get("mismatched_keys") else model
+    if missing or loading.get("mismatched_keys"):
+        return None
+    return model.to(getattr(torch, dtype)).eval()

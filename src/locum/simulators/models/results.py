@@ -169,7 +169,6 @@ class ModelRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary for scripts."""
-        U = self.batch.U
         data: dict[str, Any] = {
             "model": self.name,
             "form": self.model.form,
@@ -180,13 +179,7 @@ class ModelRun:
                 for text in self.batch.texts
             ],
             "padded_to": self.batch.n,
-            "simulator": {
-                "order": str(U.order),
-                "tokens": U.length,
-                "layers": U.architecture.layers,
-                "heads": U.architecture.heads,
-                "program": U.hash,
-            },
+            "simulator": self.batch.U.to_dict(),
             "executor": self.batch.executor or "fast",
             "where": [list(part) for part in self.where],
             "embeddings": self.embeddings.tolist(),

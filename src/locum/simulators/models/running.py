@@ -22,9 +22,9 @@ from locum.simulators.checking import choose
 from locum.simulators.matrices import real_numbers, stacked_rows
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.checkpoint import is_of_bert
-from locum.simulators.models.embedding_and_pooling import normed_sum
 from locum.simulators.models.families.live import is_live
 from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.stage import NORM, stage_simulator
 from locum.simulators.models.forms import FORMS
 from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.torch_layers import (
@@ -283,8 +283,9 @@ def _run(
         X = ready(X, executor=executor, block=number)
     if layers.norm is None:
         return X
-    rows = {name: [part] for name, part in layers.norm._asdict().items()}
-    return Prepared(normed_sum(*map(int, X.shape)), rows, X)(X, executor=executor)
+    rows = {f"norm {name}": [part] for name, part in layers.norm._asdict().items()}
+    norm = stage_simulator(int(X.shape[0]), int(X.shape[1]), (NORM,))
+    return Prepared(norm, rows, X)(X, executor=executor)
 
 
 def _of_all(masks: Sequence[KeptMask]) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from locum.errors import InputError
 from locum.files import read_json
-from locum.simulators.models.folders import read_config
+from locum.simulators.models.folders import read_config, read_object
 
 #: Configurations beyond so many bytes are not read.
 CONFIG_LIMIT = 1 << 20
@@ -111,7 +111,7 @@ def read_sentence(folder: Path, d: int) -> Sentence:
 
 def _modules(path: Path) -> tuple[list[str], list[str]]:
     """Read the kinds of the modules in their order, and their folders."""
-    modules = _read(path)
+    modules = read_json(path, CONFIG_LIMIT)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise InputError(f"{path}: expected a list of modules")
     types = [str(module.get("type", "")) for module in modules]
@@ -220,13 +220,6 @@ def _require_values(path: Path, config: dict[str, Any], known: dict[str, tuple[A
 
 
 def _object(path: Path) -> dict[str, Any]:
-    config = _read(path)
-    if not isinstance(config, dict):
-        raise InputError(f"{path}: expected a JSON object")
-    return config
-
-
-def _read(path: Path) -> Any:
     if not path.is_file():
         raise InputError(f"there is no {path}")
-    return read_json(path, CONFIG_LIMIT)
+    return read_object(path, CONFIG_LIMIT)

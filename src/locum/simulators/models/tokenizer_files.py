@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from locum.errors import InputError
-from locum.files import read_json
+from locum.simulators.models.folders import read_object
 
-#: Files beyond so many bytes are not read.
-LIMIT = 1 << 24
 #: A longest text beyond this means that there is none.
 ENDLESS = 10**20
 #: The parts that special tokens play.
@@ -294,7 +292,4 @@ def _refused(folder: Path, expected: str, got: str) -> InputError:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    content = read_json(path, LIMIT) if path.is_file() else {}
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
-    return content
+    return read_object(path) if path.is_file() else {}

@@ -18,7 +18,7 @@ from locum.execution.arrays import is_readable
 from locum.locks import Lock
 from locum.simulators import recording
 from locum.simulators.models.batch import simulator_of
-from locum.simulators.models.embedding_and_pooling import normed_sum
+from locum.simulators.models.families.stage import NORM, stage_simulator
 from locum.simulators.order import Order
 from locum.simulators.simulator import Simulator, in_single
 from locum.simulators.stand_ins.projected import projected_attention
@@ -91,8 +91,9 @@ def layer_simulator(number: int, batch: int, inputs: Mapping[str, Tensor]) -> Si
 @nonstrict_trace
 def run_norm(X: Tensor, gain: Tensor, bias: Tensor, epsilon: Tensor) -> Tensor:
     """Norm each row of X."""
-    U = normed_sum(*map(int, X.shape))
-    return _run(U, {"X": X, "gain": gain, "bias": bias, "epsilon": epsilon}, None)
+    U = stage_simulator(int(X.shape[0]), int(X.shape[1]), (NORM,))
+    norm = {"norm gain": gain, "norm bias": bias, "norm epsilon": epsilon}
+    return _run(U, {"X": X, **norm}, None)
 
 
 @nonstrict_trace

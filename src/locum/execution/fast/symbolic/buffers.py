@@ -54,7 +54,6 @@ def ordered(node: Node) -> list[Node]:
     return sorted(free, key=lambda f: f.name) if len(free) > 1 else list(free)
 
 
-
 def may_be_looked_up(node: Node) -> bool:
     """Return whether a value may be a view, and is worth lowering: not if it is plainly computed."""
     return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)

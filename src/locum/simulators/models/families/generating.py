@@ -61,18 +61,11 @@ class Generation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for scripts."""
-        U = self.simulator
-        assert U is not None
+        assert self.simulator is not None
         data: dict[str, Any] = {
             name: getattr(self, name) for name in ("model", "prompt", "ids", "text", "tokens")
         }
-        data["simulator"] = {
-            "order": str(U.order),
-            "tokens": U.length,
-            "layers": U.architecture.layers,
-            "heads": U.architecture.heads,
-            "program": U.hash,
-        }
+        data["simulator"] = self.simulator.to_dict()
         return data | {"seconds": {"first": self.first_seconds, "others": self.seconds}}
 
 

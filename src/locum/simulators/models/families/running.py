@@ -11,7 +11,7 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.execution.arrays import Array, is_tensor, like
-from locum.simulators.matrices import is_half
+from locum.simulators.matrices import is_half, stacked_rows
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import Pooling
 from locum.simulators.models.families.description import Stack
@@ -321,12 +321,7 @@ class Model:
             ready(rows[text * n : (text + 1) * n], {"attention_mask": masks[text : text + 1]})
             for text in range(batch)
         ]
-        if not is_tensor(rows):
-            return np.concatenate(each)
-        import torch
-
-        joined: Array = torch.cat(each)
-        return joined
+        return stacked_rows(each)
 
     def _rounded(self, rows: Array) -> Array:
         return rows.to(self.result_kind.dtype) if is_tensor(rows) else rows

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from locum.errors import InputError
-from locum.files import read_json
 from locum.simulators.models.families.source import Source
+from locum.simulators.models.folders import read_object
 
 #: Settings that would change greedy text, and what they are when they do not.
 _NEUTRAL: dict[str, Any] = {
@@ -230,10 +230,7 @@ def _settings(source: Source) -> dict[str, Any]:
         if source.config.get("force_bos_token_to_be_generated"):  # as older BARTs say it
             settings["forced_bos_token_id"] = settings.get("bos_token_id")
         return settings
-    content = read_json(path, 2**20)
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
-    return content
+    return read_object(path, 2**20)
 
 
 def _require_neutral(settings: Mapping[str, Any], where: str) -> None:

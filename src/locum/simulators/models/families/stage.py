@@ -37,6 +37,10 @@ class Operation(NamedTuple):
     blocks: tuple[str, ...] = ()
 
 
+#: The norm of each row, by a gain, a bias and an ε that come with the run.
+NORM = Operation("layer_norm", "norm", blocks=("gain", "bias", "epsilon"))
+
+
 @dataclass
 class Stage:
     """Operations on rows, one after another, and their matrices by the names of their blocks."""
@@ -89,7 +93,7 @@ class Stage:
             return X
         key = (tuple(X.shape), every, X.dtype, getattr(X, "device", None))
         if key not in self._prepared:
-            simulator = _simulator(X.shape[0], X.shape[1], tuple(self.operations), every)
+            simulator = stage_simulator(X.shape[0], X.shape[1], tuple(self.operations), every)
             matrices = {name: [matrix] for name, matrix in self.matrices.items()}
             self._prepared[key] = Prepared(simulator, matrices, X)
         return self._prepared[key](X, others, executor=executor)
@@ -139,5 +143,8 @@ def _applied(operation: Operation, x: Matrix, layout: Layout) -> Matrix:
 
 
 @lru_cache(maxsize=64)
-def _simulator(n: int, d: int, operations: tuple[Operation, ...], every: int) -> StageSimulator:
+def stage_simulator(
+    n: int, d: int, operations: tuple[Operation, ...], every: int = 1
+) -> StageSimulator:
+    """Return the program of some operations, built once."""
     return StageSimulator(n, d, operations, every)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.execution.arrays import Array, like, numpy_of
+from locum.simulators.matrices import contiguous
 from locum.simulators.models.families.caching import CachedLayer, cached_layer
 from locum.simulators.models.families.description import Description
 from locum.simulators.models.families.inputs import Inputs
@@ -120,7 +121,7 @@ class Writer:
                     self.attentions[text].append(weights)
         lasting = X[last[0] : last[0] + 1] if texts == 1 else X[last]
         return self.unembed(
-            stack.final(_contiguous(lasting), executor=self.executor), executor=self.executor
+            stack.final(contiguous(lasting), executor=self.executor), executor=self.executor
         )
 
     def _embedded(self, positions: NDArray[Any]) -> Array:
@@ -218,7 +219,3 @@ def _put(cache: Array, places: Sequence[int], rows: Array, new: Sequence[int]) -
 def _rounded(count: int) -> int:
     """Round up to a power of two."""
     return max(SMALLEST, 1 << (count - 1).bit_length())
-
-
-def _contiguous(rows: Array) -> Array:
-    return rows.contiguous() if hasattr(rows, "contiguous") else np.ascontiguousarray(rows)
