@@ -43,9 +43,9 @@ from locum.simulators.simulator import read
 from locum.simulators.weights import (
     exponent_of,
     is_plain,
+    one_softmax_head,
     penalties_for,
     require_plain,
-    softmax_head,
     softmax_scores,
     target_for,
 )
@@ -161,4 +161,4 @@ class Specialised:
             for t in range(d):
                 value = value + float(V[t, b]) * SOp(theirs[t])
             values.append(value)
-        return softmax_head(scores, values)
+        return one_softmax_head(scores, values)

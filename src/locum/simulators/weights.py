@@ -127,10 +127,10 @@ def native(
     scores = softmax_scores(
         queries, keys, row.node, n, penalties, causal=order.attention.mask == "causal"
     )
-    return softmax_head(scores, [XV.at(key, b) for b in range(d_v)])
+    return one_softmax_head(scores, [XV.at(key, b) for b in range(d_v)])
 
 
-def softmax_head(scores: Scores, values: Sequence[SOp]) -> tuple[Node, dict[Node, Scores]]:
+def one_softmax_head(scores: Scores, values: Sequence[SOp]) -> tuple[Node, dict[Node, Scores]]:
     """Return a program in which one softmax head with these scores attends to columns of values."""
     everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
     entry = None

@@ -25,7 +25,7 @@ from locum.simulators.models.torch_layers import (
 )
 from locum.simulators.models.torch_matrices import attention_matrices, layer_matrices
 from locum.simulators.modules.masks import KeptMask, Mask, mask_kind, mask_matrices
-from locum.simulators.modules.module import AttentionModule, Module, Numbers
+from locum.simulators.modules.module import MaskedAttention, Module, Numbers
 from locum.simulators.order import Order
 
 
@@ -49,7 +49,7 @@ def live_layer(module: Any) -> Module:
     raise InputError(unknown(module))
 
 
-class LiveAttention(AttentionModule):
+class LiveAttention(MaskedAttention):
     """An nn.MultiheadAttention as a T."""
 
     def __init__(self, module: Any, mask: KeptMask = None) -> None:
@@ -67,14 +67,11 @@ class LiveAttention(AttentionModule):
         """Compute every intermediate result directly, on a copy of the numbers."""
         return from_torch(self.module, mask=self.mask, form="factored").steps(X, memory)
 
-    @property
-    def masks(self) -> tuple[KeptMask, KeptMask]:
-        """Its mask; it has no second attention."""
-        return self.mask, None
-
-    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Give the same module with another mask."""
-        return type(self)(self.module, mask)
+    @staticmethod
+    def read_mask(mask: Mask) -> KeptMask:
+        """Return a mask as it is: masks of a run were checked with its inputs."""
+        kept: KeptMask = mask
+        return kept
 
 
 class LiveLayer(Module):

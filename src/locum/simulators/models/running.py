@@ -79,21 +79,21 @@ def simulate(
     [[2.0], [2.0], [2.0]]
     """
     is_folder = isinstance(module, (str, Path))
+    others = (memory, mask, memory_mask, memory_attention_mask)
     if is_live(module) or (is_folder and (isinstance(inputs, Mapping) or not is_of_bert(module))):
-        if any(option is not None for option in (memory, mask, memory_mask, memory_attention_mask)):
+        if any(option is not None for option in others):
             raise InputError("a whole model takes an attention_mask, and makes its other masks itself")
         return Model(module, form=form, **options).run(inputs, attention_mask, executor=executor)
     if isinstance(module, (str, Path)):
-        masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
-        if any(option is not None for option in masks):
+        if any(option is not None for option in (attention_mask, *others)):
             raise InputError("a checkpoint is run on texts, and makes its masks itself: give none")
         made, run = _divided(options)
         return EncoderModel(module, form=form, **made).run(inputs, executor=executor, **run)
     if options:
         raise InputError(f"{', '.join(sorted(options))} belongs to checkpoints, not to modules")
     choose(form, FORMS, "form")
-    masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
-    plain = form == "factored" and executor is None and all(option is None for option in masks)
+    without = all(option is None for option in (attention_mask, *others))
+    plain = form == "factored" and executor is None and without
     if plain and is_tensor(inputs) and inputs.is_cuda and not isinstance(module, Module):
         result = _replayed(module, inputs)
         if result is not None:
