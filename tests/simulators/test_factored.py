@@ -142,11 +142,11 @@ def test_orders_that_make_no_sense() -> None:
 @pytest.mark.parametrize(
     ("arrays", "problem"),
     [
-        ({"W_Q": np.eye(2)}, "there is no W_K and no W_V"),
-        ({name: np.eye(2) for name in ("W_Q", "W_K", "W_V", "W_X")}, "W_X has no meaning"),
+        ({"W_Q": np.eye(2)}, "expected W_K, W_V among the arrays"),
+        ({name: np.eye(2) for name in ("W_Q", "W_K", "W_V", "W_X")}, "got W_X"),
         (
             {name: np.eye(2) for name in ("W_Q", "W_K", "W_V")} | {"b_Q": np.ones(2)},
-            "all three or none",
+            "expected all of b_Q, b_K and b_V, or none",
         ),
         ({name: np.eye(2) for name in ("W_Q", "W_K", "W_V")} | {"gain1": np.ones(2)}, "both gain1"),
     ],

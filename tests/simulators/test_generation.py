@@ -95,7 +95,7 @@ def test_against_torch() -> None:
 
 def test_models_that_are_none() -> None:
     layer = Encoder(Attention(np.eye(2), np.eye(2)))
-    with pytest.raises(InputError, match="layer 1 is not causal"):
+    with pytest.raises(InputError, match="expected a causal attention in layer 1"):
         LanguageModel(np.ones((3, 2)), np.ones((4, 2)), [layer], np.ones((2, 3)))
     with pytest.raises(InputError, match="unembedding: expected 2×3"):
         LanguageModel(np.ones((3, 2)), np.ones((4, 2)), [layer], np.ones((3, 2)))
@@ -104,5 +104,5 @@ def test_models_that_are_none() -> None:
         T.generate([6], 3)
     with pytest.raises(InputError, match="1 to 5 tokens, got 0"):
         T.generate([], 3)
-    with pytest.raises(InputError, match="5 positions, not 6"):
+    with pytest.raises(InputError, match="expected at most 5 positions, got 6"):
         T.generate([1], 6)

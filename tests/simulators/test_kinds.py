@@ -219,7 +219,7 @@ def test_stacks() -> None:
 
 
 def test_stacks_that_do_not_fit() -> None:
-    with pytest.raises(GraphError, match="gives 2×3, but the next one takes 2×2"):
+    with pytest.raises(GraphError, match="takes 2×3, as the one before gives, got one that takes 2×2"):
         Stack([UniversalSimulator(2, 2, 3), UniversalSimulator(2, 2, 2)])
     with pytest.raises(GraphError, match="got an empty list"):
         Stack([])

@@ -160,7 +160,9 @@ class Renamed(torch.nn.TransformerEncoderLayer):  # type: ignore[misc]
 def test_layers_that_compute_something_else_are_refused() -> None:
     module = encoder_layer()
     module.norm2.eps = 0.5
-    with pytest.raises(InputError, match=r"same eps, but it is 1e-05 in norm1, 0\.5 in norm2"):
+    with pytest.raises(
+        InputError, match=r"same eps for all norms of a layer, got 1e-05 in norm1, 0\.5 in norm2"
+    ):
         from_torch(module)
     for norm in (torch.nn.Identity(), torch.nn.RMSNorm(4)):
         module = encoder_layer()

@@ -300,7 +300,7 @@ def test_orders_that_are_none() -> None:
         ({"base": 2.0, "kind": "linear"}, "not to linear: leave it out"),
         ({"base": 2.0, "pooling": "unique"}, "not to unique pooling: leave it out"),
         ({"width": 0, "kind": "linear"}, "width: expected a positive integer, got 0"),
-        ({"width": 7}, "width is 7, but kind softmax has no such size"),
+        ({"width": 7}, "width: expected none, as kind softmax has no such size, got 7"),
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
         ({"affine": True}, "there are no norms"),
         ({"feed_forward_bias": True}, "belongs to a feed-forward"),

@@ -80,7 +80,7 @@ class Layout:
     def block(self, name: str) -> Block:
         """Return the block of that name."""
         if name not in self.blocks:
-            raise GraphError(f"there is no {name} here: the blocks are {', '.join(self.blocks)}")
+            raise GraphError(f"expected one of the blocks {', '.join(self.blocks)}, got {name}")
         return self.blocks[name]
 
     def view(self, sop: SOp, name: str, head: SOp | int = 0) -> Matrix:
@@ -175,7 +175,7 @@ def _set_into(block: Block, small: Array) -> Array:
     entries = numpy_of(small)
     rows, columns = entries.shape
     if rows > block.rows or columns > block.columns:
-        raise InputError(f"{block.name} is {rows}×{columns}, which is larger than {block.shape}")
+        raise InputError(f"{block.name}: expected at most {block.shape}, got {rows}×{columns}")
     i, j = list(range(rows)), list(range(columns))
     if block.ones_row:
         i[-1] = block.rows - 1

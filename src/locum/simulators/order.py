@@ -84,7 +84,7 @@ class Order:
             positive_integer(d1, "d1")
             positive_integer(d2, "d2")
             if self.feed_forward_residual and d2 != d:
-                raise GraphError(f"a residual around the feed-forward needs d2 = {d}, but it is {d2}")
+                raise GraphError(f"expected d2 = {d} for a residual around the feed-forward, got {d2}")
         if self.parallel and (
             self.norm != "pre" or self.cross is not None or not self.feed_forward_residual
         ):
@@ -265,7 +265,7 @@ def _pair(feed_forward: Any) -> tuple[int, int] | None:
     if feed_forward is None:
         return None
     if not isinstance(feed_forward, (tuple, list)) or len(feed_forward) != 2:
-        raise GraphError(f"feed_forward must be (d1, d2), two integers, got {feed_forward!r}")
+        raise GraphError(f"feed_forward: expected (d1, d2), two integers, got {feed_forward!r}")
     return positive_integer(feed_forward[0], "d1"), positive_integer(feed_forward[1], "d2")
 
 
@@ -280,7 +280,7 @@ def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -
     }.get(kind, {})
     for name, value in sizes.items():
         if value is not None and name not in defaults:
-            raise GraphError(f"{name} is {value!r}, but kind {kind} has no such size")
+            raise GraphError(f"{name}: expected none, as kind {kind} has no such size, got {value!r}")
     return {
         name: default if sizes[name] is None else positive_integer(sizes[name], name)
         for name, default in defaults.items()

@@ -49,7 +49,10 @@ class Stack(Simulator):
             taken = (above.order.n, above.order.attention.d)
             if shape != taken:
                 shapes = [f"{rows}×{columns}" for rows, columns in (shape, taken)]
-                raise GraphError(f"a simulator gives {shapes[0]}, but the next one takes {shapes[1]}")
+                raise GraphError(
+                    f"expected a simulator that takes {shapes[0]}, as the one before gives, got one "
+                    f"that takes {shapes[1]}"
+                )
         if any(simulator.order.memory for simulator in self.simulators):
             raise GraphError("a stack is of encoders and self-attentions: none may need a memory")
         if any(simulator.order.batch > 1 for simulator in self.simulators):

@@ -82,7 +82,7 @@ class UniversalSimulator(LayerSimulator):
         attention = order.attention
         if base is not None and not attention.exponential:
             kind = attention.kind if attention.pooling == "softmax" else f"{attention.pooling} pooling"
-            raise GraphError(f"`base` applies to softmax attention only, not to {kind}: leave it out")
+            raise GraphError(f"base: expected softmax attention beside it, got {kind}: leave it out")
         super().__init__(order, Style(recipe, stable, base))
 
     @classmethod
@@ -132,7 +132,9 @@ class UniversalSimulator(LayerSimulator):
 
     def _require_one(self, method: str) -> None:
         if self.order.batch > 1:
-            raise InputError(f"{method} takes one X, and this U is for batches of {self.order.batch}")
+            raise InputError(
+                f"{method}: expected a U for one X, got one for {self.order.batch} at once"
+            )
 
     def describe(self) -> str:
         """Describe it in words: order, tokens, layers and heads."""

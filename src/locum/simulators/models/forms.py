@@ -82,13 +82,13 @@ def from_arrays(
     """
     missing = [name for name in NAMES[:3] if name not in arrays]
     if missing:
-        raise InputError(f"there is no {' and no '.join(missing)} among the arrays {sorted(arrays)}")
+        raise InputError(f"expected {', '.join(missing)} among the arrays, got {sorted(arrays)}")
     wrong = sorted(set(arrays) - set(NAMES))
     if wrong:
-        raise InputError(f"{', '.join(wrong)} has no meaning here: the names are {', '.join(NAMES)}")
+        raise InputError(f"expected arrays of the names {', '.join(NAMES)}, got {', '.join(wrong)}")
     names = [name for name in ("b_Q", "b_K", "b_V") if name in arrays]
     if len(names) not in (0, 3):
-        raise InputError("biases are b_Q, b_K and b_V: give all three or none")
+        raise InputError(f"expected all of b_Q, b_K and b_V, or none, got {', '.join(names)}")
     columns = len(arrays["W_Q"][0])
     if scale is None:
         scale = (columns / heads) ** -0.5

@@ -67,13 +67,14 @@ class LanguageModel:
         self.epsilon = epsilon
         self.layers = tuple(layers)
         if not self.layers:
-            raise InputError("a language model has one layer or more, but the list is empty")
+            raise InputError("layers: expected one or more, got an empty list")
         for number, layer in enumerate(self.layers, start=1):
             order = layer.order(self.size)
             if order.attention.mask != "causal":
-                raise InputError(f'the attention of layer {number} is not causal: mask="causal"')
+                raise InputError(f'expected a causal attention in layer {number}; try mask="causal"')
             if (order.attention.d, order.columns) != (d, d):
-                raise InputError(f"layer {number} must take and give {d} columns")
+                sizes = f"{order.attention.d} and {order.columns}"
+                raise InputError(f"expected layer {number} to take and give {d} columns, got {sizes}")
 
     @property
     def vocabulary(self) -> int:
@@ -131,7 +132,7 @@ class LanguageModel:
     def room(self, length: int) -> int:
         """Return ``length``, if there are so many positions."""
         if length > self.size:
-            raise InputError(f"this model has {self.size} positions, not {length}")
+            raise InputError(f"length: expected at most {self.size} positions, got {length}")
         return length
 
     def matrices(self, ids: Sequence[int]) -> dict[str, list[Array]]:

@@ -213,7 +213,7 @@ class _Batch:
                 real_numbers(memory, "the memory", copy=False), "the memory"
             )
             if items != self.items:
-                raise InputError(f"got {self.items} inputs, but {items} memories")
+                raise InputError(f"expected a memory for each of {self.items} inputs, got {items}")
             self.m = len(self.memory) // items
 
     def item(self, k: int) -> _Batch:
@@ -300,5 +300,5 @@ def _divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     run = {name: options[name] for name in ("compare", "finished") if name in options}
     unknown = sorted(set(options) - set(made) - set(run))
     if unknown:
-        raise InputError(f"simulate has no option {', '.join(unknown)}")
+        raise InputError(f"expected options such as dtype, layers or compare, got {', '.join(unknown)}")
     return made, run

@@ -153,12 +153,10 @@ def _pooling(path: Path, d: int) -> str:
         modes += sorted(key for key in set(flags) - set(_OLDER) if flags[key])
     if len(modes) != 1 or modes[0] not in POOLINGS:
         listed = " and ".join(map(str, modes)) or "none"
-        raise InputError(
-            f"{path}: unsupported pooling {listed!r}; supported: {', '.join(POOLINGS)}, one of them"
-        )
+        raise InputError(f"{path}: expected one of the poolings {', '.join(POOLINGS)}, got {listed!r}")
     for key in sizes:
         if config.get(key, d) != d:
-            raise InputError(f"{path}: {key} is {config[key]!r}, but the model has {d} columns")
+            raise InputError(f"{path}: expected {key} to be {d}, as in the model, got {config[key]!r}")
     return str(modes[0])
 
 

@@ -291,7 +291,7 @@ def _require_norms(norms: dict[str, Any], columns: int) -> None:
         _require_layer_norm(norm, name, columns)
     if len({norm.eps for norm in norms.values()}) > 1:
         listed = ", ".join(f"{norm.eps} in {name}" for name, norm in norms.items())
-        raise InputError(f"all norms of a layer must have the same eps, but it is {listed}")
+        raise InputError(f"expected the same eps for all norms of a layer, got {listed}")
 
 
 def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
@@ -385,7 +385,7 @@ def _require_default(activation: Any) -> None:
     """Refuse settings of an activation module that U has not."""
     approximation = getattr(activation, "approximate", "none")
     if approximation not in ("none", "tanh"):
-        raise InputError(f"GELU is exact or approximated by tanh, got approximate={approximation!r}")
+        raise InputError(f"GELU: expected approximate to be none or tanh, got {approximation!r}")
     slope = getattr(activation, "negative_slope", 0.01)
     if slope != 0.01:
-        raise InputError(f"LeakyReLU is simulated with negative_slope=0.01, got {slope}")
+        raise InputError(f"LeakyReLU: expected negative_slope=0.01, got {slope}")

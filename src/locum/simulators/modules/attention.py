@@ -186,9 +186,7 @@ class MultiHeadAttention(AttentionModule):
         first = self.heads[0].attention_order()
         for number, head in enumerate(self.heads):
             if head.attention_order() != first or isinstance(head, MultiHeadAttention):
-                raise InputError(
-                    f"heads must be single heads of one order, but head {number} is another"
-                )
+                raise InputError(f"expected single heads of one order, got another as head {number}")
         masks = [
             numpy_of(mask)
             for head in self.heads

@@ -80,7 +80,9 @@ def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Aff
     if rms:
         return row(value, f"gain{number}", columns), None
     if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise InputError(f"norm{number} is given as (gain, bias), two vectors of {columns} numbers")
+        raise InputError(
+            f"norm{number}: expected (gain, bias), two rows of {columns} numbers, got {value!r:.40}"
+        )
     gain, bias = value
     return row(gain, f"gain{number}", columns), row(bias, f"bias{number}", columns)
 

@@ -141,7 +141,7 @@ def require_same_axes(X: Tensor, *others: Tensor) -> None:
 def require_same_batch(X: Tensor, memory: Tensor) -> None:
     """Refuse a memory for other inputs."""
     if memory.shape[0] != X.shape[0]:
-        raise InputError(f"got {X.shape[0]} inputs, but {memory.shape[0]} memories")
+        raise InputError(f"expected a memory for each of {X.shape[0]} inputs, got {memory.shape[0]}")
 
 
 def require_no_dropout(module: nn.Module, probability: Any, name: str) -> None:

@@ -224,7 +224,7 @@ class Model:
         name = "decoder_input_ids"
         ids = read_ids(tokenised[name], name, len(stack.words), stack.longest)
         if len(ids) != batch:
-            raise InputError(f"got {batch} texts, but {len(ids)} in {name}")
+            raise InputError(f"{name}: expected a row for each of {batch} texts, got {len(ids)}")
         name = "decoder_attention_mask"
         inputs = Inputs(ids, read_padding(tokenised.get(name), name, ids))
         keys = read_ids(tokenised["input_ids"], "input_ids", 10**12, None)
