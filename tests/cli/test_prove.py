@@ -49,7 +49,7 @@ def test_a_limit_leaves_with_1() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prove", "nope"], "there is no claim 'nope'"),
+        (["prove", "nope"], "expected the name of a claim, got 'nope'"),
         (["prove", "matmul", "1"], "matmul takes r k c"),
         (["prove", "relu", "1", "--certificate", "/no/folder/x.json"], "there is no folder"),
         (["check", "/no/such/file"], "cannot read"),

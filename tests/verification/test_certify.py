@@ -62,7 +62,7 @@ def test_the_enclosure_holds_the_exact_result() -> None:
 
 def test_float32_loses_more() -> None:
     U, (T, X) = locum.UniversalSimulator(2, 2, 2), draw(0, 2, 2, 2)
-    with pytest.raises(locum.InputError, match="not all float32"):
+    with pytest.raises(locum.InputError, match="expected numbers that are float32"):
         certify(U, T, X, dtype="float32")
     A, V, X = (np.asarray(m, dtype=np.float32).astype(float) for m in (T.A, T.V, X))
     T = locum.Attention(A, V)

@@ -186,7 +186,7 @@ def test_ties_are_cases_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nope", 2), "there is no claim 'nope'"),
+        (("nope", 2), "expected the name of a claim, got 'nope'"),
         (("matmul", 2), "matmul takes r k c"),
         (("matmul", 2, 2, 0), "expected 3 positive integers"),
     ],

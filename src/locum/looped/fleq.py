@@ -167,7 +167,8 @@ class FleqMachine(LoopedBlock):
                 )
             if round(value) > 0 and done + 1 == len(program):
                 raise InputError(
-                    "the program ran past its last instruction: end it by a jump to itself"
+                    f"expected a program of {len(program)} instructions, got past its last instruction; "
+                    "try to end it by a jump to itself"
                 )
         return held, counter
 
@@ -194,7 +195,8 @@ class FleqMachine(LoopedBlock):
             known = all(whole(k, "a register", 0) < self.registers for k in registers)
             if not known or whole(step.target, "a target", 0) >= len(program):
                 raise InputError(
-                    f"instruction {number} names a register or a target that does not exist"
+                    f"expected {self.registers} registers and targets below {len(program)}, got "
+                    f"others in instruction {number}"
                 )
 
 

@@ -67,11 +67,11 @@ def invert(A: Any, iterations: int = 30) -> Floats:
     rest = float(np.abs(A @ inverse - np.eye(len(A))).max())
     if not rest < 1e-5:
         raise InputError(
-            f"after {iterations} iterations AX differs from I by {rest:.1g}: A is singular or nearly "
-            "so; try more iterations"
+            f"expected AX = I after {iterations} iterations, got a difference of {rest:.1g}: A is "
+            "singular or nearly so; try more iterations"
         )
     with np.errstate(over="ignore"):
         inverse = inverse / scale
     if not np.isfinite(inverse).all():
-        raise InputError("the inverse leaves the range of floats")
+        raise InputError("expected an inverse within the range of floats, got an infinity")
     return inverse

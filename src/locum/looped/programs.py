@@ -124,7 +124,9 @@ def _steps(memory: tuple[int, ...], commands: tuple[Command, ...], bits: int) ->
     while state.counter < len(commands) - 1:
         state, steps = advance(state, commands, bits), steps + 1
         if steps > _LONGEST:
-            raise InputError(f"the program does not end within {_LONGEST:,} steps")
+            raise InputError(
+                f"expected a program that ends within {_LONGEST:,} steps, got one that does not"
+            )
     return steps
 
 

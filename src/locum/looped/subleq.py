@@ -188,7 +188,10 @@ def advance(state: State, commands: Sequence[Command], bits: int = 8) -> State:
 def require_command(counter: int, commands: Sequence[Command]) -> None:
     """Refuse to go on where no command is."""
     if not 0 <= counter < len(commands):
-        raise InputError("the program ran past its last command: end it by a jump to itself")
+        raise InputError(
+            f"expected a program of {len(commands)} commands, got past its last command; try to end it "
+            "by a jump to itself"
+        )
 
 
 def interpret(

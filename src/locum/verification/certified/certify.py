@@ -107,9 +107,11 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
     if dtype not in FORMATS:
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}, got {dtype!r}")
     if dtype == "float32" and any(float(np.float32(x)) != x for x in tokens):
-        raise InputError("the numbers are not all float32 numbers: round them first")
+        raise InputError(
+            "expected numbers that are float32, got some that are not; try to round them first"
+        )
     if not all(np.isfinite(x) for x in tokens):
-        raise InputError("the numbers must be finite")
+        raise InputError("expected finite numbers, got NaN or an infinity")
     true = _true_entries(program, tokens)
     rounded = _entries(program, tokens, BallDomain(FORMATS[dtype], ties=True), PRECISION)
     with precise(PRECISION):

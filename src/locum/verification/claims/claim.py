@@ -186,8 +186,8 @@ def about(
     formula = Formula.of(reference(*matrices))
     if formula.rows * formula.columns != sum(map(len, places)):
         raise InputError(
-            f"the program gives {sum(map(len, places))} entries, "
-            f"but the reference is a {formula.rows}×{formula.columns} matrix"
+            f"expected a reference of the program's {sum(map(len, places))} entries, "
+            f"got a {formula.rows}×{formula.columns} matrix"
         )
     padded = (*layout, *[0] * (length - len(layout)))
     assumed = tuple(conditions(*matrices)) if conditions is not None else ()

@@ -35,7 +35,9 @@ class Family:
 def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | None = None) -> Claim:
     """Build the claim of that name and shape."""
     if name not in FAMILIES:
-        raise InputError(f"there is no claim {name!r}; try one of {', '.join(FAMILIES)}")
+        raise InputError(
+            f"expected the name of a claim, got {name!r}; try one of {', '.join(FAMILIES)}"
+        )
     family = FAMILIES[name]
     if len(shape) != len(family.parameters) or any(type(n) is not int or n < 1 for n in shape):
         parameters = " ".join(family.parameters) or "no numbers"
@@ -45,7 +47,7 @@ def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | 
         )
     if recipe is not None and recipe not in family.recipes:
         choices = ", ".join(family.recipes) or "none: it has one form only"
-        raise InputError(f"{name} has no recipe {recipe!r}; try {choices}")
+        raise InputError(f"expected a recipe of {name}, got {recipe!r}; try {choices}")
     options: dict[str, Any] = {}
     if family.recipes:
         options["recipe"] = recipe or family.recipes[0]
@@ -54,7 +56,7 @@ def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | 
         if not 0 <= options["tolerance"] < 1:
             raise InputError(f"expected a tolerance from 0 up to 1, got {tolerance!r}")
     elif tolerance is not None:
-        raise InputError(f"{name} has no tolerance: leave it out")
+        raise InputError(f"expected no tolerance for {name}, got {tolerance!r}; try without")
     return replace(family.build(*shape, **options), name=name, shape=shape, **options)
 
 

@@ -214,7 +214,9 @@ def prove(
     """
     if isinstance(what, Claim):
         if shape or recipe or tolerance is not None:
-            raise InputError("a claim of your own has its shape: give prove nothing but the claim")
+            raise InputError(
+                "expected nothing beside a claim of your own, which has its shape; try prove(claim)"
+            )
         claim = what
     else:
         claim = named_claim(what, *shape, recipe=recipe, tolerance=tolerance)
