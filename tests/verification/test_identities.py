@@ -178,7 +178,7 @@ def meet_in_prover(value: Any, true: Any, point: list[Fraction], meanings: Meani
         assert value.value is None or value.value == true
         meanings.meet(("open", value.number, value.value), bool(true))
     elif isinstance(value, Ratio):
-        slot = value.ring.behind(value)
+        slot = value.ring.behind(value.top) if value.bottom.is_one() else None
         if slot is not None and slot.function == "choice":
             exact = fmpq(*Fraction(true).as_integer_ratio())
             assert slot.low is None or slot.low <= exact

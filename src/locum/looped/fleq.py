@@ -167,8 +167,8 @@ class FleqMachine(LoopedBlock):
                 )
             if round(value) > 0 and done + 1 == len(program):
                 raise InputError(
-                    f"expected a program of {len(program)} instructions, got past its last instruction; "
-                    "try to end it by a jump to itself"
+                    f"expected a program of {len(program)} instructions, got past its last instruction"
+                    "; try to end it by a jump to itself"
                 )
         return held, counter
 

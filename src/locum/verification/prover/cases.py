@@ -89,8 +89,7 @@ class Questions:
 
     def _signed(self, factor: fmpq_mpoly, power: int) -> list[tuple[str, int]]:
         """Return a factor as something that has its sign; |p| has the sign of p²."""
-        variable = _only_variable(factor)
-        slot = None if variable is None else self.ring.slot(variable)
+        slot = self.ring.behind(factor)
         if slot is not None and slot.function == "absolute" and slot.argument is not None:
             _, inner = self.factors(slot.argument.top)
             return [(name, 2 * times * power) for name, times in inner]
@@ -120,16 +119,10 @@ class Questions:
     def under_root(self, name: str) -> Ratio | None:
         """Return the argument of a square root, if a polynomial is that root and nothing else."""
         if name not in self._roots:
-            variable = _only_variable(self.polynomials[name])
-            slot = None if variable is None else self.ring.slot(variable)
+            slot = self.ring.behind(self.polynomials[name])
             is_root = slot is not None and slot.function == "sqrt"
             self._roots[name] = slot.argument if slot is not None and is_root else None
         return self._roots[name]
-
-    def blocking(self, name: str) -> Question | None:
-        """Return the question that a choice in this polynomial depends on, if there is a choice."""
-        question: Question | None = self.ring.blocking(self.polynomials[name])
-        return question
 
     def _look(self, polynomial: fmpq_mpoly) -> Signs:
         sides, strict = set[int](), False
@@ -232,7 +225,8 @@ class Case:
 
     def _ask(self, name: str, relation: str) -> Undecided:
         """Return the question to answer first: that of a choice, or about the polynomial itself."""
-        return Undecided(self.questions.blocking(name) or Question(name, relation))
+        first: Question | None = self.questions.ring.blocking(self.questions.polynomials[name])
+        return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
         """Return whether a value is above 0."""
@@ -267,22 +261,18 @@ class Case:
 
     # Consequences ---------------------------------------------------------------------------------
 
-    @property
-    def zeros(self) -> list[fmpq_mpoly]:
-        """The polynomials that are 0 here."""
-        return [self.questions.polynomials[n] for n, s in self._signs.items() if s == {ZERO}]
-
     def vanishes(self, polynomial: fmpq_mpoly) -> bool:
         """Return whether a polynomial is 0 here: it is, or it is a combination of those that are."""
         if polynomial.is_zero():
             return True
-        return remainder_by(polynomial, echelon(self.zeros)).is_zero()
+        zeros = [self.questions.polynomials[n] for n, s in self._signs.items() if s == {ZERO}]
+        return remainder_by(polynomial, echelon(zeros)).is_zero()
 
     def contradiction(self) -> list[tuple[str, int]] | None:
         """Return assumptions ±p ≥ 0 whose sum is 0 though one is strict: (polynomial, ±1) each."""
-        if any(not signs for signs in self._signs.values()):
-            name = next(name for name, signs in self._signs.items() if not signs)
-            return [(name, POSITIVE), (name, NEGATIVE)]
+        for name, signs in self._signs.items():
+            if not signs:
+                return [(name, POSITIVE), (name, NEGATIVE)]
         bounds: list[tuple[str, int, fmpq_mpoly, bool]] = []
         for name, signs in self._signs.items():
             polynomial = self.questions.polynomials[name]
@@ -350,11 +340,3 @@ def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
     constant, factors = polynomial.factor()
     parts = [(factor, int(power)) for factor, power in factors]
     return [(polynomial.context().constant(constant), 1), *parts] if constant < 0 else parts
-
-
-def _only_variable(polynomial: fmpq_mpoly) -> int | None:
-    """Return the variable that a polynomial is, if it is one."""
-    if len(polynomial) != 1 or polynomial.total_degree() != 1:
-        return None
-    ((powers, coefficient),) = polynomial.to_dict().items()
-    return powers.index(1) if coefficient == 1 else None

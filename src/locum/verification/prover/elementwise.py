@@ -278,7 +278,9 @@ class Elementwise:
 
     def _covered(self, value: Value, keys: Sequence[Value]) -> bool:
         """Return whether an integer between bounds is certainly one of the keys."""
-        slot = self.ring.behind(value) if isinstance(value, Ratio) else None
+        if not isinstance(value, Ratio) or not value.bottom.is_one():
+            return False
+        slot = self.ring.behind(value.top)
         if slot is None or not slot.integer or slot.low is None or slot.high is None:
             return False
         low, high = int(slot.low.p), int(slot.high.p)

@@ -226,15 +226,12 @@ class Prover:
         )
         if not isinstance(values, list):
             raise NotProvenError("a claim is about an s-op, not about a selector")
-        sites = [self._site(site) for site in domain.sites]
+        sites = [Failed(site.reason) if isinstance(site, Broken) else site for site in domain.sites]
         expected = self.claim.expected(self.symbols, domain, self.settled_reference)
         pairs = zip(self.claim.result(values), expected, strict=True)
         status = [self._compare(a, b, case, domain) for a, b in pairs] + sites
         self.ring.signs = dict(self.signs)  # what was noted in this case holds in this case alone
         return status
-
-    def _site(self, site: Undecided | Broken | None) -> Status:
-        return Failed(site.reason) if isinstance(site, Broken) else site
 
     def _compare(self, actual: Value, expected: Value, case: Case, domain: SymbolicDomain) -> Status:
         trouble = first_open((actual, expected))

@@ -161,8 +161,8 @@ def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: b
         goal = Fraction(0) if (question.relation, answer) == ("=", 1) else size
         if (question.relation, answer) == (">", 0):
             goal = -size
-        for variable in _linear_entries(polynomial, len(point)):
-            if variable in solved:
+        for variable, degree in enumerate(polynomial.degrees()[: len(point)]):
+            if degree != 1 or variable in solved:
                 continue
             slope = _value(polynomial.derivative(variable), point)
             here = _value(polynomial, point)
@@ -172,10 +172,6 @@ def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: b
                     point[variable] += change
                     solved.add(variable)
                     break
-
-
-def _linear_entries(polynomial: fmpq_mpoly, entries: int) -> list[int]:
-    return [v for v, degree in enumerate(polynomial.degrees()[:entries]) if degree == 1]
 
 
 def _value(polynomial: fmpq_mpoly, point: Sequence[Fraction]) -> Fraction | None:

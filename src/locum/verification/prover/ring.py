@@ -232,11 +232,11 @@ class Ring:
         """Return what a variable stands for, if it is not an entry."""
         return self.slots.get(variable)
 
-    def behind(self, value: Ratio) -> Slot | None:
-        """Return the slot that a value is, if it is nothing else."""
-        if not value.bottom.is_one() or len(value.top) != 1 or value.top.total_degree() != 1:
+    def behind(self, polynomial: fmpq_mpoly) -> Slot | None:
+        """Return the slot that a polynomial is, if it is nothing else."""
+        if len(polynomial) != 1 or polynomial.total_degree() != 1:
             return None
-        ((powers, coefficient),) = value.top.to_dict().items()
+        ((powers, coefficient),) = polynomial.to_dict().items()
         return self.slot(powers.index(1)) if coefficient == 1 else None
 
     def occurring(self, *polynomials: fmpq_mpoly) -> Iterator[Slot]:
