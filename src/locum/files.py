@@ -168,11 +168,13 @@ def _reason(error: BaseException) -> str:
 # Writing -----------------------------------------------------------------------------------------
 
 
-def check_target(path: str | Path, *inputs: str | Path | None) -> None:
+def check_target(path: str | Path | None, *inputs: str | Path | None) -> None:
     """Refuse a file that cannot be written, or that is one of the ``inputs`` of the same command.
 
-    Call it before long work, so that its result is not lost.
+    Call it before long work, so that its result is not lost. None: no file is to be written.
     """
+    if path is None:
+        return
     target = _target(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {target.parent}")

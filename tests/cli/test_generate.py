@@ -224,8 +224,8 @@ def test_a_bar_is_shown_while_a_model_is_run(
         told.append((total, noun, []))
         yield told[-1][2].append
 
-    monkeypatch.setattr("locum.cli.simulate_family.progress", bar)
-    monkeypatch.setattr("locum.cli.generate.progress", bar)
+    for module in ("progress", "simulate_family", "generate"):
+        monkeypatch.setattr(f"locum.cli.{module}.progress", bar)
     assert command("simulate", "--model", str(folder), "--text", "you", "--no-compare")[0] == 0
     loading = (1, "models loaded", ["the model"])
     assert told == [loading, (1, "layers", ["layer 0"])]

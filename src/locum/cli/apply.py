@@ -58,8 +58,7 @@ def command(
     """Load the model, run it on every input, and check it if asked."""
     from locum.transformer import load
 
-    if html is not None:
-        check_target(html, *files)
+    check_target(html, *files)
     model = load(folder)
     inputs = [*(read_tokens(text, model) for text in texts), *map(read_tokens_file, files)]
     if not inputs:
@@ -74,8 +73,7 @@ def command(
     else:
         for tokens, result in zip(inputs, results, strict=True):
             output.say(_text(model, tokens, result))
-        if html is not None:
-            output.say(f"Drawn in {html}.")
+        output.say_written("Drawn in", html)
     if any(result.get("agrees") is False for result in results):
         raise click.exceptions.Exit(1)
 

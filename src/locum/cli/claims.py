@@ -29,8 +29,7 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
     """Prove every claim anew."""
     from locum.paper.findings import prove_all
 
-    if html is not None:
-        check_target(html)
+    check_target(html)
     with counted("proving", quiet=as_json) as advance:
         findings = prove_all(everything, advance)
     if html is not None:
@@ -47,8 +46,7 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
         if holds:
             count = len({proof.statement for finding in findings for proof in finding.proofs})
             output.say(f"{count} claims proven for all inputs.")
-        if html is not None:
-            output.say(f"Written to {html}.")
+        output.say_written("Written to", html)
     if not holds:
         raise click.exceptions.Exit(1)
 

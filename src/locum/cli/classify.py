@@ -39,8 +39,7 @@ def command(language: str, **options: Any) -> None:
     from locum.dialects.equivalence import regular_automaton
 
     svg: Path | None = options["svg"]
-    if svg is not None:
-        check_target(svg)
+    check_target(svg)
     read = read_language(language, options)
     automaton = read.automaton
     if automaton is None:
@@ -108,9 +107,8 @@ def command(language: str, **options: Any) -> None:
             f"\n{kind} for words of up to {options['length']} symbols: {size.layers} layers, "
             f"{sum(size.heads)} heads, d_model {size.d_model}, {size.parameters:,} parameters"
         )
-    for path, what in ((options["folder"], "Saved in"), (svg, "Drawn in")):
-        if path is not None:
-            output.say(f"{what} {path}.")
+    output.say_written("Saved in", options["folder"])
+    output.say_written("Drawn in", svg)
 
 
 def _star_free_program(verdicts: Classification) -> Recogniser | None:

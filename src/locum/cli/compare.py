@@ -27,8 +27,7 @@ def command(html: Path | None, as_json: bool) -> None:
     """Run and list every system."""
     from locum.paper.compare import compare, winners
 
-    if html is not None:
-        check_target(html)
+    check_target(html)
     with counted("measuring", quiet=as_json) as advance:
         rows = compare(advance)
     if html is not None:
@@ -41,8 +40,7 @@ def command(html: Path | None, as_json: bool) -> None:
     _print_table(rows)
     for sentence in winners(rows):
         output.say(sentence)
-    if html is not None:
-        output.say(f"Written to {html}.")
+    output.say_written("Written to", html)
 
 
 def _print_table(rows: list[Row]) -> None:

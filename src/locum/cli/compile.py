@@ -71,8 +71,7 @@ DRAWN = 8
 def command(program: Path | None, **options: Any) -> None:
     """Compile, save, draw and report."""
     html = options["html"]
-    if html is not None:
-        check_target(html, program)
+    check_target(html, program)
     compiled = _program if options["simulator"] is None else _simulator
     model, drawn, seconds = compiled(program, options)
     if options["texts"]:
@@ -91,9 +90,8 @@ def command(program: Path | None, **options: Any) -> None:
     output.say(_text(model, seconds))
     output.say()
     output.say(picture)
-    for path, what in ((options["output"], "Saved in"), (html, "Drawn in")):
-        if path is not None:
-            output.say(f"{what} {path}.")
+    output.say_written("Saved in", options["output"])
+    output.say_written("Drawn in", html)
 
 
 def _program(

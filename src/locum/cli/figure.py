@@ -29,8 +29,7 @@ def command(
     base: float | None, recipe: str, executor: str | None, save: Path | None, as_json: bool
 ) -> None:
     """Run the figure's T and X."""
-    if save is not None:
-        check_target(save)
+    check_target(save)
     report(FigureSimulation(recipe, base), executor, save, as_json)
 
 

@@ -14,7 +14,7 @@ import click
 
 from locum.cli import output
 from locum.cli.options import PATH, json_option
-from locum.cli.progress import progress
+from locum.cli.progress import loading, progress
 from locum.errors import InputError
 from locum.files import check_target, write_file
 
@@ -62,13 +62,11 @@ def command(
     from locum.simulators.models.families.running import Model
     from locum.simulators.models.reference import reference_text
 
-    if html is not None:
-        check_target(html)
+    check_target(html)
     if max_new_tokens is not None and max_new_tokens < 1:
         raise InputError(f"--max-new-tokens: expected a positive integer, got {max_new_tokens}")
-    with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
+    with loading(quiet=as_json):
         model = Model(folder, dtype=dtype)
-        advance("the model")
     if html is not None and len(texts) > 1:
         raise InputError(f"--html shows one text: expected one --text, got {len(texts)}")
     most = read_request(model, list(texts), max_new_tokens, num_beams).most
@@ -105,8 +103,7 @@ def command(
     else:
         for text, written, is_same in zip(texts, generations, same, strict=True):
             _print(written, "" if encodes else text, is_same)
-        if html is not None:
-            output.say(f"Saved in {html}.")
+        output.say_written("Saved in", html)
     if False in same:
         raise click.exceptions.Exit(1)
 
@@ -128,5 +125,4 @@ def _print(generation: Generation, text: str, same: bool | None) -> None:
     )
     if same is not None:
         output.say(f"The text that transformers writes is {'the same' if same else 'another'}.")
-    for where, what in generation.where:
-        output.say(f"  {where + ':':6} {what}")
+    output.say_where(generation.where)

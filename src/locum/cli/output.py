@@ -14,8 +14,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from locum.cli.progress import current
@@ -90,6 +91,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, Fraction) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     return short(value) if is_unprintable(value) else value
+
+
+def say_written(words: str, *paths: Path | None) -> None:
+    """Print where files were written, if they were: "Saved in page.html."."""
+    for path in paths:
+        if path is not None:
+            say(f"{words} {path}.")
+
+
+def say_where(parts: Iterable[Sequence[str]]) -> None:
+    """Print what ran on U and what beside it, a line each."""
+    for where, what in parts:
+        say(f"  {where + ':':6} {what}")
 
 
 def print_title(text: str) -> None:

@@ -24,9 +24,8 @@ def command(html: Path | None, markdown: Path | None, as_json: bool) -> None:
     """Regenerate everything."""
     from locum.paper.report import reproduce
 
-    for target in (html, markdown):
-        if target is not None:
-            check_target(target)
+    check_target(html)
+    check_target(markdown)
     with counted("reproducing", quiet=as_json) as advance:
         report = reproduce(advance)
     if html is not None or markdown is not None:
@@ -47,8 +46,6 @@ def command(html: Path | None, markdown: Path | None, as_json: bool) -> None:
             f"{len(report.rows)} labels, {report.proofs} claims proven for all inputs, "
             f"{report.refutations} printed statements refuted, in {report.seconds:.0f} s."
         )
-        for target in (html, markdown):
-            if target is not None:
-                output.say(f"Written to {target}.")
+        output.say_written("Written to", html, markdown)
     if not report.holds:
         raise click.exceptions.Exit(1)

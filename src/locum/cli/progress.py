@@ -50,6 +50,14 @@ def progress(
 
 
 @contextmanager
+def loading(quiet: bool) -> Iterator[None]:
+    """Show on standard error that a model is being loaded, unless ``quiet``."""
+    with progress(1, "models loaded", "loading the model", quiet) as advance:
+        yield
+        advance("the model")
+
+
+@contextmanager
 def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
     """Give a function that shows (done, of how many, which) on standard error if that is a terminal."""
     bar = _bar("")

@@ -44,8 +44,7 @@ def command(
     """Prove one claim and say what came of it."""
     from locum.verification import Unproven, prove
 
-    if certificate is not None:
-        check_target(certificate)
+    check_target(certificate)
     with counted("proving", quiet=as_json) as advance:
         verdict = prove(
             _claim(name, shape, recipe, tolerance),

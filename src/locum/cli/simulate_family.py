@@ -10,7 +10,7 @@ import click
 
 from locum.cli import output
 from locum.cli.archives import npz
-from locum.cli.progress import progress
+from locum.cli.progress import loading, progress
 from locum.cli.simulations import LONGEST
 from locum.errors import InputError
 from locum.files import write_file
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from locum.simulators.models.families.comparing import ComparedRun
     from locum.simulators.models.families.running import Model
 
-#: How far an output may be from the model's own, relative to its greatest number, in each dtype.
+#: How far a state of a BERT may be from the model's own, in each dtype; of other families, an output,
+#: relative to its greatest number.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
 
 
@@ -41,9 +42,8 @@ def simulate_family(
     from locum.simulators.models.families.comparing import compared_run
     from locum.simulators.models.families.running import Model
 
-    with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
+    with loading(quiet=as_json):
         model = Model(folder, form=form, dtype=dtype, layers=layers)
-        advance("the model")
     if model.description.encoder is not None:
         raise InputError(
             f"{folder} has an encoder and a decoder, which needs tokens of its own: try locum "
@@ -51,10 +51,7 @@ def simulate_family(
         )
     stack = model.description.stack
     count = len(stack.layers)
-    if head is not None and (head[0] >= count or head[1] >= stack.heads):
-        raise InputError(
-            f"--head: expected LAYER < {count} and HEAD < {stack.heads}, got {head[0]},{head[1]}"
-        )
+    require_head(head, count, stack.heads)
     if head is not None and html is None:
         raise InputError("--head chooses what the page shows first: expected --html beside it")
     if executor in ("heads", "dense"):
@@ -92,11 +89,17 @@ def simulate_family(
         output.print_json(summary)
     else:
         _print(summary, run)
-        for path in (html, save):
-            if path is not None:
-                output.say(f"Saved in {path}.")
+        output.say_written("Saved in", html, save)
     if errors and max(*errors.values(), *(of_states or ())) > TOLERANCES[kind]:
         raise click.exceptions.Exit(1)
+
+
+def require_head(head: tuple[int, int] | None, layers: int, heads: int) -> None:
+    """Refuse a head that the model does not have."""
+    if head is not None and (head[0] >= layers or head[1] >= heads):
+        raise InputError(
+            f"--head: expected LAYER < {layers} and HEAD < {heads}, got {head[0]},{head[1]}"
+        )
 
 
 def _require_short(model: Model, texts: Sequence[str]) -> None:
@@ -134,5 +137,4 @@ def _print(summary: dict[str, Any], run: ComparedRun) -> None:
         output.show(output.add_rows(Table("after", "greatest relative error of a state"), rows))
     if summary["compared_with"]:
         output.say(f"Compared with {summary['compared_with']}.")
-    for where, what in summary["where"]:
-        output.say(f"  {where + ':':6} {what}")
+    output.say_where(summary["where"])

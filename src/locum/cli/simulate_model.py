@@ -15,7 +15,8 @@ import numpy as np
 from locum.cli import output
 from locum.cli.archives import npz
 from locum.cli.options import PATH, integers, json_option
-from locum.cli.progress import progress
+from locum.cli.progress import loading, progress
+from locum.cli.simulate_family import TOLERANCES, require_head, simulate_family
 from locum.cli.simulations import LONGEST, RUN_BY
 from locum.errors import InputError
 from locum.files import check_target, write_file
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from locum.simulators.models.network import HeadRun
     from locum.simulators.models.results import ModelRun
 
-#: How far a state may be from the model's own, in each dtype; and how close embeddings must be.
-TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
+#: How close the cosine of an embedding and the model's own must be to 1.
 COSINE = 0.999999
 #: Texts are shown up to this many letters.
 SHOWN = 44
@@ -66,14 +66,12 @@ def command(
     as_json: bool,
 ) -> None:
     """Run a model on texts."""
-    from locum.cli.simulate_family import simulate_family
     from locum.simulators.models.batch import Batch
     from locum.simulators.models.checkpoint import is_of_bert
     from locum.simulators.models.model import EncoderModel
 
-    for path in (html, save):
-        if path is not None:
-            check_target(path)
+    check_target(html)
+    check_target(save)
     if not is_of_bert(folder):
         simulate_family(
             folder,
@@ -89,10 +87,9 @@ def command(
             as_json=as_json,
         )
         return
-    with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
+    with loading(quiet=as_json):
         model = EncoderModel(folder, form=form, dtype=dtype, layers=layers)
-        advance("the model")
-    _require_head(head, model.count, model.checkpoint.heads)
+    require_head(head, model.count, model.checkpoint.heads)
     one_head = False
     if executor in ("heads", "dense"):
         length = Batch(model, model.texts(texts), executor).U.length
@@ -122,18 +119,9 @@ def command(
         _print(run)
         if alone is not None:
             _print_head(alone)
-        for path in (html, save):
-            if path is not None:
-                output.say(f"Saved in {path}.")
+        output.say_written("Saved in", html, save)
     if not _holds(run, alone):
         raise click.exceptions.Exit(1)
-
-
-def _require_head(head: tuple[int, int] | None, layers: int, heads: int) -> None:
-    if head is not None and (head[0] >= layers or head[1] >= heads):
-        raise InputError(
-            f"--head: expected LAYER < {layers} and HEAD < {heads}, got {head[0]},{head[1]}"
-        )
 
 
 def _holds(run: ModelRun, alone: HeadRun | None) -> bool:
@@ -184,8 +172,7 @@ def _print(run: ModelRun) -> None:
         f"plans {run.planning * 1e3:.0f} ms{direct}."
     )
     output.say(RUN_BY.get(run.batch.executor or "fast", RUN_BY["fast"]))
-    for where, what in run.where:
-        output.say(f"  {where + ':':6} {what}")
+    output.say_where(run.where)
 
 
 def _print_similarities(run: ModelRun) -> None:

@@ -139,8 +139,7 @@ def report(simulation: Simulation, executor: str | None, save: Path | None, as_j
         output.print_json(simulation.to_dict())
     else:
         _print(simulation)
-        if save is not None:
-            output.say(f"Saved in {save}.")
+        output.say_written("Saved in", save)
     if not simulation.holds:
         raise click.exceptions.Exit(1)
 
