@@ -25,26 +25,15 @@ from locum.errors import InputError
 from locum.learning.constructions import Construction, Numbers, construction
 from locum.learning.network import Network
 from locum.learning.optimisers import optimiser
+from locum.sweeps.kinds import KINDS
 
 #: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
 RECOVERED = 1e-2
+#: The table of sweeps says what each setting is; an order there is none of by default.
 DEFAULTS: dict[str, Any] = {
-    "start": "construction",
-    "sigmas": [1e-2],
-    "trainable": "all",
-    "optimiser": "adam",
-    "rate": 1e-3,
-    "decay": True,
-    "relative": False,
-    "anneal": 1.0,
-    "inputs": "whole",
-    "steps": 200,
-    "batch": 32,
-    "seeds": 8,
-    "first_seed": 0,
-    "balanced": False,
-    "device": "cpu",
-    "curve": [],
+    name: setting.default
+    for name, setting in KINDS["learning"].settings.items()
+    if not (setting.is_required or setting.default is None)
 }
 #: Inputs that errors are measured on.
 _HELD_OUT = 256
