@@ -16,6 +16,7 @@ from locum.errors import LocumError
 from locum.language import echo
 from locum.paper import listings
 from locum.playground.examples import without_example
+from locum.playground.panes import texts
 from locum.playground.program import Program
 from locum.playground.requests import tokens
 
@@ -84,10 +85,10 @@ def check(key: str, source: str) -> dict[str, Any]:
                 "name": name,
                 "checked": checked,
                 "counterexample": {
-                    "input": _texts(word),
+                    "input": texts(word),
                     "typed": word if isinstance(word, str) else str(word),
-                    "expected": _texts(expected),
-                    "values": None if values is None else _texts(values),
+                    "expected": texts(expected),
+                    "values": None if values is None else texts(values),
                     "problem": problem,
                 },
             }
@@ -124,10 +125,6 @@ def _unseen(values: Sequence[Any], expected: Sequence[Any]) -> str:
 
 def _kind(value: Any) -> str:
     return {str: "text", bool: "boolean"}.get(type(value), "number")
-
-
-def _texts(values: Word) -> list[str]:
-    return [echo.scalar(value) for value in values]
 
 
 # What is right ------------------------------------------------------------------------------------
