@@ -5,7 +5,6 @@ Formulas are MathML, which browsers render by themselves: the page needs no netw
 
 from __future__ import annotations
 
-import datetime
 import html
 import json
 import re
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 
 from locum import __version__
 from locum.display.formulas import mathml, name
-from locum.display.html import policy
+from locum.display.html import document, today
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding
 from locum.verification.claims.claim import Claim
@@ -105,14 +104,9 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
     symbols = "".join(f"<li>{_with_indices(html.escape(line))}</li>" for line in legend(findings))
     proven = len({v.statement for finding in findings for v in finding.proofs if v.holds})
     refuted = sum(v.holds is False for finding in findings for v in finding.refutations.values())
-    style = f"<style>{_STYLE}</style>"
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(style)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>The claims of the paper</title>{style}<h1>The claims of the paper</h1>"
-        f"<p class=small>Locum {html.escape(__version__)}, {today}</p>"
+    text = (
+        "<h1>The claims of the paper</h1>"
+        f"<p class=small>Locum {html.escape(__version__)}, {today()}</p>"
         f"<p>{proven} statements are proven here, each at its shape, for all inputs, over the real numbers "
         "(or the integers, where it says ℤ); floating point has an error of its own. "
         f"{refuted} statements, as the paper prints them, are refuted by numbers, and corrected ones proven. "
@@ -126,8 +120,9 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
         "<code>docs/proofs.md</code>.</p>"
         f"<table>{contents}</table>{body}"
         f"<section><h2>Symbols</h2><ul><li>σ is the softmax of each row</li>{symbols}</ul></section>"
-        f"{_errata(findings)}</html>\n"
+        f"{_errata(findings)}"
     )
+    return document("The claims of the paper", _STYLE, text)
 
 
 def _evidence(verdict: Verdict, folder: str) -> str:

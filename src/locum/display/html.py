@@ -8,9 +8,11 @@ applies no style sheet but those whose hashes it names, and loads nothing from a
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,28 @@ _INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 def filled(template: Path, data: Any) -> str:
     """Return a page: a template whose script finds ``data`` in the element with the id ``data``."""
     text = template.read_text(encoding="utf-8")
-    # No text may end the element in which the data stand, or begin a comment in it.
-    packed = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    return text.replace("__POLICY__", policy(text)).replace("__DATA__", packed)
+    return text.replace("__POLICY__", policy(text)).replace("__DATA__", inside(data))
+
+
+def inside(data: Any) -> str:
+    """Return data as JSON for an element of a page, which no text in it may end or comment out."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+
+
+def document(title: str, style: str, body: str) -> str:
+    """Return a page without a script."""
+    sheet = f"<style>{style}</style>"
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(sheet)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>{sheet}{body}</html>\n"
+    )
+
+
+def today() -> str:
+    """Return the date that a page is made on."""
+    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
 def packed(matrix: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from locum.display.html import filled, packed
 from locum.simulators.models.families.comparing import ComparedRun
 from locum.simulators.models.results import ModelRun
+from locum.simulators.models.tokenising import Text
 from locum.simulators.modules.module import Numbers
 
 #: The most numbers of maps in a page (one head is always there).
@@ -23,22 +24,25 @@ TEMPLATE = Path(__file__).with_name("model_page.html")
 
 def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
     """Return the page; ``layer`` and ``head``, counted from 0, are those that it shows first."""
+    is_compared = run.comparison is not None
+    sizes = range(run.model.count), range(run.model.checkpoint.heads)
     data = {
         "title": f"{run.name} on U",
         "facts": _facts(run),
-        "texts": [
-            {"text": text.text, "tokens": text.tokens, "length": len(text.numbers)}
-            for text in run.batch.texts
-        ],
+        "texts": _texts(run.batch.texts),
         "where": [list(part) for part in run.where],
-        "errors": None if run.comparison is None else run.errors,
-        "cosines": None if run.comparison is None else run.cosines,
+        "errors": run.errors if is_compared else None,
+        "cosines": run.cosines if is_compared else None,
         "similarities": packed(run.similarities),
-        "directSimilarities": None if run.comparison is None else packed(run.direct_similarities),
+        "directSimilarities": packed(run.direct_similarities) if is_compared else None,
         "first": {"layer": layer, "head": head},
-        "maps": _maps(run, layer, head),
+        "maps": _maps(run.attention, run.batch.lengths, *sizes, layer, head),
     }
     return filled(TEMPLATE, data)
+
+
+def _texts(texts: Sequence[Text]) -> list[dict[str, Any]]:
+    return [{"text": t.text, "tokens": t.tokens, "length": len(t.numbers)} for t in texts]
 
 
 def _facts(run: ModelRun) -> list[list[str]]:
@@ -60,13 +64,7 @@ def _facts(run: ModelRun) -> list[list[str]]:
     return facts
 
 
-def _maps(run: ModelRun, layer: int, head: int) -> list[dict[str, Any]]:
-    """Return the attention maps that the page holds, U's and the model's own."""
-    sizes = range(run.model.count), range(run.model.checkpoint.heads)
-    return _chosen(run.attention, run.batch.lengths, *sizes, layer, head)
-
-
-def _chosen(
+def _maps(
     attention: Callable[[int, int, int], tuple[Numbers, Numbers | None]],
     lengths: Sequence[int],
     layers: range,
@@ -74,7 +72,7 @@ def _chosen(
     layer: int,
     head: int,
 ) -> list[dict[str, Any]]:
-    """Return all maps if they are small, else those of the layer, else that of the head."""
+    """Return maps, U's and the model's own: all if they are small, else the layer's or the head's."""
     cells = 2 * sum(length**2 for length in lengths)
     if cells * len(layers) * len(heads) > NUMBERS:
         layers = range(layer, layer + 1)
@@ -108,16 +106,13 @@ def family_page(run: ComparedRun, layer: int = 0, head: int = 0) -> str:
     data = {
         "title": f"{'a model' if folder is None else folder.name} on U",
         "facts": facts,
-        "texts": [
-            {"text": text.text, "tokens": text.tokens, "length": length}
-            for text, length in zip(run.texts, lengths, strict=True)
-        ],
+        "texts": _texts(run.texts),
         "where": [list(part) for part in model.where],
         "errors": errors,
         "cosines": None,
         "similarities": None,
         "directSimilarities": None,
         "first": {"layer": layer, "head": head},
-        "maps": _chosen(run.attention, lengths, *sizes, layer, head),
+        "maps": _maps(run.attention, lengths, *sizes, layer, head),
     }
     return filled(TEMPLATE, data)

@@ -5,13 +5,12 @@ A page is one file: no script, no network; it reads at 400 px, in print and in t
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from locum import __version__
 from locum.display.charts import line_chart
-from locum.display.html import policy
+from locum.display.html import document, today
 from locum.paper import compare
 from locum.paper.errata import SEVERITIES
 from locum.paper.report import Report, Row
@@ -135,7 +134,7 @@ def report_page(report: Report) -> str:
     )
     body = (
         "<h1>On the Existence of Universal Simulators of Attention: reproduced</h1>"
-        f"<p class=small>Locum {escape(__version__)}, {_today()}, {report.seconds:.0f} s</p>"
+        f"<p class=small>Locum {escape(__version__)}, {today()}, {report.seconds:.0f} s</p>"
         f"<dl>{summary}<dt>Results</dt><dd>{escape(results)}</dd></dl>"
         f"<h2>What each level of trust assures</h2>{_table(('level', 'assures', 'rests on'), TRUST)}"
         "<h2>Every label, in the order of the paper</h2>"
@@ -145,7 +144,7 @@ def report_page(report: Report) -> str:
         f"<h2>The paper's constructions and their rivals</h2>{_comparison(report.comparison)}"
         f"<h2>Versions and hashes</h2><table>{versions}{hashes}</table>"
     )
-    return _document("The paper, reproduced", body)
+    return document("The paper, reproduced", _STYLE, body)
 
 
 def _printed_tables(report: Report) -> str:
@@ -157,7 +156,7 @@ def _printed_tables(report: Report) -> str:
 def compare_page(rows: Sequence[compare.Row]) -> str:
     """Write the comparison alone as one page."""
     heading = "<h1>The paper's constructions and their rivals</h1>"
-    return _document("Constructions and rivals", f"{heading}{_comparison(rows)}")
+    return document("Constructions and rivals", _STYLE, f"{heading}{_comparison(rows)}")
 
 
 def report_markdown(report: Report) -> str:
@@ -166,7 +165,7 @@ def report_markdown(report: Report) -> str:
         "# On the Existence of Universal Simulators of Attention: reproduced",
         "",
         (
-            f"Locum {__version__}, {_today()}, {report.seconds:.0f} s; {report.proofs} claims proven, "
+            f"Locum {__version__}, {today()}, {report.seconds:.0f} s; {report.proofs} claims proven, "
             f"{report.refutations} printed statements refuted."
         ),
         "",
@@ -255,17 +254,3 @@ def _cell(name: str, content: str) -> str:
 
 def _line(name: str, value: str) -> str:
     return f"<tr><td>{escape(name)}</td><td>{value}</td></tr>"
-
-
-def _today() -> str:
-    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-
-
-def _document(title: str, body: str) -> str:
-    style = f"<style>{_STYLE}</style>"
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(style)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title>{style}{body}</html>\n"
-    )

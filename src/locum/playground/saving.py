@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from locum.compiler.target import ATTENTIONS, FEED_FORWARDS
-from locum.display.html import policy
+from locum.display.html import inside, policy
 from locum.errors import LocumError
 from locum.playground import panes, universal, weights
 
@@ -74,9 +73,7 @@ def one_file(data: dict[str, Any]) -> str:
     page = page.replace("</body>", f"{inline}</body>")
     rules = policy(page)
     page = page.replace(_POLICY, f'<meta http-equiv="Content-Security-Policy" content="{rules}">')
-    # No text may end the element in which the data stand, or begin a comment in it.
-    packed = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    return page.replace(_ANSWERS, _ANSWERS.replace("null", packed))
+    return page.replace(_ANSWERS, _ANSWERS.replace("null", inside(data)))
 
 
 def _text(name: str) -> str:
