@@ -27,6 +27,9 @@ from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT
 
+#: Bounds of integers that a plan remembers.
+_REMEMBERED = 64
+
 
 class Plan:
     """Runs a program's steps on arrays of the shapes that it was made for.
@@ -73,6 +76,8 @@ class Plan:
         #: What each structured step counted in its last run.
         self._structured: dict[Step, Counter[str]] = {}
         self._types: dict[tuple[Node, Types], dict[Node, Types]] = {}
+        #: What :meth:`greatest_integer` found, for the last few kinds of tokens.
+        self._greatest: dict[tuple[Types, float], float] = {}
 
     def _function(self, step: Step) -> Function:
         """Return the function of a step; a structured one takes the types of the tokens first."""
@@ -177,21 +182,14 @@ class Plan:
 
     def greatest_integer(self, tokens: Types, largest: float) -> float:
         """Bound the integers in a run on tokens of these types, none larger than ``largest``."""
-        if tokens == {float}:
-            return self._greatest_of_positions
-        return self._greatest(tokens, largest)
-
-    @cached_property
-    def _greatest_of_positions(self) -> float:
-        return self._greatest(frozenset([float]), 0.0)
-
-    def _greatest(self, tokens: Types, largest: float) -> float:
-        length = self.blueprint.length
-
-        def opaque(node: Node) -> float | None:
-            return integer_bound(node, tokens, largest, length)
-
-        return greatest_integer(self.steps, tokens, largest, opaque)
+        key = (tokens, 0.0 if tokens == {float} else largest)
+        bound = self._greatest.get(key)
+        if bound is None:
+            if len(self._greatest) >= _REMEMBERED:
+                self._greatest.clear()
+            opaque = partial(integer_bound, tokens=key[0], largest=key[1], length=self.blueprint.length)
+            bound = self._greatest[key] = greatest_integer(self.steps, *key, opaque)
+        return bound
 
     def __repr__(self) -> str:
         return f"<plan of {self._size} steps, {self.backend.name}>"
