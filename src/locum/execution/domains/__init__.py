@@ -119,7 +119,7 @@ class Domain(ABC):
         self.require_numbers(selected, values)
         result = []
         for row in selected:
-            chosen = [value for value, here in zip(values, row, strict=True) if here]
+            chosen = [values[k] for k in np.flatnonzero(row).tolist()]
             if not chosen:
                 result.append(default)
             elif len(chosen) == 1:

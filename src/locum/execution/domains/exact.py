@@ -20,11 +20,13 @@ from typing import Any
 from flint import fmpq, fmpz
 
 from locum.budget import MAX_BITS
-from locum.execution.domains import Domain, NotRealError, Value
-from locum.execution.domains.floats import SHARED
+from locum.execution.domains import Domain, NotRealError, Pattern, Value
+from locum.execution.domains.floats import SHARED, FloatDomain
 from locum.graph import Atom, is_atom
 from locum.graph.operations import TRANSCENDENTAL
 
+#: Compares integers as they are, by NumPy where it holds them.
+_INTEGERS = FloatDomain()
 _LEAVES = "it leaves the rationals; run it in the float domain"
 
 
@@ -159,6 +161,11 @@ class ExactDomain(Domain):
     def is_numeric(self, values: Sequence[Value]) -> bool:
         kinds = set(map(type, values))
         return bool(kinds - {bool}) and not any(issubclass(kind, str) for kind in kinds)
+
+    def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
+        if {*map(type, keys), *map(type, queries)} <= {bool, int}:  # positions, most often
+            return _INTEGERS.select(keys, queries, predicate)
+        return super().select(keys, queries, predicate)
 
     def mean(self, values: Sequence[Value]) -> Value:
         total = fmpq(0)
