@@ -333,7 +333,10 @@ BAD = [
     (("--order", "9999999,9999,999"), "too long for the executor"),
     (("--order", "2,2,2", "--on", "9999999,9999,999"), "too long for the executor"),
     *(
-        (("--order", "3,3,3", "--kind", kind, "--base", "3"), f"softmax attention only, not to {kind}")
+        (
+            ("--order", "3,3,3", "--kind", kind, "--base", "3"),
+            f"softmax attention beside it, got {kind}",
+        )
         for kind in ("linear", "performer", "sumformer")
     ),
     (("--base", "minus"), "--base: expected a positive number or e, got 'minus'"),

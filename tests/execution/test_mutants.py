@@ -63,7 +63,7 @@ MUTANTS = [
     ),
     Mutant("lowering", "term.guards, term.factors).guarded(k.guards)", "term.guards, term.factors)"),
     Mutant(
-        "lowering",
+        "keys",
         "    if values is score:\n        return 1",
         "    if values is score:\n        return -1",
     ),

@@ -297,8 +297,8 @@ def test_orders_that_are_none() -> None:
     [
         ({"base": "e"}, "base: expected a positive finite number"),
         ({"base": np.inf}, "base: expected a positive finite number"),
-        ({"base": 2.0, "kind": "linear"}, "not to linear: leave it out"),
-        ({"base": 2.0, "pooling": "unique"}, "not to unique pooling: leave it out"),
+        ({"base": 2.0, "kind": "linear"}, "softmax attention beside it, got linear: leave it out"),
+        ({"base": 2.0, "pooling": "unique"}, "beside it, got unique pooling: leave it out"),
         ({"width": 0, "kind": "linear"}, "width: expected a positive integer, got 0"),
         ({"width": 7}, "width: expected none, as kind softmax has no such size, got 7"),
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),

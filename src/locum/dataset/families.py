@@ -137,7 +137,7 @@ def _cookbook() -> dict[str, Source]:
         built = entry.built
         program = built.sop if isinstance(built, Recogniser) else built
         letters = tuple(built.vocabulary) if isinstance(built, Recogniser) else tuple(entry.alphabet)
-        causal = built.causal if isinstance(built, Recogniser) else entry.causal
+        causal = built.causal if isinstance(built, Recogniser) else True
         sizes = sizes_for(len(letters), len(letters))
         sources[f"survey {name}"] = Source("cookbook", _always(program), letters, sizes, causal)
     return sources
