@@ -75,10 +75,10 @@ def asks(kind: str, text: str) -> str:
     [
         (
             asks("proof", 'claim = "prayer"\nshape = [1]'),
-            "claim: there is no claim 'prayer': expected",
+            "claim: expected the name of a claim, got 'prayer'; try one of",
             3,
         ),
-        (asks("proof", 'claim = ["softmax", "x"]\nshape = [1, 1]'), "claim: there is no claim 'x'", 3),
+        (asks("proof", 'claim = ["softmax", "x"]\nshape = [1, 1]'), "claim: expected .* got 'x'", 3),
         (
             asks("proof", 'claim = "softmax"\nshape = [[1, 2], [2]]'),
             "shape: softmax takes r c: expected 2 positive integers, got .2.",
@@ -87,7 +87,7 @@ def asks(kind: str, text: str) -> str:
         (asks("proof", 'claim = "softmax"\nshape = [1, 0]'), "shape: .*got .1, 0.", 4),
         (
             asks("proof", 'shape = [1, 2]\nclaim = "softmax"\nrecipe = "paper"'),
-            "recipe: softmax has no recipe 'paper': expected stable, plain",
+            "recipe: expected a recipe of softmax, got 'paper'; try stable, plain",
             5,
         ),
         (asks("proof", 'claim = "listing-1"\nshape = [1, 2]'), "shape: listing-1 takes columns", 4),

@@ -11,7 +11,7 @@ from typing import Any
 
 from locum.paper.errata import ERRATA
 from locum.paper.right_as_printed import LISTINGS
-from locum.verification.claims.named import FAMILIES
+from locum.verification.claims.named import FAMILIES, problem_with
 
 
 def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -28,15 +28,8 @@ def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
         parameters, recipes = FAMILIES[name].parameters, FAMILIES[name].recipes
     else:
         known = ", ".join([*FAMILIES, *LISTINGS])
-        return "claim", f"there is no claim {name!r}: expected one of {known}"
-    if recipe is not None and recipe not in recipes:
-        choices = ", ".join(recipes) or "none: it has one form only"
-        return "recipe", f"{name} has no recipe {recipe!r}: expected {choices}"
-    if len(shape) != len(parameters) or any(number < 1 for number in shape):
-        taken = " ".join(parameters) or "no numbers"
-        expected = f"expected {len(parameters)} positive integers, got {list(shape)}"
-        return "shape", f"{name} takes {taken}: {expected}"
-    return None
+        return "claim", f"expected the name of a claim, got {name!r}; try one of {known}"
+    return problem_with(name, parameters, recipes, shape, recipe)
 
 
 def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None:

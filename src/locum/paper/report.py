@@ -264,27 +264,19 @@ def curves() -> tuple[Curve, ...]:
         recipe: [UniversalSimulator(n, n, n, recipe=recipe) for n in sizes]
         for recipe in ("paper", "fetch", "tiled")
     }
+
+    def of_u(title: str, claimed: str, count: Callable[[UniversalSimulator], int]) -> Curve:
+        counts = {recipe: tuple(map(count, each)) for recipe, each in simulators.items()}
+        return Curve(title, claimed, sizes, counts)
+
+    products = {
+        recipe: tuple(sum(_product(n, recipe).sop.architecture.heads) for n in sizes)
+        for recipe in ("paper", "fetch", "tiled", "scatter")
+    }
+    heads = "heads of U of order (n, n, n), all layers"
     return (
-        Curve(
-            "heads of U of order (n, n, n), all layers", "polynomial in n", sizes,
-            {recipe: tuple(sum(U.architecture.heads) for U in each) for recipe, each in simulators.items()},
-        ),
-        Curve(
-            "layers of U of order (n, n, n)", "independent of n", sizes,
-            {recipe: tuple(len(U.architecture.heads) for U in each) for recipe, each in simulators.items()},
-        ),
-        Curve(
-            "tokens that U reads", "n·d + d² + d·d_v = 3n²", sizes,
-            {recipe: tuple(U.length for U in each) for recipe, each in simulators.items()},
-        ),
-        Curve(
-            "heads of a product of two n × n matrices, all layers", "O(rc) = O(n²)", sizes,
-            {
-                recipe: tuple(
-                    sum(_product(n, recipe).sop.architecture.heads)
-                    for n in sizes
-                )
-                for recipe in ("paper", "fetch", "tiled", "scatter")
-            },
-        ),
-    )  # fmt: skip
+        of_u(heads, "polynomial in n", lambda U: sum(U.architecture.heads)),
+        of_u("layers of U of order (n, n, n)", "independent of n", lambda U: len(U.architecture.heads)),
+        of_u("tokens that U reads", "n·d + d² + d·d_v = 3n²", lambda U: U.length),
+        Curve("heads of a product of two n × n matrices, all layers", "O(rc) = O(n²)", sizes, products),
+    )

@@ -9,7 +9,7 @@ Xᵀ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,23 @@ class Family:
     tolerance: float | None = None
 
 
+def problem_with(
+    name: str,
+    parameters: Sequence[str],
+    recipes: Sequence[str],
+    shape: Sequence[int],
+    recipe: str | None,
+) -> tuple[str, str] | None:
+    """Say what is wrong with the shape or the recipe of a claim: which of them, and in words."""
+    if len(shape) != len(parameters) or any(type(n) is not int or n < 1 for n in shape):
+        takes = f"{name} takes {' '.join(parameters) or 'no numbers'}"
+        return "shape", f"{takes}: expected {len(parameters)} positive integers, got {list(shape)}"
+    if recipe is not None and recipe not in recipes:
+        choices = ", ".join(recipes) or "none: it has one form only"
+        return "recipe", f"expected a recipe of {name}, got {recipe!r}; try {choices}"
+    return None
+
+
 def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | None = None) -> Claim:
     """Build the claim of that name and shape."""
     if name not in FAMILIES:
@@ -39,15 +56,9 @@ def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | 
             f"expected the name of a claim, got {name!r}; try one of {', '.join(FAMILIES)}"
         )
     family = FAMILIES[name]
-    if len(shape) != len(family.parameters) or any(type(n) is not int or n < 1 for n in shape):
-        parameters = " ".join(family.parameters) or "no numbers"
-        raise InputError(
-            f"{name} takes {parameters}: expected {len(family.parameters)} positive integers, "
-            f"got {' '.join(map(str, shape)) or 'none'}"
-        )
-    if recipe is not None and recipe not in family.recipes:
-        choices = ", ".join(family.recipes) or "none: it has one form only"
-        raise InputError(f"expected a recipe of {name}, got {recipe!r}; try {choices}")
+    problem = problem_with(name, family.parameters, family.recipes, shape, recipe)
+    if problem is not None:
+        raise InputError(problem[1])
     options: dict[str, Any] = {}
     if family.recipes:
         options["recipe"] = recipe or family.recipes[0]

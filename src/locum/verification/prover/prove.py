@@ -123,8 +123,7 @@ class Refutation(_Verdict):
     @property
     def entries(self) -> tuple[Number, ...]:
         """The numbers, in the order of the inputs' entries; fractions where no float is the number."""
-        texts = [x for rows in self.refuted.inputs.values() for row in rows for x in row]
-        return tuple(_number(text) for text in texts)
+        return tuple(x for rows in self.inputs.values() for row in rows for x in row)
 
     @property
     def inputs(self) -> dict[str, list[list[Number]]]:
@@ -135,24 +134,21 @@ class Refutation(_Verdict):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON, without the certificate."""
+        """Return the verdict as JSON, without the certificate.
+
+        A fraction that no float equals is a text, as "1/3".
+        """
         outputs = self.refuted.found
+        plain = {
+            name: [[str(x) if isinstance(x, Fraction) else x for x in row] for row in rows]
+            for name, rows in self.inputs.items()
+        }
         return {
-            **self._about("refuted"), "counterexample": self._plain_inputs(),
+            **self._about("refuted"), "counterexample": plain,
             "found": None if outputs is None else list(outputs),
             "expected": list(self.refuted.expected), "problem": self.problem,
             "seconds": self.seconds,
         }  # fmt: skip
-
-    def _plain_inputs(self) -> dict[str, list[list[int | float | str]]]:
-        """Return the numbers as JSON has them.
-
-        A fraction that no float equals stays a text, as "1/3".
-        """
-        return {
-            name: [[str(x) if isinstance(x, Fraction) else x for x in row] for row in rows]
-            for name, rows in self.inputs.items()
-        }
 
     def check_command(self, file: object) -> str:
         """Return the command that checks ``file`` again."""
