@@ -95,7 +95,7 @@ def test_sum_over_needs_families_and_a_body() -> None:
         ((l,), "a family and a body"),
         ((locum.indices, locum.tokens), "expected families"),
         ((l, l, locum.tokens), "the same family twice"),
-        ((l, locum.full), "needs an s-op, but got the selector"),
+        ((l, locum.full), "expected an s-op, got the selector"),
     ]:
         with pytest.raises(locum.GraphError, match=words):
             locum.sum_over(*arguments)  # type: ignore[arg-type]

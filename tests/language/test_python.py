@@ -89,29 +89,29 @@ def test_notebooks_get_self_contained_html() -> None:
 
 MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.select(tokens, tokens, "=<"), "does not know the predicate '=<': it must be one of"),
-    (lambda: locum.select(tokens, tokens, 3), 'needs its predicate as a string, such as "=="'),  # type: ignore[arg-type]
-    (lambda: locum.select(locum.full, tokens, "=="), "select needs an s-op, but got the selector"),  # type: ignore[arg-type]
+    (lambda: locum.select(tokens, tokens, 3), 'expected a predicate as a string, got 3; try "=="'),  # type: ignore[arg-type]
+    (lambda: locum.select(locum.full, tokens, "=="), "select: expected an s-op, got the selector"),  # type: ignore[arg-type]
     (lambda: locum.full + 1, "there is no arithmetic or order of selectors"),
     (lambda: locum.architecture(3), "expected a program (an s-op or a selector), got 3"),  # type: ignore[arg-type]
     (lambda: locum.to_rasp(locum.family(2)), "only a whole program can be printed"),
-    (lambda: locum.member(tokens, 3), "member needs a set of atoms"),  # type: ignore[arg-type]
-    (lambda: locum.lookup(tokens, 3), "lookup needs a table"),  # type: ignore[arg-type]
+    (lambda: locum.member(tokens, 3), "member: expected a set of atoms"),  # type: ignore[arg-type]
+    (lambda: locum.lookup(tokens, 3), "lookup: expected a table"),  # type: ignore[arg-type]
     (lambda: locum.loads(3), "it is not JSON"),  # type: ignore[arg-type]
-    (lambda: tokens + np.array([1, 2]), "add needs an s-op or an atom"),
+    (lambda: tokens + np.array([1, 2]), "add: expected an s-op or an atom"),
     (lambda: locum.aggregate(locum.full, 1, tokens), "one atom, the same at every position"),  # type: ignore[arg-type]
-    (lambda: tokens + locum.full, "add needs an s-op, but got the selector select"),
-    (lambda: locum.aggregate(tokens, tokens), "aggregate needs a selector, such as select"),  # type: ignore[arg-type]
-    (lambda: locum.full & tokens, "selector_and needs a selector"),  # type: ignore[operator]
-    (lambda: locum.selector_width(3), "needs a selector, such as select(keys, queries"),  # type: ignore[arg-type]
-    (lambda: tokens + None, "add needs an s-op or an atom"),  # type: ignore[operator]
-    (lambda: tokens + [1], "but got [1]"),  # type: ignore[operator]
-    (lambda: locum.constant([1]), "constant needs an s-op or an atom"),  # type: ignore[arg-type]
-    (lambda: locum.aggregate(locum.full, tokens, None), "the default of aggregate needs"),  # type: ignore[arg-type]
+    (lambda: tokens + locum.full, "add: expected an s-op, got the selector select"),
+    (lambda: locum.aggregate(tokens, tokens), "aggregate: expected a selector, got the s-op"),  # type: ignore[arg-type]
+    (lambda: locum.full & tokens, "selector_and: expected a selector"),  # type: ignore[operator]
+    (lambda: locum.selector_width(3), "expected a selector, got 3; try select(keys, queries"),  # type: ignore[arg-type]
+    (lambda: tokens + None, "add: expected an s-op or an atom"),  # type: ignore[operator]
+    (lambda: tokens + [1], "got [1]"),  # type: ignore[operator]
+    (lambda: locum.constant([1]), "constant: expected an s-op or an atom"),  # type: ignore[arg-type]
+    (lambda: locum.aggregate(locum.full, tokens, None), "the default of aggregate: expected"),  # type: ignore[arg-type]
     (lambda: bool(tokens == 1), "has no truth value of its own"),
     (lambda: 0 < indices < 3, "two comparisons instead of a < b < c"),
     (lambda: tokens and indices, "use & | ~ instead of and or not"),
-    (lambda: locum.key(tokens) == 3, "a key is compared with a query"),
-    (lambda: locum.query(tokens) == locum.key(tokens), "write the key first"),
+    (lambda: locum.key(tokens) == 3, "expected a query beside a key"),
+    (lambda: locum.query(tokens) == locum.key(tokens), "expected a key on the left"),
     (
         lambda: locum.family(float("inf")),  # type: ignore[arg-type]
         "expected a size from 1 to 1000000000000000000, an integer, got inf",

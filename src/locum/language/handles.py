@@ -348,8 +348,8 @@ def sop_node(operand: object, op: str) -> Node:
         return operand.node
     if isinstance(operand, Selector):
         raise GraphError(
-            f"{op} needs an s-op, but got the selector {abbreviate(operand.node)}: "
-            "aggregate(selector, values) or selector_width(selector) makes an s-op of it"
+            f"{op}: expected an s-op, got the selector {abbreviate(operand.node)}; "
+            "try aggregate(selector, values) or selector_width(selector), which make an s-op of it"
         )
     return build("constant", value=plain_atom(operand, op))
 
@@ -359,7 +359,7 @@ def selector_node(operand: object, op: str) -> Node:
     if isinstance(operand, Selector):
         return operand.node
     shown = f"the s-op {abbreviate(operand.node)}" if isinstance(operand, SOp) else repr(operand)
-    raise GraphError(f'{op} needs a selector, such as select(keys, queries, "=="), but got {shown}')
+    raise GraphError(f'{op}: expected a selector, got {shown}; try select(keys, queries, "==")')
 
 
 def plain_atom(value: object, op: str) -> Atom:
@@ -370,4 +370,4 @@ def plain_atom(value: object, op: str) -> Atom:
     plain = value.item() if scalar else None  # type: ignore[attr-defined]
     if is_atom(plain):  # a NumPy scalar
         return plain
-    raise GraphError(f"{op} needs an s-op or an atom (bool, int, float, string), but got {value!r}")
+    raise GraphError(f"{op}: expected an s-op or an atom (bool, int, float, string), got {value!r}")

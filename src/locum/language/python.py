@@ -99,7 +99,7 @@ def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:
     selected = selector_node(selector, "aggregate")
     if isinstance(default, SOp):
         raise GraphError(
-            "the default of aggregate is one atom, the same at every position, not an s-op"
+            "the default of aggregate: expected one atom, the same at every position, got an s-op"
         )
     chosen = plain_atom(default, "the default of aggregate")
     return SOp(build("aggregate", selected, sop_node(values, "aggregate"), default=chosen))
@@ -134,7 +134,7 @@ class Key:
     def _with(self, other: object, predicate: str) -> Selector:
         if not isinstance(other, Query):
             raise GraphError(
-                f"a key is compared with a query, key(k) {predicate} query(q), not {other!r}"
+                f"expected a query beside a key, got {other!r}; try key(k) {predicate} query(q)"
             )
         return select(self.values, other.values, predicate)
 
@@ -166,7 +166,7 @@ class Query:
         self.values = SOp(sop_node(values, "query"))
 
     def __eq__(self, other: object) -> NoReturn:
-        raise GraphError("write the key first: key(k) == query(q)")
+        raise GraphError("expected a key on the left, got a query; try key(k) == query(q)")
 
     __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
     __hash__ = None  # type: ignore[assignment]
@@ -211,7 +211,7 @@ def sum_over(*families_and_body: Operand) -> SOp:
     [0, 3, 6]
     """
     if len(families_and_body) < 2:
-        raise GraphError("sum_over needs a family and a body: sum_over(l, body)")
+        raise GraphError("sum_over: expected a family and a body, got less; try sum_over(l, body)")
     *families, body = (sop_node(part, "sum_over") for part in families_and_body)
     return SOp(graph.sum_over(families, body))
 
@@ -244,7 +244,7 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
     [False, True, False, False, True]
     """
     if not isinstance(of, Iterable):
-        raise GraphError(f'member needs a set of atoms, such as [1, 2] or "ab", but got {of!r}')
+        raise GraphError(f'member: expected a set of atoms, got {of!r}; try [1, 2] or "ab"')
     values = canonical_set(plain_atom(atom, "member") for atom in of)
     return SOp(build("member", sop_node(value, "member"), values=values))
 
@@ -256,7 +256,7 @@ def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
     [1, 1, -1]
     """
     if not isinstance(table, Mapping):
-        raise GraphError(f"lookup needs a table, such as {{'a': 1}}, but got {table!r}")
+        raise GraphError(f"lookup: expected a table, got {table!r}; try {{'a': 1}}")
     atoms = {plain_atom(key, "lookup"): plain_atom(value, "lookup") for key, value in table.items()}
     return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
 
@@ -384,4 +384,4 @@ def to_rasp(program: Handle) -> str:
 def _text(predicate: object, op: str) -> str:
     if isinstance(predicate, str):
         return predicate
-    raise GraphError(f'{op} needs its predicate as a string, such as "==", but got {predicate!r}')
+    raise GraphError(f'{op}: expected a predicate as a string, got {predicate!r}; try "=="')

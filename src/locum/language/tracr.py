@@ -114,7 +114,7 @@ class _Importer:
             return self._function(item.f, [self._of(item.fst), self._of(item.snd)])
         if _is(item, "Map"):
             return self._function(item.f, [self._of(item.inner)])
-        raise GraphError(f"from_tracr: {type(item).__name__} is not a construct that can be taken over")
+        raise GraphError(f"from_tracr: expected a construct of {_MODULE}, got {type(item).__name__}")
 
     def _aggregate(self, item: Any) -> _Imported:
         value: _Imported = self._of(item.sop)
@@ -151,8 +151,8 @@ class _Importer:
             traced = _traced(function, arguments)
             if traced is None:
                 raise GraphError(
-                    "from_tracr: a function of means (or of what is computed from them) has to be made "
-                    "of operators, so that it can be called on s-ops"
+                    "from_tracr: expected a function of means (or of what is computed from them) that "
+                    "is made of operators, got one that cannot be called on s-ops"
                 )
             return _Imported(traced, None)
         defined = call_on_all(function, known, "from_tracr", strict=True)
@@ -171,9 +171,7 @@ class _Importer:
         if _is(item, "SelectorNot"):
             return ~self._of(item.inner)  # type: ignore[no-any-return]
         if not _is(item, "Select"):
-            raise GraphError(
-                f"from_tracr: {type(item).__name__} is not a selector that can be taken over"
-            )
+            raise GraphError(f"from_tracr: expected a selector of {_MODULE}, got {type(item).__name__}")
         keys, queries = self._of(item.keys), self._of(item.queries)
         name = getattr(item.predicate, "name", None)
         if name in ("TRUE", "FALSE"):
@@ -183,7 +181,7 @@ class _Importer:
         if name is not None and all(values.as_they_are for values in sets):
             return select(keys.sop, queries.sop, str(item.predicate.value))
         if keys.values is None or queries.values is None:
-            raise GraphError("from_tracr: a predicate on means has to be a comparison")
+            raise GraphError("from_tracr: expected a comparison as a predicate on means, got another")
         nodes = keys.sop.node, queries.sop.node
         chosen = Selector(selector(_holding(item.predicate), *nodes, keys.values, queries.values))
         unclear = _unclear(item.predicate)

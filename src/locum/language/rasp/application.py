@@ -41,9 +41,7 @@ def _indexed(base: Value, index: Value, budget: Budget) -> Value:
         return _index_dict(base, index, budget)
     if isinstance(base, SOp):
         return _index_sop(base, index)
-    raise RaspError(
-        "type", f"only lists, dicts, strings and s-ops have an index, not {words_for(base)}"
-    )
+    raise RaspError("type", f"expected a list, dict, string or s-op to index, got {words_for(base)}")
 
 
 def _index_list(base: list[Value] | str, index: Value, budget: Budget) -> Value:
@@ -84,14 +82,18 @@ def _lookup(index: SOp, table: dict[Value, Value]) -> SOp:
         raise RaspError("index", "an empty dict has nothing to index")
     if not atoms:
         member = words_for(next(iter(table.values())))
-        raise RaspError("type", f"an s-op indexes lists and dicts of atoms, but got one of {member}")
+        raise RaspError(
+            "type", f"expected a list or dict of atoms to index by an s-op, got one of {member}"
+        )
     return python.lookup(index, atoms)
 
 
 def _index_sop(base: SOp, index: Any) -> SOp:
     """Attend to one position, from everywhere."""
     if not isinstance(index, int):
-        raise RaspError("index", f"index into an s-op has to be an integer, not {words_for(index)}")
+        raise RaspError(
+            "index", f"expected an integer as the index into an s-op, got {words_for(index)}"
+        )
     place = int(index) if index >= 0 else python.length + index
     return python.aggregate(python.select(python.indices, place, "=="), base)
 
@@ -116,11 +118,13 @@ def apply(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
         require_arity("a program applied to an input", 1, arguments)
         (tokens,) = arguments
         if not isinstance(tokens, (str, list, dict)) or not tokens:
-            problem = f"a program runs on a non-empty string or list, not on {words_for(tokens)}"
+            problem = (
+                f"expected a non-empty string or list to run a program on, got {words_for(tokens)}"
+            )
             raise RaspError("type", problem)
         tokens = tokens if isinstance(tokens, str) else list(tokens)
         return Applied(called, tokens, machine.host.run_program(called, tokens))
-    raise RaspError("not-callable", f"{words_for(called)} is not a function")
+    raise RaspError("not-callable", f"expected a function to call, got {words_for(called)}")
 
 
 def _call(machine: Machine, function: Function, arguments: Sequence[Value]) -> Evaluation:

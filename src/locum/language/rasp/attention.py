@@ -27,9 +27,9 @@ def aggregate(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     selector, values = yield from machine.each(operands, scope)
     default = 0 if last is None else (yield last, scope)
     if not isinstance(selector, Selector):
-        raise RaspError("type", f"aggregate expects a selector first, but got {words_for(selector)}")
+        raise RaspError("type", f"aggregate: expected a selector first, got {words_for(selector)}")
     if not is_atom(default):
-        raise RaspError("type", f"the default of aggregate must be an atom, not {words_for(default)}")
+        raise RaspError("type", f"aggregate: expected an atom as its default, got {words_for(default)}")
     return python.aggregate(selector, operand(values, "aggregate"), default)
 
 
@@ -43,7 +43,7 @@ def sum_over(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
         if part.data == "family":
             size = yield part.children[2], scope
             if type(size) is not int:
-                problem = f"the size of a family must be an integer, got {words_for(size)}"
+                problem = f"expected an integer as the size of a family, got {words_for(size)}"
                 raise RaspError("type", problem)
             machine.budget.spend(_FAMILY)
             families.append(python.family(size))

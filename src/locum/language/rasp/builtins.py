@@ -73,7 +73,7 @@ def _elementwise(op: str, *values: Any) -> Any:
     """Apply an operation of the table to s-ops, or the same function to atoms."""
     for value in values:
         if not isinstance(value, SOp) and not is_atom(value):
-            raise RaspError("type", f"{op} needs an s-op or an atom, but got {words_for(value)}")
+            raise RaspError("type", f"{op}: expected an s-op or an atom, got {words_for(value)}")
     if any(isinstance(value, SOp) for value in values):
         return apply(op, *values)
     return compute(ON_ATOMS[op], *values)
@@ -98,7 +98,7 @@ def _sum(selector: Any, values: Any) -> Any:
 
 def _constant(value: Any) -> SOp:
     if not is_atom(value):
-        raise GraphError(f"constant needs an atom, but got {words_for(value)}")
+        raise GraphError(f"constant: expected an atom, got {words_for(value)}")
     return python.constant(value)
 
 

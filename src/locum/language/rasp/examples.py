@@ -224,7 +224,7 @@ class Examples:
         self.budget.spend(_RUN + len(tokens) / _VALUES)
         read = inputs.read(tokens, domain)
         if read.batch:
-            raise InputError("RASP runs on one sequence at a time, but this is a list of lists")
+            raise InputError("expected one sequence at a time, got a list of lists")
         return dense.evaluate(
             node,
             read.sequences[0],

@@ -97,7 +97,7 @@ def range_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """List the integers of a range."""
     bounds = yield from machine.each(tree.children[1].children, scope)
     if len(bounds) > 3 or any(type(bound) not in (int, bool) for bound in bounds):
-        raise RaspError("type", f"range needs one to three integers, but got {_shown(bounds)}")
+        raise RaspError("type", f"range: expected one to three integers, got {_shown(bounds)}")
     numbers = compute(range, *bounds)
     members = max(0, (numbers.stop - numbers.start) // numbers.step + 1)
     machine.require_room(members, MEMBER_BYTES + _INTEGER_BYTES)
@@ -108,7 +108,7 @@ def zip_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Pair the members of lists up."""
     lists = yield from machine.each(tree.children[1].children, scope)
     if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
-        raise RaspError("type", f"zip needs lists of one length, but got {_shown(lists)}")
+        raise RaspError("type", f"zip: expected lists of one length, got {_shown(lists)}")
     machine.budget.spend(len(lists[0]) / 10)
     machine.require_room(len(lists[0]), MEMBER_BYTES + _LIST_BYTES + MEMBER_BYTES * len(lists))
     return [list(group) for group in zip(*lists, strict=True)]
@@ -118,13 +118,13 @@ def length_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Count the members of a list."""
     value = yield tree.children[1], scope
     if not isinstance(value, list):
-        raise RaspError("type", f"len needs a list, but got {words_for(value)}; length is the s-op")
+        raise RaspError("type", f"len: expected a list, got {words_for(value)}; try length, the s-op")
     return len(value)
 
 
 def _enter(machine: Machine, result: dict[Value, Value], key: Value, value: Value) -> None:
     if not is_atom(key):
-        raise RaspError("type", f"dictionary keys can only be atoms, not {words_for(key)}")
+        raise RaspError("type", f"expected atoms as keys of a dictionary, got {words_for(key)}")
     machine.require_room(1, _ENTRY_BYTES)
     if isinstance(key, int) and abs(key) >= sys.hash_info.modulus:
         # Python hashes integers by their remainder: a dict of its multiples is slow.

@@ -158,7 +158,7 @@ class Machine:
     def items(self, collection: Value, what: str) -> Iterator[Value]:
         """Go through the members of a list or the keys of a dict, a step for each."""
         if not isinstance(collection, (list, dict)):
-            problem = f"{what} needs to iterate over a list or dict, but got {words_for(collection)}"
+            problem = f"{what}: expected a list or dict to iterate over, got {words_for(collection)}"
             raise RaspError("type", problem)
         for item in collection:  # nothing changes a list or dict once it is made
             self.budget.spend(1)

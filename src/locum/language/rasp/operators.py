@@ -158,7 +158,7 @@ def rounded(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     if isinstance(value, SOp):
         return round(value)
     if not is_atom(value) or isinstance(value, str):
-        raise RaspError("runtime:TypeError", f"round needs a number, but got {words_for(value)}")
+        raise RaspError("runtime:TypeError", f"round: expected a number, got {words_for(value)}")
     return compute(round, value)
 
 
@@ -166,7 +166,7 @@ def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Give 1 where an s-op holds, else 0."""
     value = yield tree.children[0], scope
     if not isinstance(value, SOp):
-        raise RaspError("type", f"indicator needs an s-op, but got {words_for(value)}")
+        raise RaspError("type", f"indicator: expected an s-op, got {words_for(value)}")
     return python.indicator(value)
 
 
@@ -175,7 +175,9 @@ def conditional(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     then, condition, otherwise = tree.children
     holds = yield condition, scope
     if isinstance(holds, Selector):
-        raise RaspError("type", "the condition of a ternary must be an s-op or an atom, not a selector")
+        raise RaspError(
+            "type", "expected an s-op or an atom as the condition of a ternary, got a selector"
+        )
     if not isinstance(holds, SOp):
         return (yield (then if holds else otherwise), scope)
     a, b = yield from machine.each((then, otherwise), scope)
@@ -186,16 +188,18 @@ def contains(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Look for a value in a list, or for an atom in an s-op."""
     value, collection = yield from machine.each(tree.children, scope)
     if isinstance(value, Selector):
-        raise RaspError("type", "selectors cannot be looked for: use in with an atom or an s-op")
+        raise RaspError("type", "in: expected an atom or an s-op to look for, got a selector")
     if isinstance(collection, list):
         machine.budget.spend(len(collection) / 20 if is_atom(value) else len(collection))
         if is_atom(value):
             return any(is_atom(member) and value == member for member in collection)
         if not isinstance(value, SOp):
-            problem = f"only atoms and s-ops are looked for in lists, not {words_for(value)}"
+            problem = f"expected an atom or an s-op to look for in a list, got {words_for(value)}"
             raise RaspError("type", problem)
         if not _atoms_only(collection):
-            raise RaspError("type", "[s-op] in X expects X to be a list of atoms")
+            raise RaspError(
+                "type", "expected a list of atoms to look for an s-op in, got other members"
+            )
         machine.budget.reserve(100 * len(collection))
         contained = python.member(value, collection)
         where = tree.children[1]
@@ -205,7 +209,7 @@ def contains(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     if isinstance(collection, SOp) and is_atom(value):
         return python.aggregate(python.full, python.indicator(collection == value)) > 0
     raise RaspError(
-        "type", f"in needs a list (or, for an atom, an s-op), but got {words_for(collection)}"
+        "type", f"in: expected a list (or, for an atom, an s-op), got {words_for(collection)}"
     )
 
 

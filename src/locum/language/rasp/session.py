@@ -298,7 +298,7 @@ class Session:
         """Draw a program on an input, or (None) on the running example."""
         tokens = self.examples.tokens["s-op"] if tokens is None else tokens
         if not isinstance(tokens, (str, list)) or not tokens:
-            raise RaspError("type", "draw needs a non-empty string or list to draw the program on")
+            raise RaspError("type", "draw: expected a non-empty string or list to draw the program on")
         value = self.run_program(program, tokens)
         if self.drawer is None:
             raise RaspError("draw", "this session cannot draw; `locum draw` and the REPL can")

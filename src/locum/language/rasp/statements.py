@@ -60,7 +60,7 @@ def draw(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     program = yield tree.children[0], scope
     tokens = (yield tree.children[1], scope) if len(tree.children) > 1 else None
     if not isinstance(program, SOp):
-        raise RaspError("type", f"draw expects an s-op, but got {words_for(program)}")
+        raise RaspError("type", f"draw: expected an s-op, got {words_for(program)}")
     machine.host.draw_program(program, tokens)
     return None
 

@@ -84,7 +84,7 @@ def operand(value: Value, what: str) -> Any:
     if isinstance(value, SOp) or is_atom(value):
         return value
     kind = "runtime:TypeError" if isinstance(value, Applied) else "type"
-    raise RaspError(kind, f"{what} needs an s-op or an atom, but got {words_for(value)}")
+    raise RaspError(kind, f"{what}: expected an s-op or an atom, got {words_for(value)}")
 
 
 def same(left: Value, right: Value, budget: Budget) -> bool:
