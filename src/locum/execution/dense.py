@@ -167,6 +167,7 @@ class _Run:
         """Add 0 + body at the first heads + body at the second + …"""
         body, *families = node.inputs
         inside = list(postorder(body, into=depends_on(families)))
+        of_one_head = [local for local in inside if local.free.issuperset(families)]
         total: list[Value] = [self.domain.constant(0)] * len(self.tokens)
         for member in members(families):
             here = {**heads, **member}
@@ -176,9 +177,8 @@ class _Run:
             assert isinstance(value, list)
             self.meter.start(node, [total, value])
             total = self.each(node, self.domain.meanings["add"], [total, value], here)
-            for local in inside:
-                if local.free.issuperset(families):  # no other head will ask for it
-                    self.forget(local)
+            for local in of_one_head:  # no other head will ask for it
+                self.forget(local)
         for local in inside:
             self.forget(local)
         return self.legal(node, total, heads)

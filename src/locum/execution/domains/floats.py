@@ -59,12 +59,14 @@ _CASTS: dict[str, Callable[[Any], Atom]] = {
 
 
 def _add(a: Value, b: Value) -> Value:
-    if isinstance(a, str) and isinstance(b, str) and len(a) + len(b) > MAX_STRING:
+    if type(a) is str and isinstance(b, str) and len(a) + len(b) > MAX_STRING:
         raise OverflowError(f"a string of more than {MAX_STRING} characters")
     return a + b
 
 
 def _multiply(a: Value, b: Value) -> Value:
+    if type(a) is float:  # no product of these is large, and most are of these
+        return a * b
     if isinstance(a, int) and isinstance(b, int):
         if a.bit_length() + b.bit_length() > MAX_BITS:
             raise OverflowError(f"an integer of more than {MAX_BITS} bits")
