@@ -26,11 +26,11 @@ _COOKBOOK = "Transformer Cookbook 2025"
 _PAST = select(indices, indices, "<=")
 
 
-def _balanced(word: str, pairs: str = "()", deepest: int | None = None) -> bool:
+def _balanced(word: str, pairs: str = "()") -> bool:
     depth = 0
     for letter in word:
         depth += {pairs[0]: 1, pairs[1]: -1}.get(letter, 0)
-        if depth < 0 or (deepest is not None and depth > deepest):
+        if depth < 0:
             return False
     return depth == 0
 

@@ -268,9 +268,8 @@ def _suggested(program: Recogniser, depth: int) -> DFA | None:
         return None
 
     def behaviour(state: Any, accepted: Any) -> tuple[bool, ...]:
-        answers = [bool(machine.answer(state, accepted, PLAIN)) if accepted is not None else False]
-        if accepted is None and program.accept == END:
-            answers = [bool(machine.answer(state, None, PLAIN))]
+        has_answer = accepted is not None or program.accept == END
+        answers = [has_answer and bool(machine.answer(state, accepted, PLAIN))]
         layer = [state]
         for _ in range(depth):
             stepped = [machine.step(each, letter, PLAIN) for each in layer for letter in alphabet]
