@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -23,12 +24,17 @@ from locum.transformer.weights import Array
 #: A batch of sequences of one length.
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
+#: Inputs of one length for which finding types without a plan takes about as long as to make one.
+_WORTH_A_PLAN = 8
+
 
 class Encoding:
     """Read inputs and write answers as a configuration says."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        #: How many inputs of each length there were.
+        self._asked: Counter[int] = Counter()
 
     def read(self, inputs: Any) -> tuple[list[list[Any]], Callable[[list[list[Any]]], Any]]:
         """Return a batch as lists of Python's own values, and what gives the answers its form."""
@@ -120,8 +126,10 @@ class Encoding:
 
     def _marks(self, program: Node, row: Sequence[Any]) -> tuple[Any, Any]:
         """Return where dense execution gives floats, and where bools."""
+        self._asked[len(row)] += 1
+        often = self._asked[len(row)] > _WORTH_A_PLAN
         try:
-            return types_at(program, row, range(len(row)))
+            return types_at(program, row, range(len(row)), plan=often)
         except LocumError:  # tokens that mix booleans with numbers, say
             values = run(program, list(row))
             return [type(value) is float for value in values], [type(value) is bool for value in values]

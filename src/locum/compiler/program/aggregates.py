@@ -141,7 +141,7 @@ class Aggregates:
             return None
         at = self._by_position(value)
         by_row: dict[bytes, Sequence[Atom]] = {}
-        at_query: dict[tuple[int, int], Sequence[Atom]] = {}
+        at_query: dict[tuple[int, int], bytes] = {}
         for length in range(self._target.shortest, self._target.longest + 1):
             pattern = self._selectors.at_length(selector, length)
             if pattern is None:
@@ -151,7 +151,7 @@ class Aggregates:
                 name = np.packbits(row).tobytes()
                 if name not in by_row:
                     by_row[name] = means_of_positions(at, keys) if keys else [node.default]
-                at_query[position, length] = by_row[name]
+                at_query[position, length] = name
         values = distinct(v for means in by_row.values() for v in means)
         if len(values) > MAX_VALUES:
             raise Unlisted
@@ -160,10 +160,10 @@ class Aggregates:
             "indices": np.zeros((self._target.longest, len(values)), dtype=bool),
             "length": np.zeros((len(self._sources.domain("length")), len(values)), dtype=bool),
         }
-        for (position, length), means in at_query.items():
-            here = [place[v] for v in means]
-            limits["indices"][position, here] = True
-            limits["length"][length - self._target.shortest, here] = True
+        places = {name: [place[v] for v in means] for name, means in by_row.items()}
+        for (position, length), name in at_query.items():
+            limits["indices"][position, places[name]] = True
+            limits["length"][length - self._target.shortest, places[name]] = True
         return self._sources.add(node, values, limits)
 
     def _by_position(self, node: Node) -> list[tuple[Atom, ...]]:

@@ -55,15 +55,13 @@ _ROUNDING = ("floor", "round", "modulo", "floor_divide")
 
 def grid_of(values: Iterable[Atom | None]) -> Grid | None:
     """Return the coarsest grid that holds all these numbers; None for infinite and tiny ones."""
-    denominator, largest = 1, 0.0
-    for value in values:
-        if value is None or isinstance(value, str):
-            continue
-        try:
-            denominator = max(denominator, value.as_integer_ratio()[1])
-            largest = max(largest, abs(float(value)))
-        except (OverflowError, ValueError):  # of infinities, and of NaN
-            return None
+    numbers = [value for value in set(values) if isinstance(value, (int, float))]
+    fractions = [value for value in numbers if isinstance(value, float)]
+    try:
+        denominator = max((value.as_integer_ratio()[1] for value in fractions), default=1)
+        largest = max(map(abs, map(float, numbers)), default=0.0)
+    except (OverflowError, ValueError):  # of infinities, and of NaN
+        return None
     if denominator.bit_length() > _FINEST:
         return None
     return Grid(1.0 / denominator, largest)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from locum.compiler.program.ranges import Range
 from locum.compiler.target import DOMAIN
@@ -46,7 +46,9 @@ class ValueTable:
         """Between which integers those of its values lie that are integers."""
         if self._types.isdisjoint((int, bool)):
             return Range(0, 0)
-        whole = [value for value in self.values if isinstance(value, int)]
+        whole: Any = self.values
+        if not self._types <= {int, bool}:
+            whole = [value for value in self.values if isinstance(value, int)]
         return Range(min(whole), max(whole))
 
     @property

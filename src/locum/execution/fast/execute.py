@@ -12,6 +12,7 @@ a second program finds them (``types.py``).
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -94,8 +95,12 @@ def with_types(root: Node, values: list[Any], tokens: Sequence[Any], positions: 
     return typed if isinstance(typed, list) else list(typed.tolist())
 
 
-def types_at(root: Node, tokens: Sequence[Any], positions: range) -> tuple[Any, Any]:
+def types_at(
+    root: Node, tokens: Sequence[Any], positions: range, *, plan: bool = True
+) -> tuple[Any, Any]:
     """Return where dense execution gives floats, and where bools: True, False or an array, > 0 there.
+
+    Without ``plan`` none is made where the structured tier can do it, which is sooner for a few inputs.
 
     >>> from locum import aggregate, indices, select, tokens
     >>> means = aggregate(select(indices, indices, "<="), tokens)
@@ -106,11 +111,18 @@ def types_at(root: Node, tokens: Sequence[Any], positions: range) -> tuple[Any, 
     sequence = Tokens.read(tokens)
     known = described(root, sequence.types)
     try:
-        measured = _run(known.measures, known, sequence, positions, False)
+        measured = _measured(known, sequence, positions, plan)
     except _Unfit as reason:
         raise _untyped(root, reason) from None
     floats, bools = (m if isinstance(m, bool) else measured.pop(0) for m in (known.floats, known.bools))
     return floats, bools
+
+
+def _measured(known: Description, tokens: Tokens, positions: range, plan: bool) -> list[Any]:
+    if known.measures and not plan:
+        with contextlib.suppress(_Unfit):
+            return _structured(known.measures, tokens, positions, False)
+    return _run(known.measures, known, tokens, positions, False)
 
 
 def _untyped(root: Node, reason: _Unfit) -> ExecutionError:
