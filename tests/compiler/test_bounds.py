@@ -92,7 +92,7 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     fitted = bounds.fit(lowered, slots)
     assert fitted is not None
     assert fitted.error <= 1e-3
-    feed_forward = UnitFeedForward(target, fitted.hidden)
+    feed_forward = UnitFeedForward(target, fitted.hidden).weights
     weights = Assembly(network, target, feed_forward).weights(Stream.of(network, slots))
     for inputs in np.random.default_rng(8).uniform(-1, 1, (200, size)):
         stream = (inputs[:, None] * weights.W_E[0] + weights.W_pos)[None]

@@ -25,8 +25,8 @@ from locum import (
 from locum.compiler import compile  # noqa: A004
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Table
-from locum.compiler.units.curves import CURVES, OutsideError, approximate, exponential
-from locum.compiler.units.hidden import Argument, Hidden, UnitsError
+from locum.compiler.units.curves import CURVES, UnitsError, approximate, exponential
+from locum.compiler.units.hidden import Argument, Hidden
 from locum.compiler.units.realise import realise
 from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution.dense import evaluate
@@ -73,7 +73,7 @@ def test_exponentials_of_relative_error() -> None:
     ("name", "low", "high"), [("log", -1, 1), ("reciprocal", -1, 1), ("exp", 0, math.inf)]
 )
 def test_where_a_curve_has_no_value_there_is_no_line(name: str, low: float, high: float) -> None:
-    with pytest.raises(OutsideError):
+    with pytest.raises(UnitsError):
         approximate(name, low, high, 1e-3)
 
 

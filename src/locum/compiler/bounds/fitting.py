@@ -22,8 +22,8 @@ from locum.compiler.network.gates import Curved, Masked, Product
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Head, Unit
 from locum.compiler.network.slots import Slots
-from locum.compiler.units.curves import OutsideError
-from locum.compiler.units.hidden import Hidden, UnitsError
+from locum.compiler.units.curves import UnitsError
+from locum.compiler.units.hidden import Hidden
 from locum.compiler.units.realise import depends_on_tolerance, realise
 from locum.errors import CompileError
 from locum.graph import Atom, abbreviate
@@ -223,7 +223,7 @@ class _Fitting:
             arguments = (replace(arguments[0], low=low, high=high),)
         try:
             return realise(gate, kind, arguments, tolerance, UNIT[self.target.dtype])
-        except (OutsideError, UnitsError) as error:
+        except UnitsError as error:
             raise _Unfit(
                 f"{kind} units cannot do this: {error}",
                 abbreviate(unit.node),

@@ -173,8 +173,8 @@ class PiecewiseLinear:
         return np.asarray(np.interp(x, self.knots, self.values), dtype=np.float64)
 
 
-class OutsideError(ValueError):
-    """A function is asked for where it has no value, or none that straight segments can follow.
+class UnitsError(ValueError):
+    """A gate that units cannot realise, or a function where it has no value; the message says why.
 
     ``needed``: how many segments it would take, where they are too many.
     """
@@ -196,7 +196,7 @@ def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLi
     segments = [max(1, math.ceil(_span(curve, *piece) / (4 * math.sqrt(error)))) for piece in pieces]
     while True:
         if sum(segments) > MAX_SEGMENTS:
-            raise OutsideError(
+            raise UnitsError(
                 f"{name} on [{low:.4g}, {high:.4g}] within {error:.2g} takes more than "
                 f"{MAX_SEGMENTS:,} segments",
                 sum(segments),
@@ -209,11 +209,11 @@ def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLi
 
 def _require_inside(curve: Curve, low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise OutsideError(f"{curve.name} of numbers without bounds")
+        raise UnitsError(f"{curve.name} of numbers without bounds")
     crosses_pole = curve.name == "reciprocal" and low <= 0 <= high
     closed = curve.name == "sqrt" and low == 0.0
     if crosses_pole or not (curve.domain[0] < low or closed) or not high < curve.domain[1]:
-        raise OutsideError(f"{curve.name} on [{low:.4g}, {high:.4g}]")
+        raise UnitsError(f"{curve.name} on [{low:.4g}, {high:.4g}]")
 
 
 def _span(curve: Curve, low: float, high: float) -> float:
@@ -292,7 +292,7 @@ def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
             break
         count += max(1, count // 50)
         if count > MAX_SEGMENTS:
-            raise OutsideError(f"exp within a relative {error:.2g} takes too many segments", count)
+            raise UnitsError(f"exp within a relative {error:.2g} takes too many segments", count)
     knots = np.linspace(low, high, count + 1)
     # Knots are rounded: widths differ in the last bits, and exp with them.
     slack = (64 + 16 * max(abs(low), abs(high))) * _UNIT

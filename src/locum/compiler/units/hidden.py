@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.compiler.network.forms import Vector
-from locum.compiler.units.curves import PiecewiseLinear
+from locum.compiler.units.curves import PiecewiseLinear, UnitsError
 
 #: The greatest |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17
@@ -79,17 +79,6 @@ class Hidden:
     def terms(self) -> int:
         """How many units add something at a time, at most."""
         return self.size if self.active is None else self.active
-
-
-class UnitsError(ValueError):
-    """A gate that these units cannot realise; the message says why.
-
-    ``needed``: how many segments it would take, where they are too many.
-    """
-
-    def __init__(self, problem: str, needed: float = 0) -> None:
-        super().__init__(problem)
-        self.needed = needed
 
 
 def ridges(

@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from locum.compiler.units.curves import MAX_SEGMENTS, PiecewiseLinear
-from locum.compiler.units.hidden import Argument, Hidden, UnitsError, along, power_of_two, ridges
+from locum.compiler.units.curves import MAX_SEGMENTS, PiecewiseLinear, UnitsError
+from locum.compiler.units.hidden import Argument, Hidden, along, power_of_two, ridges
 
 
 def masked(kind: str, mask: Argument, value: Argument) -> Hidden:

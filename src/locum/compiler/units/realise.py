@@ -14,12 +14,11 @@ import numpy as np
 
 from locum.compiler.network.forms import Vector
 from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
-from locum.compiler.units.curves import PiecewiseLinear, approximate, exponential
+from locum.compiler.units.curves import PiecewiseLinear, UnitsError, approximate, exponential
 from locum.compiler.units.hidden import (
     SOFTNESS,
     Argument,
     Hidden,
-    UnitsError,
     from_line,
     power_of_two,
     ridges,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from locum.compiler.network.slots import Slots
 from locum.compiler.target import Target
 from locum.compiler.weights.circuit import circuit
 from locum.compiler.weights.dense import UnitFeedForward
-from locum.compiler.weights.exact import ExactFeedForward
+from locum.compiler.weights.exact import exact_feed_forward
 from locum.compiler.weights.outputs import unembedded
 from locum.compiler.weights.stream import Matrix, Stream
 from locum.errors import CompileError
@@ -37,14 +38,8 @@ from locum.transformer.weights import (
 MAX_PARAMETERS = 2**28
 
 
-class FeedForward(Protocol):
-    """What makes the feed-forward of a layer."""
-
-    def weights(
-        self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
-    ) -> FeedForwardWeights:
-        """Make the feed-forward that computes these units and erases these slots."""
-        ...
+#: What makes the feed-forward of a layer that computes these units and erases these slots.
+FeedForward: TypeAlias = Callable[[Stream, Sequence[Unit], Sequence[int]], FeedForwardWeights]
 
 
 @dataclass(frozen=True)
@@ -64,9 +59,9 @@ def assemble(
 ) -> Assembled:
     """Make the tensors; ``outputs`` has the codes of what may come out, where that is one of few."""
     target = lowered.roles.known.target
-    feed_forward: FeedForward = ExactFeedForward(lowered)
+    feed_forward: FeedForward = partial(exact_feed_forward, lowered)
     if fitted is not None and target.feed_forward != "exact":
-        feed_forward = UnitFeedForward(target, fitted.hidden)
+        feed_forward = UnitFeedForward(target, fitted.hidden).weights
     network, stream = lowered.network, Stream.of(lowered.network, slots)
     beta = (lambda head: None) if fitted is None else fitted.beta
     assembly = Assembly(network, target, feed_forward, beta)
@@ -103,7 +98,7 @@ class Assembly:
             erased = stream.slots.erased.get(2 * number, [])
             layer = LayerWeights(
                 self._attention(heads, stream) if heads else None,
-                self.feed_forward.weights(stream, units, erased) if units or erased else None,
+                self.feed_forward(stream, units, erased) if units or erased else None,
             )
             layers.append(layer)
             stream = stream.after(layer)

@@ -24,33 +24,25 @@ from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
 from locum.transformer.weights import FeedForwardWeights
 
 
-class ExactFeedForward:
-    """Makes feed-forwards that compute any function."""
-
-    def __init__(self, lowered: Lowered) -> None:
-        self.lowered = lowered
-
-    def weights(
-        self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
-    ) -> FeedForwardWeights:
-        """Return the feed-forward that computes these units and erases these slots."""
-        layer = _Layer(self.lowered, units)
-        functions = layer.functions(len(erased))
-        w_in = np.zeros((stream.width, functions.arguments))
-        b_in = np.zeros(functions.arguments)
-        for i, form in enumerate(layer.forms):
-            w_in[:, i], b_in[i] = stream.read(form)
-        for i, slot in enumerate(erased, start=len(layer.forms)):
-            w_in[slot, i] = 1.0
-        w_out = np.zeros((len(functions.outputs), stream.width))
-        for i, unit in enumerate(units):
-            slot, scale = stream.slots.of(unit.into)
-            w_out[i, slot] = scale
-        for i, slot in enumerate(erased, start=len(units)):
-            w_out[i, slot] = -1.0
-        return FeedForwardWeights(
-            "exact", w_in, b_in, w_out, np.zeros(stream.width), functions=functions
-        )
+def exact_feed_forward(
+    lowered: Lowered, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
+) -> FeedForwardWeights:
+    """Return the feed-forward, of any functions, that computes these units and erases these slots."""
+    layer = _Layer(lowered, units)
+    functions = layer.functions(len(erased))
+    w_in = np.zeros((stream.width, functions.arguments))
+    b_in = np.zeros(functions.arguments)
+    for i, form in enumerate(layer.forms):
+        w_in[:, i], b_in[i] = stream.read(form)
+    for i, slot in enumerate(erased, start=len(layer.forms)):
+        w_in[slot, i] = 1.0
+    w_out = np.zeros((len(functions.outputs), stream.width))
+    for i, unit in enumerate(units):
+        slot, scale = stream.slots.of(unit.into)
+        w_out[i, slot] = scale
+    for i, slot in enumerate(erased, start=len(units)):
+        w_out[i, slot] = -1.0
+    return FeedForwardWeights("exact", w_in, b_in, w_out, np.zeros(stream.width), functions=functions)
 
 
 class _Layer:
