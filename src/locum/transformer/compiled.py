@@ -85,7 +85,10 @@ class CompiledTransformer(Interventions):
     def program(self) -> Node:
         """Return the program that it was compiled from."""
         if not self.config.program:
-            raise InputError("the configuration does not say which program this was compiled from")
+            raise InputError(
+                "expected a configuration with the program it was compiled from, got one that does not "
+                "say which program that is; try locum.compile"
+            )
         return loads(self.config.program)
 
     @property
@@ -138,7 +141,10 @@ class CompiledTransformer(Interventions):
     def circuit(self) -> Circuit:
         """Return which part of the network computes what, and what flows between the parts."""
         if "circuit" not in self.config.report:
-            raise InputError("this network came without a circuit: the compiler makes one")
+            raise InputError(
+                "expected a network with a circuit, as the compiler makes it, got one without; try "
+                "locum.compile(model.program, …)"
+            )
         return Circuit.read(self.config.report["circuit"])
 
     def where(self, sop: Any) -> tuple[CircuitNode, ...]:

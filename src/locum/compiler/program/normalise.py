@@ -32,7 +32,7 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
         )
     if root.free:
         raise CompileError(
-            "only a whole program can be compiled: families of this one are not summed over",
+            "expected a whole program, got one with families that are not summed over; try sum_over",
             abbreviate(root),
         )
     original, root = root, opened(root)
@@ -45,7 +45,8 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
     )
     if members_in_all > MAX_MEMBERS:
         raise CompileError(
-            f"its families have {members_in_all:,} heads in all; the limit is {MAX_MEMBERS:,}",
+            f"expected families of at most {MAX_MEMBERS:,} heads in all, got {members_in_all:,}; try a "
+            "smaller shape",
             abbreviate(root),
         )
     new: dict[Node, Node] = {}

@@ -110,8 +110,8 @@ class Assembly:
         total = 4 * len(self.network.heads) * stream.width * widest
         if total > MAX_PARAMETERS:
             raise CompileError(
-                f"its heads alone would have {total:,} weights (residual stream {stream.width}, "
-                f"keys of {widest} numbers); the limit is {MAX_PARAMETERS:,}"
+                f"expected heads of at most {MAX_PARAMETERS:,} weights in all, got {total:,} (residual "
+                f"stream {stream.width}, keys of {widest} numbers); try a smaller length or vocabulary"
             )
 
     def _embeddings(self, stream: Stream) -> tuple[Matrix, Matrix]:

@@ -32,7 +32,10 @@ def write_onnx(config: Config, weights: Weights, path: str | Path) -> None:
     try:
         content = onnx_model(config, weights).SerializeToString(deterministic=True)
     except ValueError as error:  # protobuf's limit of 2 GiB
-        raise CompileError(f"this transformer is too large for one file of ONNX ({error})") from None
+        raise CompileError(
+            f"expected a transformer of at most 2 GiB, which is all that one file of ONNX holds, got a "
+            f"larger one ({error}); try a smaller length or vocabulary"
+        ) from None
     write_file(path, content)
 
 
