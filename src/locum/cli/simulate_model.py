@@ -52,9 +52,20 @@ SHOWN = 44
 @click.option("--html", type=PATH, help="Write a page: attention maps, errors, similarities.")
 @click.option("--save", type=PATH, help="Write embeddings and all states to this .npz file.")
 @json_option
-def command(
+def command(**options: Any) -> None:
+    """Run a model on texts."""
+    from locum.simulators.models.checkpoint import is_of_bert
+
+    check_target(options["html"])
+    check_target(options["save"])
+    simulate = _simulate_bert if is_of_bert(options["folder"]) else simulate_family
+    simulate(**options)
+
+
+def _simulate_bert(
     folder: str,
     texts: tuple[str, ...],
+    *,
     layers: int | None,
     form: str,
     dtype: str | None,
@@ -65,28 +76,10 @@ def command(
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a model on texts."""
+    """Run a model of the BERT family, print what came of it, and exit with 1 if it is not right."""
     from locum.simulators.models.batch import Batch
-    from locum.simulators.models.checkpoint import is_of_bert
     from locum.simulators.models.model import EncoderModel
 
-    check_target(html)
-    check_target(save)
-    if not is_of_bert(folder):
-        simulate_family(
-            folder,
-            texts,
-            layers=layers,
-            form=form,
-            dtype=dtype,
-            executor=executor,
-            head=head,
-            compare=compare,
-            html=html,
-            save=save,
-            as_json=as_json,
-        )
-        return
     with loading(quiet=as_json):
         model = EncoderModel(folder, form=form, dtype=dtype, layers=layers)
     require_head(head, model.count, model.checkpoint.heads)
