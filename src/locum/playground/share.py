@@ -36,7 +36,8 @@ def fragment(content: dict[str, Any]) -> str:
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     try:
         data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-        link = PREFIX + _encoded(packer.compress(data) + packer.flush())
+        packed = base64.urlsafe_b64encode(packer.compress(data) + packer.flush())
+        link = PREFIX + packed.decode().rstrip("=")
         if state(link) == content:
             return link
     except (TypeError, ValueError, RecursionError, InputError):
@@ -45,10 +46,6 @@ def fragment(content: dict[str, Any]) -> str:
         "expected a state of the page that a link can hold: texts, finite numbers, lists and objects, "
         f"at most {DEEPEST} inside one another, {LARGEST:,} bytes in all; try a shorter program"
     )
-
-
-def _encoded(packed: bytes) -> str:
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def state(link: str) -> dict[str, Any]:

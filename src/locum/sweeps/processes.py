@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,9 @@ class Worker:
             return None
         started = time.perf_counter()
         expired = threading.Event()
-        timer = None if limit is None else _timer(limit, self._expire, expired)
-        if timer is not None:
+        timer = None
+        if limit is not None:
+            timer = threading.Timer(min(limit, threading.TIMEOUT_MAX), self._expire, (expired,))
             timer.start()
         answer = self._receive()
         if timer is not None:
@@ -148,10 +149,6 @@ class Worker:
             assert pipe is not None
             with contextlib.suppress(OSError):
                 pipe.close()
-
-
-def _timer(seconds: float, function: Callable[..., None], *arguments: object) -> threading.Timer:
-    return threading.Timer(min(seconds, threading.TIMEOUT_MAX), function, arguments)
 
 
 class _Crew:

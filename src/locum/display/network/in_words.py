@@ -176,14 +176,11 @@ class NetworkInWords:
 
     def says(self, layer: int) -> list[tuple[int, str]]:
         """Return a formula for each slot: ``s4 = …``, or ``s4 += …`` if it held a value before."""
-        time = 2 * layer + 2
+        before = 2 * layer + 1
         return [
-            (slot, f"s{slot} {'+=' if self._holds_before(slot, time) else '='} {words}")
+            (slot, f"s{slot} {'=' if self.held(slot, before) is None else '+='} {words}")
             for slot, words in self.feeds[layer]
         ]
-
-    def _holds_before(self, slot: int, time: int) -> bool:
-        return self.held(slot, time - 1) is not None
 
     def _head_writes(self, layer: int) -> list[set[int]]:
         part = self.model.weights.layers[layer].attention
