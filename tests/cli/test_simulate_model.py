@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.cli import simulate_model
+from locum.cli import simulate_family
 from tests.cli.conftest import Run
 from tests.cli.test_output import EVIL, controls
 from tests.simulators.checkpoints import Formula, unit_mean, write, write_tokenizer
@@ -118,7 +118,7 @@ def test_files(simulate: Run, model: Path, tmp_path: Path) -> None:
 def test_a_disagreement_is_exit_code_1(
     simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(simulate_model.TOLERANCES, "float64", 1e-30)
+    monkeypatch.setitem(simulate_family.TOLERANCES, "float64", 1e-30)
     code, out, _ = simulate("--model", model, *TEXTS)
     assert code == 1
     assert "layer 1" in out
