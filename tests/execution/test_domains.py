@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import locum
@@ -60,6 +60,7 @@ sequences = st.one_of(
 )
 
 
+@example([math.nan], [""], "<")  # NaN was no number among strings: False, and no error
 @given(sequences, sequences, st.sampled_from(PREDICATES))
 def test_fast_select_is_the_literal_one(keys: list[Any], queries: list[Any], predicate: str) -> None:
     def outcome(domain: Domain) -> object:

@@ -239,12 +239,11 @@ def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
     array = _as_array(values)
     if array is not None:
         return array
+    if len(_strings(values)) == 2:  # strings and numbers, be it NaN alone
+        return None
     ranks = np.full(len(values), np.nan)
     numbers = [place for place, value in enumerate(values) if value == value]  # NaN has no rank
-    try:
-        numbers.sort(key=values.__getitem__)
-    except TypeError:  # strings and numbers
-        return None
+    numbers.sort(key=values.__getitem__)
     rank = 0
     for before, place in zip([numbers[0], *numbers], numbers, strict=False):
         rank += values[before] != values[place]
