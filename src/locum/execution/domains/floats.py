@@ -59,7 +59,7 @@ _CASTS: dict[str, Callable[[Any], Atom]] = {
 
 
 def _add(a: Value, b: Value) -> Value:
-    if type(a) is str and isinstance(b, str) and len(a) + len(b) > MAX_STRING:
+    if isinstance(a, str) and isinstance(b, str) and len(a) + len(b) > MAX_STRING:
         raise OverflowError(f"a string of more than {MAX_STRING} characters")
     return a + b
 
