@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from types import CodeType
 
 import pytest
 from hypothesis import settings
@@ -290,3 +291,16 @@ def test_random_programs_by_dense_execution_counters_and_weights() -> None:
             again = parse(c_rasp.show(program), alphabet="ab")
             assert again.accept == accept
             assert all(again.accepts(w) == program.accepts(w) for w in words("ab", 2) if w), text
+
+
+@pytest.mark.parametrize("letter", ["'", "\\", "known_0", "{0}", "1 or exit()", "é\t"])
+def test_symbols_are_no_part_of_the_code_of_a_machine(letter: str) -> None:
+    program = parse(f'x = #"{letter}" > #"b"')
+    machine = CounterMachine(program)
+    (step,) = (part for part in machine._code.co_consts if isinstance(part, CodeType))
+    assert letter not in step.co_consts
+    for word in words((letter, "b"), 3):
+        state, accepted = machine.start, None
+        for each in word:
+            state, accepted = machine.step(state, each)
+        assert not word or accepted == program.accepts(word)

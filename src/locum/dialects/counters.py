@@ -21,6 +21,8 @@ from locum.graph.operations import COMPARISONS
 
 #: What each operation computes.
 Meanings = Mapping[str, Callable[..., Any]]
+#: A program: from a state and a symbol to the next state, and whether it accepts there.
+Step = Callable[[Sequence[Any], Letter], tuple[tuple[Any, ...], Any]]
 
 PLAIN: Meanings = {
     "add": lambda a, b: a + b,
@@ -78,9 +80,8 @@ class CounterMachine:
             for r, place in places.items()
             if r.kind == "memory"
         }
-        #: The meanings of the last step, and the program written with them.
-        self._meanings: Meanings | None = None
-        self._step: Callable[[Sequence[Any], Letter], tuple[tuple[Any, ...], Any]]
+        #: The meanings of the last step, and the program with them.
+        self._latest: tuple[Meanings, Step] | None = None
 
     @property
     def start(self) -> tuple[int, ...]:
@@ -94,24 +95,29 @@ class CounterMachine:
         self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
     ) -> tuple[tuple[Any, ...], Any]:
         """Read a symbol: return the next state, and whether the program accepts here."""
-        if meanings is not self._meanings:
-            functions = {f"do_{name}": function for name, function in meanings.items()}
-            exec(self._code, functions)
-            self._meanings, self._step = meanings, functions["step"]
-        return self._step(state, letter)
+        latest = self._latest
+        if latest is None or latest[0] is not meanings:
+            named = {f"do_{name}": function for name, function in meanings.items()}
+            named |= {f"known_{at}": detail for at, (_, detail, _) in enumerate(self._steps)}
+            exec(self._code, named)
+            latest = self._latest = meanings, named["step"]
+        return latest[1](state, letter)
 
     @cached_property
     def _code(self) -> CodeType:
-        """Write the program as a function of state and symbol: walked anew it takes thrice as long."""
+        """Write the program as a function of state and symbol: walked anew it takes thrice as long.
+
+        Symbols and constants, which somebody wrote, are not in it: it names them.
+        """
         lines = ["def step(state, letter):"]
         following = [f"state[{place}]" for place in range(len(self.registers))]
         for at, (kind, detail, parts) in enumerate(self._steps):
             operands = ", ".join(f"v{part}" for part in parts)
             match kind:
                 case "symbol":
-                    value = f"letter == {detail!r}"
+                    value = f"letter == known_{at}"
                 case "constant":
-                    value = repr(detail)
+                    value = f"known_{at}"
                 case "count":
                     value = f"state[{detail}] + do_if_else({operands}, 1, 0)"
                     following[detail] = f"v{at}"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from locum.dialects.automata import Letter
-from locum.dialects.formulas import in_order
 from locum.dialects.recogniser import LAST, Recogniser
 from locum.errors import InputError
 from locum.graph import Node, abbreviate, build, postorder
 from locum.graph.definitions import up_to_here
 from locum.graph.node import node_of
 from locum.graph.operations import constant as constant_node
+from locum.graph.traversal import walk
 from locum.language.handles import SOp, wrap
 
 #: Extensions that a program has to declare.
@@ -188,4 +188,4 @@ def parts_of(root: Node) -> list[Node]:
             return (counted.condition,)
         return () if is_symbol(node) or is_remainder(node) else node.inputs
 
-    return in_order(root, below)
+    return list(walk((root,), lambda node: below(node)[::-1]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from locum.graph.traversal import walk
+
 Value = TypeVar("Value")
-Part = TypeVar("Part", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False, weakref_slot=True, slots=True)
@@ -76,25 +77,7 @@ def _joined(op: str, neutral: Formula, decided: Formula, parts: Sequence[Formula
 
 def parts_of(formula: Formula) -> list[Formula]:
     """List all parts, each once, behind what it is made of."""
-    return in_order(formula, lambda part: part.parts)
-
-
-def in_order(whole: Part, below: Callable[[Part], Iterable[Part]]) -> list[Part]:
-    """List what is below a whole, each once, behind what is below itself; without recursion."""
-    order: list[Part] = []
-    done: set[Part] = set()
-    stack: list[tuple[Part, bool]] = [(whole, False)]
-    while stack:
-        part, ready = stack.pop()
-        if part in done:
-            continue
-        if ready:
-            done.add(part)
-            order.append(part)
-        else:
-            stack.append((part, True))
-            stack.extend((each, False) for each in below(part))
-    return order
+    return list(walk((formula,), lambda part: part.parts[::-1]))
 
 
 def fold(formula: Formula, meaning: Callable[[Formula, Sequence[Value]], Value]) -> Value:
