@@ -18,13 +18,14 @@ from locum.execution import dense, inputs
 from locum.execution.domains import Domain
 from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
+from locum.execution.domains.ieee import IeeeDomain
 from locum.graph import Node, Sort, abbreviate, sort_of
 
 #: More heads than this are not run one by one: their parameters alone would fill the memory.
 _MOST_HEADS = 2**25
 
 #: The values of ``domain=``.
-DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain())}
+DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain(), IeeeDomain())}
 
 
 def _dense(
@@ -157,10 +158,47 @@ def run_parts(
     return run(program, inputs.joined(parts, length), executor=executor, **options)
 
 
+def run_all(
+    roots: Mapping[Node, range],
+    parts: Sequence[Any],
+    length: int,
+    *,
+    executor: str = "fast",
+    names: Mapping[Node, str] | None = None,
+) -> list[Any]:
+    """Return the values of several s-ops, each at its positions, in IEEE arithmetic on torch tensors.
+
+    The tokens are the entries of ``parts``, one after another, followed by blanks (0) up to ``length``.
+    The fast executor computes in the types of the parts and of the roundings in the program. The others
+    compute in float64, and round where the program does; their results are float64.
+    """
+    _choice({"fast": None, "dense": None, "heads": None}, executor, "executor")
+    domain = DOMAINS["ieee"]
+    if executor == "fast":
+        from locum.execution.fast.cache import plan_all
+
+        values = plan_all(roots, length, parts).run_all(parts)
+        return [value.reshape(-1) for value in values]
+    import torch
+
+    tokens = torch.cat([*(part.reshape(-1).double() for part in parts)])
+    tokens = torch.nn.functional.pad(tokens, (0, length - tokens.numel()))
+    if executor == "dense":
+        lists = dense.evaluate_all(list(roots), tokens.tolist(), domain, names)
+        found = zip(lists, roots.values(), strict=True)
+        return [
+            torch.tensor(list(map(float, values[at.start : at.stop])), dtype=torch.float64)
+            for values, at in found
+        ]
+    from locum.execution import heads
+
+    return [value.double() for value in heads.evaluate_all(roots, tokens, names)]
+
+
 def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
         raise LocumError(f"expected one of {', '.join(table)} as the {what}, got {name!r}")
     return table[name]
 
 
-__all__ = ["DOMAINS", "EXECUTORS", "Domain", "run", "run_parts"]
+__all__ = ["DOMAINS", "EXECUTORS", "Domain", "run", "run_all", "run_parts"]

@@ -166,7 +166,10 @@ class Arrays:
         like: Array,
         dtype: str | None = None,
         counts: MutableMapping[str, int] | None = None,
+        ieee: bool = False,
     ) -> None:
+        #: Whether operations without a value give infinities and NaN, instead of an error.
+        self.ieee = ieee
         self.on_torch = is_tensor(like)
         if not (
             self.on_torch or isinstance(like, np.ndarray) or array_api_compat.is_array_api_obj(like)
@@ -225,15 +228,15 @@ class Arrays:
         """Return the same number everywhere; an integer unless ``dtype`` says otherwise."""
         return self.xp.full(shape, value, dtype=dtype or self.int, device=self.device)
 
-    def put(self, array: np.ndarray[Any, Any]) -> Array:
-        """Return a NumPy array on this device; floats in the floating-point type of the run."""
+    def put(self, array: np.ndarray[Any, Any], as_given: bool = False) -> Array:
+        """Return a NumPy array on this device; floats in the type of the run, unless ``as_given``."""
         moved: Array = array
         if self.on_torch:
             contiguous = np.ascontiguousarray(array).reshape(array.shape)  # it makes 0-d arrays 1-d
             if not contiguous.flags.writeable:  # torch cannot express read-only memory
                 contiguous = contiguous.copy()
             moved = self.xp.from_numpy(contiguous).to(self.device)
-        return self.to_float(moved) if array.dtype.kind == "f" else moved
+        return self.to_float(moved) if array.dtype.kind == "f" and not as_given else moved
 
     def fetch(self, array: Array) -> np.ndarray[Any, Any]:
         """Return an array of this device as a NumPy array."""

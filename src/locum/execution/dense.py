@@ -73,22 +73,42 @@ def evaluate(
     ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input;
     ``budget`` pays for the work and the memory.
     """
-    require_program(root)
-    if known and root in known:
-        return known[root]
-    run = _Run(root, tokens, domain, names or {}, known or {}, Meter(budget, len(tokens)))
-    heads_in_all = expansion(root, known=run.known)
+    (value,) = evaluate_all(
+        [root], tokens, domain, names, known=known, max_heads=max_heads, budget=budget
+    )
+    return value
+
+
+def evaluate_all(
+    roots: Sequence[Node],
+    tokens: Sequence[Value],
+    domain: Domain,
+    names: Names | None = None,
+    *,
+    known: Mapping[Node, Result] | None = None,
+    max_heads: int = MAX_HEADS,
+    budget: Budget | None = None,
+) -> list[Result]:
+    """Return the values of several roots on one input; what they share is evaluated once."""
+    for root in roots:
+        require_program(root)
+    run = _Run(roots, tokens, domain, names or {}, known or {}, Meter(budget, len(tokens)))
+    left = [root for root in roots if root not in run.known]
+    heads_in_all = expansion(*left, known=run.known)
     if heads_in_all > max_heads:
         heads = f"{heads_in_all:,}" if heads_in_all < 10**30 else "more than 10^30"
         problem = f"its families expand to {heads} heads; the limit here is {max_heads:,}"
-        raise ExecutionError(problem, run.place(root, {}), kind="too large")
+        raise ExecutionError(problem, run.place(roots[0], {}), kind="too large")
     try:
-        return _evaluated(run, root)
+        return [_evaluated(run, root) for root in roots]
     finally:
         run.close()
 
 
 def _evaluated(run: _Run, root: Node) -> Result:
+    known = run.recall(root, {})
+    if known is not None:
+        return known
     evaluations: list[Evaluation] = [run.meaning(root, {})]
     answer: Result | None = None
     while evaluations:
@@ -126,7 +146,7 @@ class _Run:
 
     def __init__(
         self,
-        root: Node,
+        roots: Sequence[Node],
         tokens: Sequence[Value],
         domain: Domain,
         names: Names,
@@ -140,7 +160,7 @@ class _Run:
         self.meter = meter
         #: Values by node and by the heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
-        self.uses_left = self.count_uses(root)
+        self.uses_left = self.count_uses(roots)
 
     def recall(self, node: Node, heads: Heads) -> Result | None:
         if node in self.known:
@@ -271,11 +291,11 @@ class _Run:
             return value
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
-    def count_uses(self, root: Node) -> dict[Node, int]:
+    def count_uses(self, roots: Sequence[Node]) -> dict[Node, int]:
         """Return how often each node is used by those that have to be evaluated."""
-        uses = {root: 1}
+        uses = dict.fromkeys(roots, 1)
         known = self.known
-        for node in postorder(root, into=(lambda node: node not in known) if known else None):
+        for node in postorder(*roots, into=(lambda node: node not in known) if known else None):
             for i in node.inputs:
                 uses[i] = uses.get(i, 0) + 1
         return uses

@@ -38,7 +38,8 @@ from locum.execution.integer_bounds import (
     product_bound,
 )
 from locum.execution.lookups import lookup, member, missing
-from locum.graph.operations import COMPARISONS
+from locum.execution.rounding import round_array
+from locum.graph.operations import COMPARISONS, ROUNDINGS
 
 #: How tightly a formula holds together, loosest first: it stands in brackets where more is needed.
 LOOSE, SUM, PRODUCT, TERM = range(4)
@@ -233,6 +234,17 @@ def _function(name: str, *undefined: Undefined, **columns: Any) -> Meaning:
     return Meaning(lambda arrays, a: getattr(arrays.xp, name)(a), undefined, kind="float", **columns)
 
 
+def _rounding(dtype: str) -> Meaning:
+    """Return the rounding to a floating-point type; the result keeps the type of the array."""
+
+    def rounded(arrays: Arrays, a: Array) -> Array:
+        if arrays.on_torch:
+            return arrays.to_float(a.to(getattr(arrays.xp, dtype)))
+        return arrays.to_float(round_array(a, dtype))
+
+    return Meaning(rounded, kind="float", overflows=True)
+
+
 MEANINGS: Mapping[str, Meaning] = {
     "add": Meaning(
         lambda arrays, a, b: a + b,
@@ -329,6 +341,7 @@ MEANINGS: Mapping[str, Meaning] = {
         kind="int",
         onnx="Round",
     ),
+    **{dtype: _rounding(dtype) for dtype in ROUNDINGS},
     "equal": _comparison("==", "==", "Equal"),
     "not_equal": _comparison("!=", "≠", None),
     "less": _comparison("<", "<", "Less"),

@@ -135,10 +135,10 @@ def handed_on(root: Node) -> list[Node]:
     return list(reached)
 
 
-def possible_types(root: Node, tokens: Types) -> dict[Node, Types]:
-    """Return for each s-op below ``root``, inputs first, the types it may have on such tokens."""
+def possible_types(root: Node, tokens: Types, *roots: Node) -> dict[Node, Types]:
+    """Return for each s-op below the roots, inputs first, the types it may have on such tokens."""
     possible: dict[Node, Types] = {}
-    for node in postorder(root):
+    for node in postorder(root, *roots):
         possible[node] = _possible(node, [possible[i] for i in node.inputs], tokens)
     return possible
 

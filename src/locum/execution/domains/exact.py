@@ -23,7 +23,7 @@ from locum.budget import MAX_BITS
 from locum.execution.domains import Domain, NotRealError, Pattern, Value
 from locum.execution.domains.floats import SHARED, FloatDomain
 from locum.graph import Atom, is_atom
-from locum.graph.operations import TRANSCENDENTAL
+from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
 #: Compares integers as they are, by NumPy where it holds them.
 _INTEGERS = FloatDomain()
@@ -129,7 +129,10 @@ class ExactDomain(Domain):
         "member": _member,
         "lookup": _lookup,
     }
-    refusals: Mapping[str, str] = dict.fromkeys(TRANSCENDENTAL, _LEAVES)
+    refusals: Mapping[str, str] = {
+        **dict.fromkeys(TRANSCENDENTAL, _LEAVES),
+        **dict.fromkeys(ROUNDINGS, "it rounds; run it in the float domain"),
+    }
 
     def accepts(self, value: object) -> bool:
         return is_atom(value) or isinstance(value, (Fraction, fmpq))

@@ -23,7 +23,8 @@ from locum.budget import MAX_BITS, MAX_STRING
 from locum.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
 from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
-from locum.graph.operations import TRANSCENDENTAL
+from locum.execution.rounding import round_array
+from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
 #: Numbers in one temporary array.
 _CHUNK = 2**22
@@ -108,6 +109,20 @@ def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
     raise MissingError(f"the table has nothing for {short(a)}; its keys are {shown}")
 
 
+def _round_to(dtype: str) -> Callable[[Value], float]:
+    """Return the function that rounds a number to a floating-point type."""
+
+    def rounded(value: Value) -> float:
+        if isinstance(value, str):
+            raise TypeError(f"expected a number to round to {dtype}, got the string {short(value)}")
+        result = float(round_array(np.asarray(float(value)), dtype))
+        if math.isinf(result) and math.isfinite(value):
+            raise OverflowError(f"it exceeds the largest {dtype}")
+        return result
+
+    return rounded
+
+
 #: Meanings that any domain of real numbers with Python's operators can share.
 SHARED: Mapping[str, Callable[..., Value]] = {
     "subtract": operator.sub,
@@ -142,6 +157,7 @@ class FloatDomain(Domain):
         "sqrt": math.sqrt,
         "floor": math.floor,
         "round": round,
+        **{dtype: _round_to(dtype) for dtype in ROUNDINGS},
     }
 
     def accepts(self, value: object) -> bool:

@@ -20,8 +20,8 @@ import numpy as np
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
-from locum.execution.fast.planning import blueprint
-from locum.execution.fast.steps.backends import backend_for
+from locum.execution.fast.planning import Segment, blueprint
+from locum.execution.fast.steps.backends import Backend, backend_for
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.symbolic.reuse import forget_lowered
@@ -55,28 +55,55 @@ def plan(
     all pairs of positions. Programs with s-ops that hold strings are refused, unless these are compared
     at once: plans compute with arrays of numbers.
     """
-    require_program(program)
-    if sort_of(program) is not Sort.SOP:
-        raise GraphError("expected an s-op to plan, got a selector")
     length, asked, shapes = _checked(length, positions, segments)
     backend = backend_for(like)
-    key = (program, length, asked, shapes, backend.key, strict)
+    result = _plan({program: asked}, length, tuple(map(Segment, shapes)), backend, strict)
+    return result.named(names) if names else result
+
+
+def plan_all(roots: Mapping[Node, range], length: int, parts: Sequence[Any]) -> Plan:
+    """Return the plan that computes several roots in one run, in IEEE arithmetic on tensors.
+
+    ``roots`` has the range of positions that is read of each root. Each of the parts has a type of its
+    own; steps follow torch's rules of type promotion.
+    """
+    dtypes = [str(part.dtype).removeprefix("torch.") for part in parts]
+    segments = tuple(
+        Segment(tuple(part.shape), dtype) for part, dtype in zip(parts, dtypes, strict=True)
+    )
+    return _plan(roots, length, segments, backend_for(parts[0], ieee=True), strict=False)
+
+
+def _plan(
+    roots: Mapping[Node, range],
+    length: int,
+    segments: tuple[Segment, ...],
+    backend: Backend,
+    strict: bool,
+) -> Plan:
+    """Return the plan of some roots, made or remembered."""
+    for root in roots:
+        require_program(root)
+        if sort_of(root) is not Sort.SOP:
+            raise GraphError("expected an s-op to plan, got a selector")
+    key = (tuple(roots.items()), length, segments, backend.key, strict)
     with _lock:
         if key in _plans:
             _plans.move_to_end(key)
-            return _plans[key].named(names) if names else _plans[key]
-    steps = Steps(backend_for().function)
+            return _plans[key]
+    ieee = backend.ieee
+    steps = Steps(backend_for(ieee=ieee).function, ieee)
     try:
-        made = blueprint(program, length, asked, shapes, steps, partial(_static, strict=strict))
+        made = blueprint(roots, length, segments, steps, partial(_static, strict=strict), ieee)
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
         problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
-        raise ExecutionError(problem, abbreviate(program, names), kind="no plan") from None
+        raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan") from None
     result = Plan(made, steps, backend, {}, strict)
     with _lock:  # planned outside of it: two threads may both plan, but never see half a plan
         _plans[key] = result
         while len(_plans) > _KEPT:
             _plans.popitem(last=False)
-    return result.named(names) if names else result
+    return result
 
 
 def forget_plans() -> None:

@@ -49,30 +49,34 @@ class Plan:
         strict: bool = False,
     ) -> None:
         self.backend, self.blueprint, self.names, self.strict = backend, blueprint, names, strict
-        result = fused(blueprint.result, steps, library=backend.has_fused, half=backend.is_half)
-        self.steps = in_order(result)
+        results = fused(blueprint.results, steps, backend)
+        self.steps = in_order(*results)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}
-        # The result is flattened last, and not at all for those who take it in another shape.
-        last_step = result.inputs[0] if result.op == "reshape" else result
+        # A result is flattened last, and not at all for those who take it in another shape.
+        last_steps = tuple(r.inputs[0] if r.op == "reshape" else r for r in results)
+        unread = {r for r, step in zip(results, last_steps, strict=True) if r is not step}
+        unread.difference_update(i for step in self.steps for i in step.inputs)
+        kept = {place[step] for step in last_steps}
         program = []
         for n, step in enumerate(self.steps):
-            if step.value is None and step.op != "input" and (step is not result or step is last_step):
+            if step.value is None and step.op != "input" and step not in unread:
                 reads = tuple(place[i] for i in step.inputs)
-                done = tuple(r for r in dict.fromkeys(reads) if last[r] == n)
+                done = tuple(r for r in dict.fromkeys(reads) if last[r] == n and r not in kept)
                 if step.op == "structured":
                     reads = (TOKEN_TYPES, *reads)  # the types of the tokens
                 program.append(RegisterInstruction(self._function(step), reads, n, done))
         values = {n: step.value for n, step in enumerate(self.steps) if step.value is not None}
         constants = {n: backend.constant(value) for n, value in values.items()}
         arguments = [place.get(step) for step in blueprint.inputs]
-        self._run = written(program, constants, arguments, place[last_step])
+        places = tuple(place[step] for step in last_steps)
+        self._run = written(program, constants, arguments, places)
         #: The same while torch traces: constants are arguments, made anew in the trace.
         self._constants = list(values.values())
-        self._traced = partial(written, program, {}, [*arguments, *values], place[last_step])
+        self._traced = partial(written, program, {}, [*arguments, *values], places)
         self._size = len(program)
-        self._length = math.prod(result.shape)
-        self._copies = _is_seen_elsewhere(result)
+        self._lengths = [math.prod(result.shape) for result in results]
+        self._copies = list(map(_is_seen_elsewhere, results))
         #: What each structured step counted in its last run.
         self._structured: dict[Step, Counter[str]] = {}
         self._types: dict[tuple[Node, Types], dict[Node, Types]] = {}
@@ -117,29 +121,34 @@ class Plan:
     def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
         """Return the result on these arrays of floats, which stand for tokens of the given types."""
         self._check(parts)
-        return self.run_checked(parts, tokens).reshape(self._length)
+        return self.run_checked(parts, tokens).reshape(self._lengths[0])
 
     def run_checked(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
         """Return the result on arrays of the plan's shapes, type and device, in any shape."""
+        return self.run_all(parts, tokens)[0]
+
+    def run_all(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> list[Any]:
+        """Return the result of each root, in any shape, in one run."""
         try:
             if self.backend.name != "numpy":
                 if self.backend.is_tracing():
                     constants = map(self.backend.arrays.put, self._constants)
-                    result = self._traced()([*parts, *constants], tokens)
+                    results = self._traced()([*parts, *constants], tokens)
                 else:
-                    result = self._run(parts, tokens)
+                    results = self._run(parts, tokens)
             else:
                 # Errors that dense execution would report must not pass as infinities.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
-                    result = self._run(parts, tokens)
+                    results = self._run(parts, tokens)
         except FloatingPointError as error:
             raise self._error(f"floating-point error: {error}", "FloatingPointError") from None
         except structured.Unstructured as reason:
             raise self._error(str(reason), "not fast") from None
-        return self.backend.arrays.copied(result) if self._copies else result
+        copied = self.backend.arrays.copied
+        return [copied(r) if copies else r for r, copies in zip(results, self._copies, strict=True)]
 
     def _error(self, problem: str, kind: str) -> ExecutionError:
-        return ExecutionError(problem, abbreviate(self.blueprint.root, self.names), kind=kind)
+        return ExecutionError(problem, abbreviate(self.blueprint.roots[0], self.names), kind=kind)
 
     def _check(self, parts: Sequence[Any]) -> None:
         shapes = [step.shape for step in self.blueprint.inputs]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,13 +58,20 @@ class Hull:
         return self.stop - self.start
 
 
+class Segment(NamedTuple):
+    """An array of tokens: its shape, and its type where types differ from one array to another."""
+
+    shape: Shape
+    dtype: str = ""
+
+
 @dataclass(frozen=True)
 class Blueprint:
     """The steps of a plan, before a backend gives them their meaning."""
 
-    root: Node
+    roots: tuple[Node, ...]
     length: int
-    result: Step
+    results: tuple[Step, ...]
     inputs: tuple[Step, ...]
     #: What each buffer's step computes, for people.
     computes: dict[Step, Node]
@@ -73,39 +80,42 @@ class Blueprint:
 
 
 def blueprint(
-    root: Node,
+    roots: Mapping[Node, range],
     length: int,
-    positions: range,
-    segments: Sequence[Shape],
+    segments: Sequence[Segment],
     steps: Steps,
     run_static: Callable[[Node, int], Any],
+    ieee: bool = False,
 ) -> Blueprint:
-    """Return the steps that compute ``root`` at ``positions`` of a sequence of ``length`` tokens.
+    """Return the steps that compute each root at its positions of a sequence of ``length`` tokens.
 
     The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
-    ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
+    ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token. With ``ieee``,
+    arithmetic on data is IEEE 754's: it is computed as written, and infinities and NaN are numbers.
     """
-    nodes = list(postorder(root))
+    nodes = list(postorder(*roots))
     numbers = (atom for node in nodes for atom in atoms(node) if isinstance(atom, float))
-    if not all(map(math.isfinite, numbers)):
+    if not ieee and not all(map(math.isfinite, numbers)):
         raise Stuck("the program has infinities or NaN")  # what is multiplied by 0 is left out
-    possible = possible_types(root, frozenset([float]))
+    first, *others = roots
+    possible = possible_types(first, frozenset([float]), *others)
     buffers = Buffers(
         length,
         data=_above(nodes, "tokens"),
         positional=_above(nodes, "indices"),
         attentive=_above(nodes, "aggregate", "selector_width"),
         boolean=frozenset(n for n, kinds in possible.items() if kinds == {bool}),
+        ieee=ieee,
     )
-    buffers.designated.update((root, *_heavy(root, buffers.data)))
+    buffers.designated.update((*roots, *_heavy(roots, buffers.data)))
     kept: dict[Node, LoweredBuffer] = {}
     for _ in range(_PASSES):
         known = (len(buffers.designated), len(buffers.opaque))
         try:
-            lowered, hulls, loaded_by = _lower_all(root, buffers, positions, kept)
+            lowered, hulls, loaded_by = _lower_all(roots, buffers, kept)
             if (len(buffers.designated), len(buffers.opaque)) == known:
                 emitter = _Emitter(buffers, hulls, segments, steps, run_static)
-                return emitter.emit(root, positions, lowered, loaded_by)
+                return emitter.emit(roots, lowered, loaded_by)
         except Opaque as request:
             if request.node in buffers.opaque:
                 raise Stuck(f"{request.reason} (twice)") from None
@@ -125,12 +135,12 @@ def _above(nodes: list[Node], *ops: str) -> frozenset[Node]:
     return frozenset(above)
 
 
-def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
+def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
     """List elementwise s-ops that are used more than once and are long when written out.
 
     Terms are trees: y · tanh(y), twenty times over, would have a million leaves.
     """
-    uses = count_uses(root)
+    uses = count_uses(*roots)
     sizes: dict[Node, int] = {}
     heavy = []
     for node in uses:
@@ -146,9 +156,9 @@ def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
 
 
 def _lower_all(
-    root: Node, buffers: Buffers, positions: range, kept: dict[Node, LoweredBuffer]
+    roots: Mapping[Node, range], buffers: Buffers, kept: dict[Node, LoweredBuffer]
 ) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
-    hulls = {root: Hull(positions.start, positions.stop)}
+    hulls = {root: Hull(positions.start, positions.stop) for root, positions in roots.items()}
     lowered: dict[Node, list[Piece]] = {}
     loaded_by: dict[Node, Node] = {}
     while True:
@@ -162,13 +172,10 @@ def _lower_all(
             lowered[node] = []
             asked = {dependency: Hull(0, buffers.length) for dependency in dependencies(node, buffers)}
         else:
-            hull = hulls[node]
-            key = (node, hull.start, hull.stop, buffers.length)
-            if node not in kept or not kept[node].still_holds(key, buffers):
-                try:
-                    kept[node] = reuse.known(key, buffers) or reuse.keep(_lower(node, hull, buffers))
-                except (Stuck, OverflowError) as reason:
-                    raise Opaque(_closed(node, loaded_by), str(reason)) from None
+            try:
+                _lower_buffer(node, hulls[node], buffers, kept)
+            except (Stuck, OverflowError) as reason:
+                raise Opaque(_closed(node, loaded_by), str(reason)) from None
             lowered[node] = kept[node].pieces
             asked = {}
             for piece in lowered[node]:
@@ -182,12 +189,33 @@ def _lower_all(
             loaded_by.setdefault(other, node)
 
 
+def _lower_buffer(
+    node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]
+) -> None:
+    """Lower one buffer into ``kept``, or take it from there.
+
+    A range that begins within a row may cut the coordinates of its positions into too many pieces.
+    Then the buffer is computed from position 0 on.
+    """
+    while True:
+        key = (node, hull.start, hull.stop, buffers.length, buffers.ieee)
+        if node in kept and kept[node].still_holds(key, buffers):
+            return
+        try:
+            kept[node] = reuse.known(key, buffers) or reuse.keep(_lower(node, hull, buffers))
+            return
+        except Stuck:
+            if hull.start == 0:
+                raise
+            hull.start = 0
+
+
 def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
     """Lower one buffer, refining its box as often as needed."""
     refinements: Refinements = {}
     buffers.asked, buffers.added = {}, set()
     while True:
-        scope = IndexScope(refinements)
+        scope = IndexScope(refinements, buffers.ieee)
         lowering = Lowering(buffers, scope, node)
         try:
             families = ordered(node)
@@ -202,7 +230,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
                 for term in everywhere(solved):
                     decided(GuardedCases((term.guards,)), scope)
                 pieces.append(Piece(scope.box, tuple(members), p, solved))
-            key = (node, hull.start, hull.stop, buffers.length)
+            key = (node, hull.start, hull.stop, buffers.length, buffers.ieee)
             return LoweredBuffer.of(key, pieces, lowering.inlined, buffers)
         except Refine as request:
             scope.refine(request)
@@ -242,22 +270,23 @@ class _Emitter:
         self,
         buffers: Buffers,
         hulls: dict[Node, Hull],
-        segments: Sequence[Shape],
+        segments: Sequence[Segment],
         steps: Steps,
         run_static: Callable[[Node, int], Any],
     ) -> None:
         self.buffers, self.hulls = buffers, hulls
         self.steps, self.run_static = steps, run_static
         self.inputs = tuple(
-            steps.make("input", (), shape, (place,)) for place, shape in enumerate(segments)
+            steps.make("input", (), segment.shape, (place, segment.dtype), segment.dtype == "bool")
+            for place, segment in enumerate(segments)
         )
-        self.starts = list(itertools.accumulate(map(math.prod, segments), initial=0))
+        sizes = (math.prod(segment.shape) for segment in segments)
+        self.starts = list(itertools.accumulate(sizes, initial=0))
         self.made: dict[Node, Step] = {}
 
     def emit(
         self,
-        root: Node,
-        positions: range,
+        roots: Mapping[Node, range],
         lowered: dict[Node, list[Piece]],
         loaded_by: dict[Node, Node],
     ) -> Blueprint:
@@ -270,14 +299,20 @@ class _Emitter:
                     self.made[node] = self.buffer(node, lowered[node])
             except (Stuck, OverflowError) as reason:
                 raise Opaque(_closed(node, loaded_by), str(reason)) from None
-        whole = self.tokens() if is_input(root) else self.made[root]
-        result = self.steps.reshape(whole, (whole.size,))
-        if root in self.buffers.opaque or is_input(root):  # they are there for all positions
-            result = self.steps.view(result, (len(positions),), (1,), positions.start)
+        results = tuple(self.result(root, positions) for root, positions in roots.items())
         computes = {step: node for node, step in self.made.items()}
         return Blueprint(
-            root, self.buffers.length, result, self.inputs, computes, dict(self.buffers.opaque)
+            tuple(roots), self.buffers.length, results, self.inputs, computes, dict(self.buffers.opaque)
         )
+
+    def result(self, root: Node, positions: range) -> Step:
+        """Return a root at its positions, in one row."""
+        whole = self.tokens() if is_input(root) else self.made[root]
+        row = self.steps.reshape(whole, (whole.size,))
+        first = 0 if is_input(root) else self.hulls[root].start
+        if len(positions) == row.size:
+            return row
+        return self.steps.view(row, (len(positions),), (1,), positions.start - first)
 
     def buffer(self, node: Node, pieces: list[Piece]) -> Step:
         """Emit the array of a buffer: row-major over its families and its hull."""

@@ -4,9 +4,9 @@ A small U computes for 30 µs; looking up each step, its registers and those to 
 of that. The text of the function is made of numbers alone: ``t2 = f2(t0, t1)``, ``del t0``.
 
 >>> import operator
->>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], 2)
+>>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], (2,))
 >>> run([3, 4], None)
-7
+(7,)
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def written(
     instructions: Sequence[RegisterInstruction],
     constants: Mapping[int, Any],
     arguments: Sequence[int | None],
-    result: int,
-) -> Callable[[Sequence[Any], Any], Any]:
+    results: Sequence[int],
+) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
     """Return the function of a sequence of arrays, and of the types of the tokens, that runs all steps.
 
-    ``arguments`` are the registers of the arrays (None: not read), ``result`` is that of the value.
+    ``arguments`` are the registers of the arrays (None: not read), ``results`` those of the values.
     """
     lines = [f"def run(arrays, {_name(TOKEN_TYPES)}):"]
     if arguments:
@@ -48,9 +48,9 @@ def written(
         finished = [_name(register) for register in done if register not in constants]
         if finished:
             lines.append(f"    del {', '.join(finished)}")
-    lines.append(f"    return {_name(result)}")
+    lines.append(f"    return ({', '.join(map(_name, results))},)")
     exec("\n".join(lines), scope)
-    run: Callable[[Sequence[Any], Any], Any] = scope["run"]
+    run: Callable[[Sequence[Any], Any], tuple[Any, ...]] = scope["run"]
     return run
 
 

@@ -84,8 +84,21 @@ def evaluate(
         raise InputError(
             f"memory for a chunk of scores: expected a positive number of bytes, got {memory}"
         )
-    run = _Run(root, lambda: numbers, tokens.shape[0], arrays, chosen, names)
-    return run.value(memory, progress, report)
+    run = _Run({root: chosen}, lambda: numbers, tokens.shape[0], arrays, names)
+    return run.values(memory, progress, report)[0]
+
+
+def evaluate_all(
+    roots: Mapping[Node, range],
+    tokens: Array,
+    names: Names | None = None,
+    *,
+    report: Report | None = None,
+) -> list[Array]:
+    """Return several roots, each at its positions, in one run in IEEE arithmetic on float64."""
+    arrays = Arrays(tokens, ieee=True)
+    chosen = {root: _positions(positions, tokens.shape[0]) for root, positions in roots.items()}
+    return _Run(chosen, lambda: tokens, tokens.shape[0], arrays, names).values(report=report)
 
 
 def execute(
@@ -104,9 +117,9 @@ def execute(
         return evaluate(root, tokens, positions=positions, names=names)
     chosen = _positions(positions, len(tokens))
     # Tokens become an array only if they are read: a program may run on strings without reading them.
-    value = _Run(
-        root, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), chosen, names
-    ).value()
+    (value,) = _Run(
+        {root: chosen}, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), names
+    ).values()
     return value if value.ndim == 2 else value.tolist()
 
 
@@ -114,38 +127,38 @@ def execute(
 class _Run:
     """A program and what it is to be run on."""
 
-    root: Node
+    roots: Mapping[Node, np.ndarray[Any, Any]]
     tokens: Callable[[], Array]
     length: int
     arrays: Arrays
-    positions: np.ndarray[Any, Any]
     names: Names | None
 
-    def value(
+    def values(
         self,
         memory: int | None = None,
         progress: Progress | None = None,
         report: Report | None = None,
-    ) -> Array:
-        """Return the root at the positions; what was run is added to the report."""
-        require_program(self.root)
+    ) -> list[Array]:
+        """Return each root at its positions; what was run is added to the report."""
+        for root in self.roots:
+            require_program(root)
         report = Report() if report is None else report
         started = time.perf_counter()
         memory = memory or default_memory(self.arrays)
         try:
-            demand = PointDemand(
-                self.root, self.positions, Statics(self.root, self.length, self.called)
-            )
+            statics = Statics(self.roots, self.length, self.called, self.arrays.ieee)
+            demand = PointDemand(self.roots, statics)
             run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
             with np.errstate(all="ignore"):
-                value = run.run(self.root, self.positions)
+                values = run.run(self.roots)
         except ElementError as error:  # found before any head was run, in comparing positions
+            root = next(iter(self.roots))
             raise ExecutionError(
-                str(error), abbreviate(self.root, self.called()), kind=error.kind
+                str(error), abbreviate(root, self.called()), kind=error.kind
             ) from None
         self.arrays.wait()
         report.seconds += time.perf_counter() - started
-        return value
+        return values
 
     def called(self) -> Mapping[Node, str]:
         """Return what users call nodes."""
@@ -201,4 +214,4 @@ def _array_of(tokens: Sequence[Value]) -> Array:
     return np.array(tokens, dtype=np.float64)
 
 
-__all__ = ["Report", "evaluate", "execute"]
+__all__ = ["Report", "evaluate", "evaluate_all", "execute"]

@@ -16,6 +16,7 @@ keys, ``best`` finds no rank where none was computed, and no value is read where
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from locum.graph import Node, Sort, postorder, sort_of
 class PointDemand:
     """What is needed of each s-op that depends on tokens."""
 
-    def __init__(self, root: Node, positions: NDArray[np.int64], statics: Statics) -> None:
+    def __init__(self, roots: Mapping[Node, NDArray[np.int64]], statics: Statics) -> None:
         self.statics = statics
         self.everywhere = np.arange(statics.length, dtype=np.int64)
         self.points: dict[Node, Points] = {}
@@ -51,11 +52,12 @@ class PointDemand:
         self.reachable: dict[Node, NDArray[np.int64]] = {}
         #: The keys among which each ``best`` may look for its maximum.
         self.ranked: dict[Best, NDArray[np.int64]] = {}
-        if sort_of(root) is Sort.SELECTOR:
-            self.attention(root, root, product((), positions), None)
-        else:
-            self.require(root, product((), positions))
-        for node in reversed(list(postorder(root))):  # all who read a node come before it
+        for root, positions in roots.items():
+            if sort_of(root) is Sort.SELECTOR:
+                self.attention(root, root, product((), positions), None)
+            else:
+                self.require(root, product((), positions))
+        for node in reversed(list(postorder(*roots))):  # all who read a node come before it
             if node in self.points:
                 self.inputs_of(node, self.points[node])
 

@@ -53,17 +53,22 @@ class Evaluation:
         self.progress = progress
         self.values: dict[Node, Array] = {}
 
-    def run(self, root: Node, positions: NDArray[np.int64]) -> Array:
-        """Return the root at these positions; for a selector, its rows there."""
-        order = [node for node in postorder(root) if node in self.demand.points]
+    def run(self, roots: Mapping[Node, NDArray[np.int64]]) -> list[Array]:
+        """Return each root at its positions; for a selector, its rows there."""
+        order = [node for node in postorder(*roots) if node in self.demand.points]
         left = Counter(read for node in order for read in self.demand.reads(node))
-        left.update([root] if sort_of(root) is Sort.SOP else self.demand.reads(root))
+        for root in roots:
+            left.update([root] if sort_of(root) is Sort.SOP else self.demand.reads(root))
         for node in order:
             self.values[node] = self.value(node, self.demand.points[node])
             left.subtract(self.demand.reads(node))
             for read in self.demand.reads(node):
                 if left[read] == 0:
                     self.values.pop(read, None)
+        return [self.result(root, positions) for root, positions in roots.items()]
+
+    def result(self, root: Node, positions: NDArray[np.int64]) -> Array:
+        """Return a root at its positions, when all that it reads is computed."""
         points = product((), positions)
         if sort_of(root) is Sort.SELECTOR:
             return self.pattern(root, points)

@@ -14,7 +14,7 @@ import numpy as np
 
 from locum.execution import elementwise
 from locum.execution.arrays import Array, Arrays
-from locum.execution.elementwise import MEANINGS, checked, refusing
+from locum.execution.elementwise import MEANINGS, Policy, refusing
 from locum.graph import COMPARISONS, OPERATIONS, Attribute
 from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT, short
 
@@ -31,6 +31,11 @@ class ElementError(Exception):
 _REFUSE = refusing(ElementError)
 
 
+def _policy(arrays: Arrays) -> Policy:
+    """Return what becomes of an operation without a value."""
+    return elementwise.ieee if arrays.ieee else _REFUSE
+
+
 def apply(
     arrays: Arrays, op: str, inputs: Sequence[Array], attributes: Mapping[str, Attribute]
 ) -> Array:
@@ -42,9 +47,9 @@ def apply(
             table: Any = attributes.get("table", ())
             for _, value in table:
                 number(value)
-            return elementwise.apply(arrays, op, inputs, _REFUSE, attributes)
+            return elementwise.apply(arrays, op, inputs, _policy(arrays), attributes)
         if OPERATIONS[op].group == "logic":
-            mask = elementwise.apply(arrays, op, inputs, _REFUSE)
+            mask = elementwise.apply(arrays, op, inputs, _policy(arrays))
             return arrays.to_int(mask) if MEANINGS[op].kind == "int" else mask
         return _compute(arrays, op, alike(arrays, *inputs))
 
@@ -53,16 +58,24 @@ def _compute(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
     """Compute arithmetic, a function or a comparison of arrays that are all int64, or all floats."""
     meaning = MEANINGS[op]
     if not arrays.is_int(inputs[0]):
-        result = checked(arrays, op, inputs, _REFUSE)
-        return _integers(arrays, op, result) if meaning.kind == "int" else result
+        result = _computed(arrays, op, inputs)
+        is_integer = meaning.kind == "int" and not arrays.ieee
+        return _integers(arrays, op, result) if is_integer else result
     if meaning.kind == "int":
         return inputs[0]
     whole_power = op == "power" and not arrays.any(inputs[1] < 0)
     if not (meaning.keeps_whole or meaning.kind == "bool" or whole_power):
-        return checked(arrays, op, [real(arrays, a) for a in inputs], _REFUSE)
+        return _computed(arrays, op, [real(arrays, a) for a in inputs])
     if meaning.kind is None and meaning.bound is not None:
         require_room(*meaning.bound(*map(arrays.range_of, inputs)))
     return elementwise.apply(arrays, op, inputs, _REFUSE)
+
+
+def _computed(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
+    """Compute a function of floats."""
+    if arrays.ieee:
+        return MEANINGS[op].array(arrays, *inputs)
+    return elementwise.checked(arrays, op, inputs, _REFUSE)
 
 
 def _integers(arrays: Arrays, op: str, rounded: Array) -> Array:

@@ -6,7 +6,7 @@ are asked for, on the host, in int64 and float64, before any head is run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,19 @@ MAX_CELLS = 2**27
 class Statics:
     """The static s-ops of one program on inputs of one length."""
 
-    def __init__(self, root: Node, length: int, names: Callable[[], Mapping[Node, str]]) -> None:
+    def __init__(
+        self,
+        roots: Iterable[Node],
+        length: int,
+        names: Callable[[], Mapping[Node, str]],
+        ieee: bool = False,
+    ) -> None:
         self.length = length
         self.names = names
-        self.arrays = Arrays(np.zeros(0))
+        self.arrays = Arrays(np.zeros(0), ieee=ieee)
         #: Of each s-op that is static: whether it is the same at all positions.
         self.position_free: dict[Node, bool] = {}
-        for node in postorder(root):
+        for node in postorder(*roots):
             row = OPERATIONS[node.op]
             if node.op in ("indices", "length", "constant", "family"):
                 self.position_free[node] = node.op != "indices"

@@ -19,6 +19,8 @@ from locum.errors import InputError
 from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number, lasting
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
+from locum.execution.rounding import round_array
+from locum.graph.operations import ROUNDINGS
 
 Function = Callable[..., Any]
 
@@ -26,8 +28,13 @@ Function = Callable[..., Any]
 _RAISE = refusing(lambda problem, kind, where: FloatingPointError(problem))
 
 
-def backend_for(like: Any = None) -> Backend:
-    """Return the backend for arrays of this kind: NumPy in float64, if nothing is said."""
+def backend_for(like: Any = None, ieee: bool = False) -> Backend:
+    """Return the backend for arrays of this kind: NumPy in float64, if nothing is said.
+
+    With ``ieee``, each array has a type of its own, and arithmetic is IEEE 754's.
+    """
+    if ieee:
+        return _ieee_backend(like.device if is_tensor(like) else None)
     if is_tensor(like):
         if not like.dtype.is_floating_point:
             raise InputError(f"expected a tensor of floating-point numbers, got {like.dtype}")
@@ -48,14 +55,24 @@ def _numpy_backend(dtype: np.dtype[Any]) -> Backend:
     return Backend(Arrays(np.zeros(0, dtype)))
 
 
+@functools.cache
+def _ieee_backend(device: Any) -> Backend:
+    if device is None:
+        return Backend(Arrays(np.zeros(0)), ieee=True)
+    import torch
+
+    return Backend(Arrays(torch.empty(0, dtype=torch.float64, device=device)), ieee=True)
+
+
 class Backend:
     """The meaning of steps on one kind of array."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, ieee: bool = False) -> None:
         self.arrays = arrays
+        self.ieee = ieee
         self.name = "torch" if arrays.on_torch else "numpy"
         #: What tells plans for it from those for others.
-        self.key = (self.name, arrays.float_name, str(arrays.device))
+        self.key = (self.name, arrays.float_name, str(arrays.device), ieee)
         #: Whether it has operations for softmax(q kᵀ) v, GELU and layer norms.
         self.has_fused = arrays.on_torch
         #: Whether numbers have 16 bits.
@@ -128,13 +145,14 @@ class Backend:
         """Return a constant of the plan in this kind of array; a real one, even while torch traces."""
         if not self.arrays.on_torch:
             return self.arrays.put(value)
+        put = functools.partial(self.arrays.put, as_given=self.ieee)
         with lasting():
             if not self.is_tracing():
-                return self.arrays.put(value)
+                return put(value)
             from torch.utils._python_dispatch import _disable_current_modes
 
             with _disable_current_modes():
-                return self.arrays.put(value)
+                return put(value)
 
     def is_tracing(self) -> bool:
         """Return whether torch only follows what is done: tensors of then mean nothing later."""
@@ -143,9 +161,18 @@ class Backend:
     def elementwise(self, op: str) -> Function:
         """Return an operation of the table: IEEE's on tensors, refused by NumPy where dense refuses."""
         arrays, meaning = self.arrays, MEANINGS[op]
+        if self.ieee:
+            return self.rounding(op) if op in ROUNDINGS else functools.partial(meaning.array, arrays)
         if arrays.on_torch or not (meaning.undefined or meaning.overflows):
             return functools.partial(meaning.array, arrays)
         return lambda *inputs: checked(arrays, op, inputs, _RAISE)
+
+    def rounding(self, dtype: str) -> Function:
+        """Round to a floating-point type, and go on in that type."""
+        if self.arrays.on_torch:
+            return operator.methodcaller("to", getattr(self.arrays.xp, dtype))
+        narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
+        return lambda x: round_array(np.asarray(x), dtype).astype(narrow)
 
     def permute(self, order: tuple[int, ...]) -> Function:
         """Put axes in another order."""

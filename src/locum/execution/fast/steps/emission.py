@@ -21,6 +21,7 @@ from locum.execution.fast.symbolic.terms import (
     Factor,
     Greatest,
     Guard,
+    Literal,
     Load,
     Sum,
     Term,
@@ -113,6 +114,8 @@ class Emission(Arrangement):
             return self.load(factor)
         if isinstance(factor, Entry):
             return self.entry(factor)
+        if isinstance(factor, Literal):
+            return self.number(factor.value)
         if isinstance(factor, Apply):
             return self.function(factor)
         if isinstance(factor, Greatest):

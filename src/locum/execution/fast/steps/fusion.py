@@ -20,7 +20,10 @@ from functools import partial
 
 import numpy as np
 
+from locum.execution.fast.steps.backends import Backend
+from locum.execution.fast.steps.dtypes import StepTypes
 from locum.execution.fast.steps.step import Shape, Step, Steps
+from locum.graph.operations import ROUNDINGS
 from locum.graph.traversal import walk
 
 #: Scores of one head from which on fused attention pays (measured on a CPU: even at 32², half at 512²).
@@ -29,18 +32,29 @@ _WORTHWHILE = 32 * 32
 _HIDDEN = -1e308
 
 
-def fused(result: Step, steps: Steps, library: bool, half: bool = False) -> Step:
-    """Fuse the steps of a result; ``library`` says whether the backend has more than a softmax.
+def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
+    """Fuse the steps of some results into those that the backend has.
 
-    In half types every attention is fused, however small: then its scores are never rounded to one.
+    In half precision every attention is fused, however small: then its scores are never rounded. In
+    IEEE arithmetic nothing is fused, but roundings to the type that a value has already are dropped.
     """
     rules: tuple[Rule, ...] = (_softmax,)
-    if library:
-        attention = partial(_attention, least=0 if half else _WORTHWHILE)
+    if backend.ieee:
+        rules = (partial(_needless_rounding, types=StepTypes()),)
+    elif backend.has_fused:
+        attention = partial(_attention, least=0 if backend.is_half else _WORTHWHILE)
         rules += (attention, _gelu, _layer_norm, _gain_and_bias, _biased_product, _in_place)
     for rule in rules:
-        result = _rewritten(result, steps, rule)
-    return result
+        results = _rewritten(results, steps, rule)
+    return results
+
+
+def _needless_rounding(
+    step: Step, uses: Counter[Step], steps: Steps, types: StepTypes
+) -> Step | None:
+    types.of(step)  # steps come after their inputs: no question goes deep
+    is_rounding = step.op == "apply" and step.settings[0] in ROUNDINGS
+    return step.inputs[0] if is_rounding and types.of(step.inputs[0]) == step.settings[0] else None
 
 
 #: Steps that only move numbers, and those that libraries compute in single precision from half types,
@@ -61,13 +75,13 @@ def is_rounded_once(step: Step) -> bool:
 Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 
-def in_order(result: Step) -> list[Step]:
-    """Return all steps that the result needs, inputs first."""
-    return list(walk((result,), lambda step: step.inputs))
+def in_order(*results: Step) -> list[Step]:
+    """Return all steps that the results need, inputs first."""
+    return list(walk(results, lambda step: step.inputs))
 
 
-def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
-    order = in_order(result)
+def _rewritten(results: tuple[Step, ...], steps: Steps, rule: Rule) -> tuple[Step, ...]:
+    order = in_order(*results)
     uses = Counter(i for step in order for i in set(step.inputs))
     new: dict[Step, Step] = {}
 
@@ -85,7 +99,7 @@ def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
     for step in order:
         replacement = rule(step, uses, steps)
         new[step] = renewed(step if replacement is None else replacement)
-    return new[result]
+    return tuple(new[result] for result in results)
 
 
 def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:

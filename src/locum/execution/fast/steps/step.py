@@ -47,9 +47,10 @@ class Step:
 class Steps:
     """Makes steps, each once; folds constants with ``compute`` (a backend's meaning of a step)."""
 
-    def __init__(self, compute: Callable[[Step], Callable[..., Any]]) -> None:
+    def __init__(self, compute: Callable[[Step], Callable[..., Any]], ieee: bool = False) -> None:
         self._made: dict[tuple[Hashable, ...], Step] = {}
         self._compute = compute
+        self._errors = "ignore" if ieee else "raise"
 
     def make(
         self,
@@ -72,7 +73,7 @@ class Steps:
         if step.size > _LARGEST_CONSTANT:
             raise Stuck("a constant too large to keep")
         try:
-            with np.errstate(all="raise", under="ignore"):
+            with np.errstate(all=self._errors, under="ignore"):
                 value = self._compute(step)(*(i.value for i in step.inputs))
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Stuck(f"a constant that cannot be computed: {error}") from None
@@ -91,7 +92,7 @@ class Steps:
 
     def number(self, value: float) -> Step:
         """Return a single number."""
-        return self.constant(("number", float(value)), np.asarray(float(value)))
+        return self.constant(("number", float(value).hex()), np.asarray(float(value)))
 
     def expression(self, e: Affine, axes: Sequence[str], box: Box) -> Step:
         """Return the values of an affine expression over some axes, as integers."""

@@ -21,6 +21,8 @@ class Buffers:
     attentive: frozenset[Node]
     #: Nodes of booleans, whose mean RASP refuses.
     boolean: frozenset[Node]
+    #: Whether arithmetic on data is IEEE 754's, operation by operation.
+    ieee: bool = False
     #: Computed once, loaded wherever they are used.
     designated: set[Node] = field(default_factory=set)
     #: Those of them that lowering cannot express, and why.

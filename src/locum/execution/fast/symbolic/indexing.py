@@ -15,6 +15,7 @@ from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.fast.symbolic.terms import (
     Apply,
     Entry,
+    Literal,
     Position,
     Sum,
     Term,
@@ -52,9 +53,11 @@ def terms_of(lowered: Lowered) -> Sum:
     return lowered
 
 
-def constant(node: Node) -> Lowered:
+def constant(node: Node, scope: IndexScope) -> Lowered:
     """Lower an atom of the program."""
     value = node.attributes["value"]
+    if scope.ieee and isinstance(value, float):
+        return (Term(1, factors=(Literal(value),)),)
     if isinstance(value, bool):
         return TRUE if value else FALSE
     if isinstance(value, int):
@@ -87,7 +90,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
         affine = _index(op, [index for index in indices if index is not None], scope)
         if affine is not None:
             return affine
-    return _arithmetic(node, [terms_of(lowered) for lowered in inputs])
+    return _arithmetic(node, [terms_of(lowered) for lowered in inputs], scope)
 
 
 def _whole(lowered: Lowered) -> Affine | None:
@@ -146,10 +149,14 @@ def _chosen(condition: GuardedCases, a: Affine, b: Affine, scope: IndexScope) ->
     holds = decided(condition, scope)
     if holds.value is not None:
         return a if holds.value else b
-    return if_else(holds, terms_of(a), terms_of(b))
+    return if_else(holds, terms_of(a), terms_of(b), scope.ieee)
 
 
-def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
+def _arithmetic(node: Node, inputs: list[Sum], scope: IndexScope) -> Lowered:
+    if scope.ieee:
+        # A product of two loads may become part of a contraction; all else is computed as written.
+        is_product = node.op == "multiply" and all(map(_is_plain, inputs))
+        return product(*inputs) if is_product else (_applied(node, inputs),)
     if not all(map(is_moderate, inputs)):
         return (_applied(node, inputs),)
     match node.op, inputs:
@@ -168,6 +175,11 @@ def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
                 return tidy(tuple(Term(float(t.coefficient) / float(by.coefficient)) for t in a))
             return scaled(a, Fraction(1) / by.coefficient)
     return (_applied(node, inputs),)
+
+
+def _is_plain(terms: Sum) -> bool:
+    """Return whether it is one product of factors, without a sum, a condition or a coefficient."""
+    return len(terms) == 1 and bool(terms[0].factors) and terms[0] == Term(1, factors=terms[0].factors)
 
 
 def is_moderate(terms: Sum) -> bool:
@@ -290,9 +302,12 @@ def _has_strings(node: Node) -> bool:
     return any(isinstance(value, str) for value in values)
 
 
-def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:
-    """Choose: by guarded terms if positions decide, by a function of three sums if data does."""
-    if isinstance(holds, GuardedCases):
+def if_else(holds: Lowered, then: Sum, otherwise: Sum, ieee: bool) -> Lowered:
+    """Choose: by guarded terms if positions decide, by a function of three sums if data does.
+
+    In IEEE arithmetic always by the function: a sum of guarded terms would lose the sign of −0.
+    """
+    if isinstance(holds, GuardedCases) and not ieee:
         chosen = tuple(t for case in holds.cases for t in guarded(then, case))
         if otherwise:
             opposite = conditions.negation(holds)

@@ -134,7 +134,7 @@ class Lowering:
             case "family":
                 return heads[node]
             case "constant":
-                return indexing.constant(node)
+                return indexing.constant(node, self.scope)
             case "aggregate":
                 return self.with_variables(self.aggregate, node, p, heads, way)
             case "selector_width":
@@ -143,7 +143,7 @@ class Lowering:
                 return self.with_variables(self.sum_over, node, p, heads, way)
             case "if_else":
                 return self.if_else(node, p, heads, way)
-            case "add" if node.inputs[0].op == "add":
+            case "add" if node.inputs[0].op == "add" and not self.scope.ieee:
                 return self.addition(node, p, heads, way)
         inputs = [self.lower(i, p, heads, f"{way}.{n}") for n, i in enumerate(node.inputs)]
         return indexing.lower(node, inputs, self.scope)
@@ -182,7 +182,7 @@ class Lowering:
                 place = 1 if holds.value else 2
                 return self.lower(node.inputs[place], p, heads, f"{way}.{place}")
         lowered = [self.lower(b, p, heads, f"{way}.{n}") for n, b in enumerate(branches, start=1)]
-        return indexing.if_else(holds, *map(terms_of, lowered))
+        return indexing.if_else(holds, *map(terms_of, lowered), ieee=self.scope.ieee)
 
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a chain of additions, as RASP text writes families: without recursion, re-rolled."""

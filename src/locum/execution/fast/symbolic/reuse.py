@@ -18,8 +18,9 @@ from locum.execution.fast.symbolic.terms import Sum
 from locum.graph import Node
 from locum.locks import Lock
 
-#: A node, the first position that is read, the end of these, and the length of the sequence.
-Key: TypeAlias = tuple[Node, int, int, int]
+#: A node, the first position that is read, the end of these, the length of the sequence, and whether
+#: arithmetic is IEEE 754's.
+Key: TypeAlias = tuple[Node, int, int, int, bool]
 
 #: How many keys are kept (what was lowered first goes first), and results of each.
 _KEPT, _KEPT_EACH = 1_024, 4

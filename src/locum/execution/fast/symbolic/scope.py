@@ -22,8 +22,10 @@ MOST_PIECES = 64
 class IndexScope:
     """The sizes of variables, and which of them make up the position being computed (roots)."""
 
-    def __init__(self, refinements: Refinements) -> None:
+    def __init__(self, refinements: Refinements, ieee: bool = False) -> None:
         self.refinements = refinements
+        #: Whether numbers are IEEE 754's: then arithmetic on data is neither reordered nor simplified.
+        self.ieee = ieee
         self.box: dict[str, int] = {}
         self.roots: set[str] = set()
 

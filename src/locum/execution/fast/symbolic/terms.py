@@ -85,6 +85,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Literal:
+    """A number of the program that is not merged with others: in IEEE arithmetic, 0 · x is not 0."""
+
+    value: float
+
+    def substitute(self, name: str, value: Affine) -> Literal:
+        return self
+
+    def variables(self) -> set[str]:
+        return set()
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """A known integer: a position, or a head."""
 
@@ -149,7 +162,7 @@ class Greatest:
         return inside.difference(self.sums)
 
 
-Factor: TypeAlias = Load | Entry | Position | Apply | Greatest
+Factor: TypeAlias = Load | Entry | Literal | Position | Apply | Greatest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""The domain of IEEE 754: every operation on floats has a value, infinities and NaN included.
+
+This is how torch and NumPy compute. Integers (positions, counts, tables) stay Python's.
+
+>>> from locum.graph import build
+>>> from locum.execution import run
+>>> tokens = build("tokens", cast="asis")
+>>> run(build("divide", tokens, build("constant", value=0.0)), [1.0, 0.0, -1.0], domain="ieee")
+[inf, nan, -inf]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from locum.execution.domains import Value
+from locum.execution.domains.floats import FloatDomain
+from locum.execution.rounding import round_array
+from locum.graph.operations import ROUNDINGS
+
+
+def _divide(a: Value, b: Value) -> Value:
+    if b != 0:
+        return a / b
+    if a == 0 or a != a:
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _numpy(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Compute floats as NumPy does; integers as Python does wherever it has a value for them."""
+
+    def compute(*values: Value) -> Value:
+        with np.errstate(all="ignore"):
+            return float(function(*map(np.float64, values)))
+
+    return compute
+
+
+def _whole_or(python: Callable[..., Value], floats: Callable[..., Value]) -> Callable[..., Value]:
+    """Compute integers by ``python``, unless that has no value; everything else by ``floats``."""
+    on_floats = _numpy(floats)
+
+    def compute(*values: Value) -> Value:
+        if all(isinstance(value, int) for value in values):
+            try:
+                return python(*values)
+            except ZeroDivisionError:
+                pass
+        return on_floats(*values)
+
+    return compute
+
+
+def _log(a: Value) -> float:
+    if a > 0:
+        return math.log(a)
+    return -math.inf if a == 0 else math.nan
+
+
+def _exp(a: Value) -> float:
+    try:
+        return math.exp(a)
+    except OverflowError:
+        return math.inf
+
+
+def _round_to(dtype: str) -> Callable[[Value], float]:
+    return lambda a: float(round_array(np.asarray(float(a)), dtype))
+
+
+class IeeeDomain(FloatDomain):
+    """Floats as IEEE 754 has them."""
+
+    name = "ieee"
+    meanings: Mapping[str, Callable[..., Value]] = {
+        **FloatDomain.meanings,
+        "divide": _divide,
+        "modulo": _whole_or(FloatDomain.meanings["modulo"], np.mod),
+        "floor_divide": _whole_or(FloatDomain.meanings["floor_divide"], np.floor_divide),
+        "power": _whole_or(FloatDomain.meanings["power"], np.power),
+        "exp": _exp,
+        "log": _log,
+        "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
+        "sin": lambda a: math.sin(a) if math.isfinite(a) else math.nan,
+        "floor": _whole_or(math.floor, np.floor),
+        "round": _whole_or(round, np.rint),
+        **{dtype: _round_to(dtype) for dtype in ROUNDINGS},
+    }

@@ -1,0 +1,60 @@
+"""Find the floating-point type of each step of a plan whose arrays have different types.
+
+Steps follow torch's rules of type promotion, so the types are known before the plan is run.
+"""
+
+from __future__ import annotations
+
+from locum.execution.fast.steps.step import Step
+from locum.graph.operations import ROUNDINGS
+
+#: Steps that have the type of their first input.
+_MOVING = ("view", "reshape", "permute", "expand", "gather", "fetch", "sum", "maximum", "minimum")
+
+
+class StepTypes:
+    """The types of steps; a step is asked for after its inputs."""
+
+    def __init__(self) -> None:
+        self._known: dict[Step, str] = {}
+
+    def of(self, step: Step) -> str:
+        """Return the name of the type, such as "float32"; "" where no rule gives one."""
+        if step not in self._known:
+            self._known[step] = self._find(step)
+        return self._known[step]
+
+    def _find(self, step: Step) -> str:
+        if step.boolean:
+            return "bool"
+        if step.op == "input":
+            return str(step.settings[1])
+        if step.value is not None:
+            return step.value.dtype.name
+        if step.op == "to_float":
+            return "float64"
+        if step.op in _MOVING:
+            return self.of(step.inputs[0])
+        if step.op == "apply":
+            op = str(step.settings[0])
+            if op in ROUNDINGS:
+                return op
+            return self._promoted(step.inputs[1:] if op == "if_else" else step.inputs)
+        if step.op in ("matmul", "concatenate", "assemble"):
+            return self._promoted(step.inputs)
+        return ""
+
+    def _promoted(self, steps: tuple[Step, ...]) -> str:
+        import torch
+
+        names = [self.of(step) for step in steps]
+        if "" in names:
+            return ""
+        first, *others = (
+            torch.empty((1,) * min(len(step.shape), 1), dtype=getattr(torch, name), device="meta")
+            for step, name in zip(steps, names, strict=True)
+        )
+        for other in others:
+            dtype = torch.result_type(first, other)
+            first = torch.empty((1,) * max(first.ndim, other.ndim), dtype=dtype, device="meta")
+        return str(first.dtype).removeprefix("torch.")
