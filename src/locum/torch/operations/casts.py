@@ -1,0 +1,21 @@
+"""Copies, in another type or another layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locum.constructions.tensor import Layout, Tensor, copy
+from locum.torch.numbers import convert
+from locum.torch.table import operation
+
+
+@operation("casts", "_to_copy", "clone", "contiguous")
+def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
+    """Return the entries in the type and layout of the result; a cast rounds."""
+    return out.result(convert(out.read(a), a.dtype, out.dtype))
+
+
+@operation("casts", "copy")
+def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """Return the entries of the source, in the type of the destination."""
+    return out.result(convert(copy(out, source).sop, source.dtype, out.dtype))

@@ -1,0 +1,122 @@
+"""Views: another shape, strides and offset of the same s-op. They cost no head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from locum.constructions.tensor import Layout, Tensor, contiguous_strides, copy
+from locum.torch.table import operation
+
+
+@operation("views", "alias", "detach", "lift_fresh", "lift_fresh_copy")
+def same(out: Layout, a: Tensor) -> Tensor:
+    """Return the tensor itself."""
+    return a
+
+
+@operation("views", "view", "_unsafe_view", "reshape", "_reshape_alias")
+def view(out: Layout, a: Tensor, *sizes: Any) -> Tensor:
+    """Return the entries in another shape: a view where strides can express it, else a copy."""
+    strides = _view_strides(a.shape, a.strides, out.shape)
+    if strides is not None:
+        return replace(a, shape=out.shape, strides=strides)
+    dense = copy(Layout(a.shape, contiguous_strides(a.shape), a.dtype), a)
+    return replace(dense, shape=out.shape, strides=contiguous_strides(out.shape))
+
+
+def _view_strides(
+    shape: Sequence[int], strides: Sequence[int], new: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return the strides that show a strided tensor in a new shape, or None if none do."""
+    try:
+        return torch.empty_strided(shape, strides, device="meta").view(new).stride()
+    except (RuntimeError, ValueError):
+        return None
+
+
+@operation("views", "permute")
+def permute(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return the dimensions in another order."""
+    return a.permute(*(dim % len(a.shape) for dim in dims))
+
+
+@operation("views", "transpose.int")
+def transpose(out: Layout, a: Tensor, first: int, second: int) -> Tensor:
+    """Exchange two dimensions."""
+    return a.transpose(first % len(a.shape), second % len(a.shape)) if a.shape else a
+
+
+@operation("views", "t")
+def t(out: Layout, a: Tensor) -> Tensor:
+    """Transpose a matrix."""
+    return a.transpose(0, 1) if len(a.shape) == 2 else a
+
+
+@operation("views", "expand")
+def expand(out: Layout, a: Tensor, sizes: Sequence[int], *, implicit: bool = False) -> Tensor:
+    """Repeat along dimensions of size 1."""
+    return a.expand(*out.shape)
+
+
+@operation("views", "unsqueeze")
+def unsqueeze(out: Layout, a: Tensor, dim: int) -> Tensor:
+    """Insert a dimension of size 1."""
+    return a.unsqueeze(dim % (len(a.shape) + 1))
+
+
+@operation("views", "squeeze", "squeeze.dim", "squeeze.dims")
+def squeeze(out: Layout, a: Tensor, dims: Any = None) -> Tensor:
+    """Remove dimensions of size 1."""
+    chosen = range(len(a.shape)) if dims is None else [dims] if isinstance(dims, int) else dims
+    dropped = {dim % max(len(a.shape), 1) for dim in chosen}
+    kept = [n for n, size in enumerate(a.shape) if n not in dropped or size != 1]
+    shape, strides = (tuple(part[n] for n in kept) for part in (a.shape, a.strides))
+    return replace(a, shape=shape, strides=strides)
+
+
+@operation("views", "slice.Tensor")
+def slice_(
+    out: Layout, a: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Tensor:
+    """Return a range of a dimension."""
+    dim %= len(a.shape)
+    first, last, _ = slice(start, end).indices(a.shape[dim])
+    return a.slice(dim, first, max(first, last), step)
+
+
+@operation("views", "select.int")
+def select(out: Layout, a: Tensor, dim: int, index: int) -> Tensor:
+    """Return one entry of a dimension."""
+    dim %= len(a.shape)
+    return a.select(dim, index % a.shape[dim])
+
+
+@operation("views", "split.Tensor", "split_with_sizes")
+def split(out: Any, a: Tensor, sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into parts."""
+    dim %= len(a.shape)
+    parts, start = [], 0
+    for layout in out:
+        parts.append(a.slice(dim, start, start + layout.shape[dim]))
+        start += layout.shape[dim]
+    return tuple(parts)
+
+
+@operation("views", "unbind.int")
+def unbind(out: Any, a: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the entries of a dimension one by one."""
+    dim %= len(a.shape)
+    return tuple(a.select(dim, index) for index in range(a.shape[dim]))
+
+
+@operation("views", "as_strided")
+def as_strided(
+    out: Layout, a: Tensor, size: Sequence[int], stride: Sequence[int], offset: Any = None
+) -> Tensor:
+    """Return the storage with any strides."""
+    first = a.offset if offset is None else a.start + offset
+    return replace(a, shape=tuple(size), strides=tuple(stride), offset=first)

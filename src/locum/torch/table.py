@@ -1,0 +1,59 @@
+"""The table of operations: each ATen overload that U computes, and the construction that it is.
+
+A construction takes the layout of the result, then the operation's own arguments, with tensors of the
+program in place of PyTorch's. It returns one tensor of the program, or a tuple of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+#: The kinds of operations, in the order of the documentation.
+KINDS = (
+    "views",
+    "creation",
+    "casts",
+    "elementwise",
+    "products",
+    "reductions",
+    "normalisation",
+    "attention",
+    "indexing",
+    "losses",
+    "random",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table."""
+
+    overload: Any
+    kind: str
+    construct: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """The overload's name, such as ``aten.mm.default``."""
+        return str(self.overload)
+
+
+#: Overload → row. The modules of ``operations/`` fill it.
+TABLE: dict[Any, Row] = {}
+
+
+def operation(kind: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a construction into the table under names such as ``"mm"`` or ``"add.Tensor"``."""
+
+    def register(construct: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            packet, _, overload = name.partition(".")
+            target = getattr(getattr(torch.ops.aten, packet), overload or "default")
+            TABLE[target] = Row(target, kind, construct)
+        return construct
+
+    return register
