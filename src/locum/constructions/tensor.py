@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
 from locum.language.handles import SOp
-from locum.language.python import aggregate, family, indices, select, sum_over
+from locum.language.python import aggregate, constant, family, indices, select, sum_over
 
 #: An index: a number, or an s-op that differs from position to position.
 Index = int | SOp
@@ -204,6 +204,8 @@ def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     inner = a.shape[-1]
     if b.shape[-2] != inner:
         raise GraphError(f"matmul: expected inner dimensions that agree, got {a.shape} and {b.shape}")
+    if not inner:
+        return out.result(constant(0.0))
     a, b = a.expand(*lead, rows, inner), b.expand(*lead, inner, columns)
     *batch, i, j = out.index
     t = family(inner)
@@ -212,6 +214,8 @@ def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
 
 def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """Add up along dimensions, which the result has not, or has with size 1."""
+    if any(tensor.shape[dim] == 0 for dim in dims):
+        return out.result(constant(0.0))
     families = {dim: family(tensor.shape[dim]) for dim in dims}
     entry = tensor.at(*reduced_index(out, tensor, dims, families))
     return out.result(sum_over(*families.values(), entry) if families else entry)

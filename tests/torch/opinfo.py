@@ -1,0 +1,225 @@
+"""Run PyTorch's own sample inputs (``op_db``) on U, and compare with eager execution.
+
+>>> summary = run_samples("neg", "float32", limit=2)  # doctest: +SKIP
+>>> summary.right, summary.wrong  # doctest: +SKIP
+(2, [])
+
+From a shell: ``python -m tests.torch.opinfo neg add --dtype float32 --executor dense``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.func import functionalize
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+
+from locum.errors import LocumError
+from locum.torch.backend import decompositions
+from locum.torch.program import Program
+from locum.torch.table import TABLE
+
+OPS = {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in op_db}
+
+
+@dataclass
+class Summary:
+    """What became of the samples of an operation."""
+
+    name: str
+    right: int = 0
+    #: Samples that raised one of Locum's errors: the messages.
+    rejected: list[str] = field(default_factory=list)
+    #: Samples that were accepted and differ from eager, or raised another error.
+    wrong: list[str] = field(default_factory=list)
+    #: Samples whose graph has no operation for U: nothing was tested.
+    empty: int = 0
+    #: Overloads of the table that were run.
+    overloads: set[str] = field(default_factory=set)
+
+
+def run_samples(
+    name: str,
+    dtype: str = "float32",
+    *,
+    executor: str = "fast",
+    host: str = "allowed",
+    gradients: bool = False,
+    limit: int | None = None,
+    largest: int = 2**20,
+) -> Summary:
+    """Run the sample inputs of one operation, each as a program of its own.
+
+    ``limit`` is the number of samples; samples with more than ``largest`` entries are left out.
+    """
+    op = OPS[name]
+    summary = Summary(name)
+    kind = getattr(torch, dtype)
+    if kind not in op.supported_dtypes("cpu") or (gradients and not op.supports_autograd):
+        return summary
+    torch.manual_seed(0)
+    for number, sample in enumerate(op.sample_inputs("cpu", kind, requires_grad=gradients)):
+        if limit is not None and number >= limit:
+            break
+        leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+        places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        tensors = [leaves[n] for n in places]
+        if sum(tensor.numel() for tensor in tensors) > largest:
+            continue
+
+        def function(*given: torch.Tensor) -> Any:
+            filled = list(leaves)
+            for place, tensor in zip(places, given, strict=True):
+                filled[place] = tensor
+            first, args, kwargs = pytree.tree_unflatten(filled, spec)
+            result = op(first, *args, **kwargs)
+            return sample.output_process_fn_grad(result) if gradients else result
+
+        _judge(summary, f"sample {number}", op, function, tensors, executor, host, gradients, kind)
+    return summary
+
+
+def _judge(
+    summary: Summary,
+    label: str,
+    op: Any,
+    function: Any,
+    tensors: list[torch.Tensor],
+    executor: str,
+    host: str,
+    gradients: bool,
+    dtype: torch.dtype,
+) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected, found, overloads = compare_run(function, tensors, executor, host, gradients)
+    except LocumError as error:
+        summary.rejected.append(f"{label}: {error}")
+        return
+    except Exception as error:
+        summary.wrong.append(f"{label}: {type(error).__name__}: {error}"[:400])
+        return
+    if not overloads:
+        summary.empty += 1
+        return
+    summary.overloads |= overloads
+    problem = difference(expected, found, dtype)
+    if problem:
+        shapes = [tuple(tensor.shape) for tensor in tensors]
+        summary.wrong.append(f"{label} {shapes}: {problem}")
+    else:
+        summary.right += 1
+
+
+def compare_run(
+    function: Any, tensors: list[torch.Tensor], executor: str, host: str, gradients: bool
+) -> tuple[list[Any], list[Any], set[str]]:
+    """Run a function of tensors eagerly and as a program; return both results, and what ran on U."""
+    if gradients:
+        function = with_gradients(function, tensors)
+    state = torch.get_rng_state()
+    expected, spec = pytree.tree_flatten(function(*(tensor.detach() for tensor in tensors)))
+    torch.set_rng_state(state)
+    given = [tensor.detach() for tensor in tensors]
+    flat = lambda *args: tuple(pytree.tree_leaves(function(*args)))  # noqa: E731
+    graph = make_fx(
+        functionalize(flat, remove="mutations"),
+        decomposition_table=decompositions(),
+        tracing_mode="fake",
+    )(*given)
+    graph.graph.eliminate_dead_code()
+    torch.set_rng_state(state)
+    program = Program.of(graph, executor, host)
+    found = program(*given)
+    return expected, list(found), {str(node.target) for node in program.on_u if node.target in TABLE}
+
+
+def with_gradients(function: Any, tensors: list[torch.Tensor]) -> Any:
+    """Return the function that also computes the gradients of a weighted sum of its results."""
+    wanted = [n for n, tensor in enumerate(tensors) if tensor.requires_grad]
+
+    def joint(*given: torch.Tensor) -> Any:
+        leaves = [x.detach().requires_grad_() if n in wanted else x for n, x in enumerate(given)]
+        results = [r for r in pytree.tree_leaves(function(*leaves)) if isinstance(r, torch.Tensor)]
+        floating = [r for r in results if r.dtype.is_floating_point and r.requires_grad]
+        weights = [torch.full_like(r, 0.5) for r in floating]
+        inputs = [leaves[n] for n in wanted]
+        grads = torch.autograd.grad(floating, inputs, weights, allow_unused=True) if floating else ()
+        return [*results, *(g for g in grads if g is not None)]
+
+    return joint
+
+
+def difference(expected: Iterable[Any], found: Iterable[Any], dtype: torch.dtype) -> str:
+    """Return how results differ in dtype, shape, strides or values; "" where they do not."""
+    expected, found = list(expected), list(found)
+    if len(expected) != len(found):
+        return f"{len(found)} results instead of {len(expected)}"
+    for number, (want, got) in enumerate(zip(expected, found, strict=True)):
+        if not isinstance(want, torch.Tensor):
+            if want != got:
+                return f"result {number}: {got} instead of {want}"
+            continue
+        if want.dtype != got.dtype:
+            return f"result {number}: dtype {got.dtype} instead of {want.dtype}"
+        if want.shape != got.shape:
+            return f"result {number}: shape {tuple(got.shape)} instead of {tuple(want.shape)}"
+        apart = [n for n, size in enumerate(want.shape) if size > 1]
+        if want.numel() and any(want.stride(n) != got.stride(n) for n in apart):
+            return f"result {number}: strides {got.stride()} instead of {want.stride()}"
+        try:
+            torch.testing.assert_close(got, want, equal_nan=True)
+        except AssertionError as error:
+            return f"result {number}: {' '.join(str(error).split())[:240]}"
+    return ""
+
+
+def main() -> int:
+    """Print a line for each operation; exit with 1 if one is wrong."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--executor", default="fast")
+    parser.add_argument("--host", default="allowed")
+    parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--largest", type=int, default=2**20)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    wrong = 0
+    for name in options.names or OPS:
+        summary = run_samples(
+            name,
+            options.dtype,
+            executor=options.executor,
+            host=options.host,
+            gradients=options.gradients,
+            limit=options.limit,
+            largest=options.largest,
+        )
+        wrong += len(summary.wrong)
+        if options.json:
+            print(json.dumps({**vars(summary), "overloads": sorted(summary.overloads)}))
+        else:
+            print(
+                f"{name}: {summary.right} right, {len(summary.rejected)} rejected, "
+                f"{len(summary.wrong)} wrong, {summary.empty} empty",
+                flush=True,
+            )
+            for line in [*summary.wrong[:3], *summary.rejected[:1]]:
+                print("   ", line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
