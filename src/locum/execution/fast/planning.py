@@ -29,7 +29,7 @@ from locum.execution.fast.symbolic.reuse import LoweredBuffer, Piece
 from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
-from locum.execution.fast.symbolic.terms import Load, everywhere, loads
+from locum.execution.fast.symbolic.terms import Fetch, Load, everywhere, fetches, loads, value_bounds
 from locum.execution.types import atoms, possible_types
 from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
 from locum.graph.atoms import LARGEST_EXACT
@@ -184,9 +184,20 @@ def _lower_all(
                     start = min(max(least, 0), buffers.length - 1)
                     stop = min(max(greatest, 0), buffers.length - 1) + 1
                     asked.setdefault(load.node, Hull(start, stop)).cover(start, stop)
+                for fetch in fetches(piece.terms):
+                    start, stop = fetched_range(fetch, piece.box, buffers.length)
+                    asked.setdefault(fetch.node, Hull(start, stop)).cover(start, stop)
         for other, hull in asked.items():
             hulls.setdefault(other, hull).cover(hull.start, hull.stop)
             loaded_by.setdefault(other, node)
+
+
+def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
+    """Return the positions that a fetch may read: all, where nothing bounds the data."""
+    least, greatest = value_bounds(fetch.position, box)
+    start = min(max(int(least), 0), length - 1) if math.isfinite(least) else 0
+    stop = min(max(int(greatest), 0), length - 1) + 1 if math.isfinite(greatest) else length
+    return start, stop
 
 
 def _lower_buffer(
@@ -322,7 +333,7 @@ class _Emitter:
             raise Stuck("a buffer too large")
         parts: list[tuple[Step, Shape, int]] = []
         for piece in pieces:
-            emission = Emission(self.steps, piece.box, self.load)
+            emission = Emission(self.steps, piece.box, self.load, self.fetch)
             address = self.address(node, piece.heads, piece.position)
             axes = [v for v, _ in sorted(address.parts, key=lambda part: -part[1])]
             value = emission.placed(emission.total(piece.terms), axes)
@@ -372,6 +383,16 @@ class _Emitter:
         else:
             base, start = self.tokens(), 0
         return LoadSource(base, load.position.parts, load.position.constant - start)
+
+    def fetch(self, fetch: Fetch, box: Box) -> LoadSource:
+        """Return the array that a fetch reads; its offset is the position of the first number."""
+        start, stop = fetched_range(fetch, box, self.buffers.length)
+        if not is_input(fetch.node):
+            return LoadSource(self.made[fetch.node], (), self.hulls[fetch.node].start)
+        for base, first in zip(self.inputs, self.starts, strict=False):
+            if first <= start and stop <= first + base.size:
+                return LoadSource(base, (), first)
+        return LoadSource(self.tokens(), (), 0)
 
     def tokens(self) -> Step:
         """Join all tokens into one array, with blanks behind them."""

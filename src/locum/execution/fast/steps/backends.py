@@ -99,6 +99,12 @@ class Backend:
                 return arrays.to_float
             case "gather", ():
                 return lambda x, where: x.reshape(-1)[where]
+            case "fetch", (int(start), bool(inside), float(default)):
+                return functools.partial(self.fetch, start=start, inside=inside, default=default)
+            case "argmax", (int(axis),):
+                return lambda x: x.argmax(axis)
+            case "scatter", (int(kept), int(slope), int(first)):
+                return functools.partial(self.scatter, shape, kept, slope, first)
             case "matmul", ():
                 return operator.matmul if arrays.on_torch else _matmul
             case "view", (tuple(strides), int(offset)):
@@ -173,6 +179,36 @@ class Backend:
             return operator.methodcaller("to", getattr(self.arrays.xp, dtype))
         narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
         return lambda x: round_array(np.asarray(x), dtype).astype(narrow)
+
+    def fetch(self, x: Array, where: Array, start: int, inside: bool, default: float) -> Array:
+        """Return the numbers of ``x``, seen as one row from ``start`` on, at the positions ``where``.
+
+        Positions that are not whole, or outside, give the default; ``inside`` says that none is.
+        """
+        xp, row = self.arrays.xp, x.reshape(-1)
+        places = self.arrays.to_int(where) - start
+        known = (places >= 0) & (places < row.shape[0])
+        found = row[xp.where(known, places, 0)]
+        if inside and self.arrays.is_int(where):
+            return found
+        return xp.where(known & (places + start == where), found, default)
+
+    def scatter(
+        self, shape: Shape, kept: int, slope: int, first: int, target: Array, values: Array
+    ) -> Array:
+        """Add up values in the places that ``target`` gives: slope · place + first = target.
+
+        Both have ``kept`` axes of the result, then those that are summed. Other targets are left out.
+        """
+        xp, arrays = self.arrays.xp, self.arrays
+        size, others = shape[0], math.prod(shape[1:])
+        places = (arrays.to_int(target) - first) * slope
+        known = (places >= 0) & (places < size) & (places * slope + first == target)
+        lanes = arrays.arange(others).reshape((*shape[1:], *(1 for _ in target.shape[kept:])))
+        index = xp.where(known, places, size) * others + lanes
+        return arrays.add_at((size + 1) * others, index.reshape(-1), values.reshape(-1))[
+            : size * others
+        ].reshape(shape)
 
     def permute(self, order: tuple[int, ...]) -> Function:
         """Put axes in another order."""

@@ -33,6 +33,10 @@ class StepTypes:
             return step.value.dtype.name
         if step.op == "to_float":
             return "float64"
+        if step.op == "argmax":
+            return "int64"
+        if step.op == "scatter":
+            return self.of(step.inputs[1])
         if step.op in _MOVING:
             return self.of(step.inputs[0])
         if step.op == "apply":

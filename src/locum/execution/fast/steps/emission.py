@@ -14,18 +14,27 @@ from locum.execution.fast.steps.contraction import contract
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.steps.values import Arrangement, LabelledArray
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
+from locum.execution.fast.symbolic.signals import Stuck
 from locum.execution.fast.symbolic.terms import (
     Apply,
     Coefficient,
     Entry,
     Factor,
+    Fetch,
     Greatest,
     Guard,
     Literal,
     Load,
+    PlaceOfGreatest,
+    Scattered,
     Sum,
     Term,
+    value_bounds,
 )
+
+
+#: Values that a scatter adds up at most: all are held at once.
+_LARGEST_SCATTER = 2**28
 
 
 class LoadSource(NamedTuple):
@@ -39,9 +48,15 @@ class LoadSource(NamedTuple):
 class Emission(Arrangement):
     """Emits the steps for terms over one box; ``load`` says where the numbers of a node are."""
 
-    def __init__(self, steps: Steps, box: Box, load: Callable[[Load, Box], LoadSource]) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        box: Box,
+        load: Callable[[Load, Box], LoadSource],
+        fetch: Callable[[Fetch, Box], LoadSource],
+    ) -> None:
         super().__init__(steps, box)
-        self._load = load
+        self._load, self._fetch = load, fetch
 
     # Sums and products ------------------------------------------------------------------------------
 
@@ -120,6 +135,12 @@ class Emission(Arrangement):
             return self.function(factor)
         if isinstance(factor, Greatest):
             return self.greatest(factor)
+        if isinstance(factor, PlaceOfGreatest):
+            return self.place_of_greatest(factor)
+        if isinstance(factor, Fetch):
+            return self.fetch(factor)
+        if isinstance(factor, Scattered):
+            return self.scattered(factor)
         axes = tuple(factor.e.variables)
         whole = self.steps.expression(factor.e, axes, self.box)
         return LabelledArray(self.steps.make("to_float", (whole,), whole.shape), axes)
@@ -138,6 +159,42 @@ class Emission(Arrangement):
         where = self.steps.expression(Affine(parts, offset), axes, self.box)
         clipped = self.steps.make("clip", (where,), where.shape, (0, size - 1))
         return LabelledArray(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
+
+    def fetch(self, fetch: Fetch) -> LabelledArray:
+        """Return the numbers of an array at positions that data gives."""
+        base, _, start = self._fetch(fetch, self.box)
+        where = self.numeric(self.total(fetch.position))
+        least, greatest = value_bounds(fetch.position, self.box)
+        inside = start <= least and greatest < start + base.size
+        settings = (start, inside, fetch.default)
+        step = self.steps.make("fetch", (base, where.step), where.step.shape, settings, base.boolean)
+        return LabelledArray(step, where.axes)
+
+    def place_of_greatest(self, factor: PlaceOfGreatest) -> LabelledArray:
+        """Return the first place along an axis at which a value is greatest."""
+        value = self.numeric(self.total(factor.values))
+        if factor.along not in value.axes:
+            return self.number(0.0)
+        axis = value.axes.index(factor.along)
+        kept = tuple(v for v in value.axes if v != factor.along)
+        shape = [self.box[v] for v in kept]
+        return LabelledArray(self.steps.make("argmax", (value.step,), shape, (axis,)), kept)
+
+    def scattered(self, factor: Scattered) -> LabelledArray:
+        """Return the sums of the values that are sent to each place."""
+        target, values = (self.numeric(self.total(t)) for t in (factor.target, factor.values))
+        (place,) = factor.place.variables
+        together = dict.fromkeys((*target.axes, *values.axes))
+        kept = [v for v in together if v not in factor.sums]
+        axes = [*kept, *(v for v in factor.sums if v in together)]
+        repeated = math.prod(self.box[v] for v in factor.sums if v not in together)
+        if math.prod(self.box[v] for v in axes) > _LARGEST_SCATTER or repeated > 1:
+            raise Stuck("a scatter of too many values")
+        steps = [self.placed(value, axes) for value in (target, values)]
+        shape = [self.box[place], *(self.box[v] for v in kept)]
+        line = (factor.place.coefficient(place), factor.place.constant)
+        result = self.steps.make("scatter", steps, shape, (len(kept), *line))
+        return LabelledArray(result, (place, *kept))
 
     def entry(self, entry: Entry) -> LabelledArray:
         """Return numbers from a table of the program."""

@@ -33,12 +33,17 @@ from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, St
 from locum.execution.fast.symbolic.solving import solve
 from locum.execution.fast.symbolic.terms import (
     Apply,
+    Fetch,
     Greatest,
     Guard,
+    Literal,
     Load,
+    PlaceOfGreatest,
     Position,
+    Scattered,
     Sum,
     Term,
+    free_variables,
     guarded,
     is_multilinear,
     is_view,
@@ -216,11 +221,37 @@ class Lowering:
             inside = {**heads, **dict(zip(families, values, strict=True))}
             variables = tuple(v for e in values for v in e.variables)
             for term in terms_of(self.lower(body, p, inside, f"{way}b")):
+                scattered = self.scattered(term, variables) if self.scope.ieee else None
+                if scattered is not None:
+                    terms.append(scattered)
+                    continue
                 summed = Term(term.coefficient, term.sums + variables, term.guards, term.factors)
                 solved = solve(summed, self.scope.box, self.scope.fresh)
                 if solved is not None:
                     terms.append(solved)
         return tuple(terms)
+
+    def scattered(self, term: Term, sums: tuple[str, ...]) -> Term | None:
+        """Return Σ (value if target = place else 0) as values that are sent to their places."""
+        if term != Term(1, factors=term.factors) or len(term.factors) != 1:
+            return None
+        (chosen,) = term.factors
+        if not isinstance(chosen, Apply) or chosen.op != "if_else":
+            return None
+        condition, values, otherwise = chosen.arguments
+        if otherwise != (Term(1, factors=(Literal(0.0),)),) or len(condition) != 1:
+            return None
+        match condition[0].factors:
+            case (Apply("equal", (target, (Term(1, (), (), (Position(place),)),))),):
+                pass
+            case _:
+                return None
+        mine = set(place.variables)
+        if len(mine) != 1 or mine & (free_variables(target) | free_variables(values) | set(sums)):
+            return None
+        if abs(place.coefficient(*mine)) != 1 or not free_variables(target) & set(sums):
+            return None
+        return Term(1, factors=(Scattered(sums, target, place, values),))
 
     # Attention ------------------------------------------------------------------------------------
 
@@ -232,14 +263,34 @@ class Lowering:
             raise NotNumeric
         if not isinstance(default, (int, float)) or not math.isfinite(default):
             raise Stuck("an infinite default")
+        if self.scope.ieee and self.is_fetch(selector):
+            return self.fetch(selector.inputs[1], values, float(default), p, heads, way)
         scores = []
         while selector.op == "best":
             selector, score = selector.inputs
             scores.append(score)
         keys = self.keys(selector, p, heads, way)
         if scores:
-            return self.greatest(values, scores[-1], keys, default, heads, way)
+            return self.greatest(values, scores, keys, default, heads, way)
         return self.mean(values, keys, default, heads, way)
+
+    def is_fetch(self, selector: Node) -> bool:
+        """Return whether a selector selects the one key whose position data gives."""
+        if selector.op != "select" or selector.attributes["predicate"] != "==":
+            return False
+        key, query = selector.inputs
+        return key.op == "indices" and query in self.buffers.data
+
+    def fetch(
+        self, query: Node, values: Node, default: float, p: Affine, heads: Heads, way: str
+    ) -> Lowered:
+        """Lower a head that reads the key at a position that data gives."""
+        if values.free:
+            raise Stuck("a fetch from a family of values")
+        if not self.buffers.holds(values):
+            self.buffers.designate(values)
+        position = terms_of(self.lower(query, p, heads, f"{way}q"))
+        return (Term(1, factors=(Fetch(values, position, default),)),)
 
     def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
         """Lower the mean over the keys, whose number must not depend on the query."""
@@ -270,10 +321,16 @@ class Lowering:
         return (*terms, *self.default(default, conditioned[0].guards))
 
     def greatest(
-        self, values: Node, score: Node, keys: list[Keys], default: float, heads: Heads, way: str
+        self,
+        values: Node,
+        scores: list[Node],
+        keys: list[Keys],
+        default: float,
+        heads: Heads,
+        way: str,
     ) -> Lowered:
-        """Lower ``best`` by the value itself: a maximum (or a minimum)."""
-        sign = direction(values, score)
+        """Lower ``best`` by the value itself: a maximum (or a minimum), or its place."""
+        sign = direction(values, scores[-1])
         settled = self.settled(keys)
         if not settled:
             return terms_of(number(default) if isinstance(default, int) else (Term(default),))
@@ -285,6 +342,8 @@ class Lowering:
         filters = tuple(
             self.filter(f, k.position, heads, f"{way}f{n}") for n, f in enumerate(k.filters)
         )
+        if sign is None and k.sums and not (k.guards or filters) and self.scope.ieee:
+            return self.place_of_greatest(values, scores, k, heads, way)
         value = terms_of(self.value(values, k.position, heads, f"{way}v"))
         if not k.sums and not filters:
             return (*guarded(value, k.guards), *self.default(default, k.guards))
@@ -292,6 +351,24 @@ class Lowering:
             raise Stuck("the place of a maximum")
         maximum = Greatest(k.sums, inner, filters, value, sign, float(default))
         return (Term(1, guards=outer, factors=(maximum,)), *self.default(default, outer))
+
+    def place_of_greatest(
+        self, values: Node, scores: list[Node], k: Keys, heads: Heads, way: str
+    ) -> Lowered:
+        """Lower the value at the leftmost key of greatest score, where keys are one range."""
+        is_leftmost = len(scores) == 2 and scores[0].op == "negate"
+        if not is_leftmost or scores[0].inputs[0].op != "indices" or len(k.sums) != 1:
+            raise Stuck("the place of a maximum")
+        (along,) = k.sums
+        if k.position.coefficient(along) < 1:
+            raise Stuck("the place of a maximum from right to left")
+        score = terms_of(self.value(scores[1], k.position, heads, f"{way}g"))
+        place = Term(1, factors=(PlaceOfGreatest(along, score),))
+        found = self.lower(values, k.position, heads, f"{way}v")
+        if isinstance(found, Affine):
+            rest, step = terms_of(found.without(along)), found.coefficient(along)
+            return (Term(1, factors=(Apply("add", ((place.scaled(step),), rest)),)),)
+        raise Stuck("the value at the place of a maximum")
 
     def default(self, default: float, guards: tuple[Guard, ...]) -> Sum:
         """Return the default of a head where no key is selected."""

@@ -17,7 +17,17 @@ from dataclasses import replace
 
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds, digits, number, variable
 from locum.execution.fast.symbolic.signals import Refine, Stuck
-from locum.execution.fast.symbolic.terms import Apply, Factor, Greatest, Guard, Sum, Term
+from locum.execution.fast.symbolic.terms import (
+    Apply,
+    Factor,
+    Fetch,
+    Greatest,
+    Guard,
+    PlaceOfGreatest,
+    Scattered,
+    Sum,
+    Term,
+)
 
 #: Gives a fresh variable (name of the old one, what makes it unique, size) as an expression.
 Fresh = Callable[[str, str, int], Affine]
@@ -43,6 +53,13 @@ def _inside(factor: Factor, box: Box, fresh: Fresh) -> Factor:
             filters=tuple(solve_all(a, box, fresh) for a in factor.filters),
             values=solve_all(factor.values, box, fresh),
         )
+    if isinstance(factor, PlaceOfGreatest):
+        return replace(factor, values=solve_all(factor.values, box, fresh))
+    if isinstance(factor, Fetch):
+        return replace(factor, position=solve_all(factor.position, box, fresh))
+    if isinstance(factor, Scattered):
+        solved = (solve_all(terms, box, fresh) for terms in (factor.target, factor.values))
+        return Scattered(factor.sums, next(solved), factor.place, next(solved))
     return factor
 
 

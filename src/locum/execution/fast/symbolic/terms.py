@@ -11,6 +11,7 @@ Each of these can ``substitute`` an expression for a variable, and tell the ``va
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -162,7 +163,84 @@ class Greatest:
         return inside.difference(self.sums)
 
 
-Factor: TypeAlias = Load | Entry | Literal | Position | Apply | Greatest
+@dataclass(frozen=True, slots=True)
+class PlaceOfGreatest:
+    """The first value of the variable ``along`` at which ``values`` is greatest."""
+
+    along: str
+    values: Sum
+    extent: tuple[int, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", extent(self.values))
+
+    def substitute(self, name: str, value: Affine) -> PlaceOfGreatest:
+        return PlaceOfGreatest(self.along, substitute(self.values, name, value))
+
+    def variables(self) -> set[str]:
+        return free_variables(self.values) - {self.along}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """The value of a node at a position that data decides; the default outside of the sequence."""
+
+    node: Node
+    position: Sum
+    default: float
+    extent: tuple[int, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", extent(self.position))
+
+    def substitute(self, name: str, value: Affine) -> Fetch:
+        return Fetch(self.node, substitute(self.position, name, value), self.default)
+
+    def variables(self) -> set[str]:
+        return free_variables(self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """The sum over ``sums`` of the values that data sends to this position: where target = place."""
+
+    sums: tuple[str, ...]
+    target: Sum
+    place: Affine
+    values: Sum
+    extent: tuple[int, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", extent(self.target, self.values))
+
+    def substitute(self, name: str, value: Affine) -> Scattered:
+        target, values = (substitute(terms, name, value) for terms in (self.target, self.values))
+        return Scattered(self.sums, target, self.place.substitute(name, value), values)
+
+    def variables(self) -> set[str]:
+        inside = free_variables(self.target) | free_variables(self.values)
+        return (inside - set(self.sums)) | set(self.place.variables)
+
+
+Factor: TypeAlias = (
+    Load | Entry | Literal | Position | Apply | Greatest | PlaceOfGreatest | Fetch | Scattered
+)
+
+
+def parts_of(factor: Factor) -> tuple[Sum, ...]:
+    """Return the sums of terms that a factor is made of."""
+    match factor:
+        case Apply():
+            return factor.arguments
+        case Greatest():
+            return (factor.values, *factor.filters)
+        case PlaceOfGreatest():
+            return (factor.values,)
+        case Fetch():
+            return (factor.position,)
+        case Scattered():
+            return (factor.target, factor.values)
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +287,57 @@ def free_variables(terms: Sum) -> set[str]:
     return {v for term in terms for v in term.variables()}
 
 
+#: Factors that are made of sums of terms.
+_COMPOSED = (Apply, Greatest, PlaceOfGreatest, Fetch, Scattered)
+
+
+def value_bounds(terms: Sum, box: Box) -> tuple[float, float]:
+    """Return two numbers between which a value lies, infinite where they are not known."""
+    least = greatest = 0.0
+    for term in terms:
+        low = high = float(term.coefficient)
+        for factor in term.factors:
+            ends = [x * y for x in (low, high) for y in _factor_bounds(factor, box)]
+            low, high = (min(ends), max(ends)) if not any(map(math.isnan, ends)) else _UNKNOWN
+        if term.sums:
+            low, high = _UNKNOWN
+        if term.guards:
+            low, high = min(low, 0.0), max(high, 0.0)
+        least, greatest = least + low, greatest + high
+    return (least, greatest) if not math.isnan(least + greatest) else _UNKNOWN
+
+
+_UNKNOWN = (-math.inf, math.inf)
+
+
+def _factor_bounds(factor: Factor, box: Box) -> tuple[float, float]:
+    match factor:
+        case Position(e):
+            return bounds(e, box)
+        case Literal(value) if not math.isnan(value):
+            return value, value
+        case PlaceOfGreatest(along=along):
+            return 0, box[along] - 1
+        case Apply(op, arguments):
+            ends = [value_bounds(argument, box) for argument in arguments]
+            match op, ends:
+                case "add", [(a, b), (c, d)]:
+                    return a + c, b + d
+                case "subtract", [(a, b), (c, d)]:
+                    return a - d, b - c
+                case "multiply", [(a, b), (c, d)]:
+                    products = [x * y for x in (a, b) for y in (c, d)]
+                    if not any(map(math.isnan, products)):
+                        return min(products), max(products)
+                case "minimum", [(a, b), (c, d)]:
+                    return min(a, c), min(b, d)
+                case "maximum", [(a, b), (c, d)]:
+                    return max(a, c), max(b, d)
+                case "if_else", [_, (a, b), (c, d)]:
+                    return min(a, c), max(b, d)
+    return _UNKNOWN
+
+
 def constant_term(value: Coefficient) -> Sum:
     """Return a number as a sum of terms."""
     return (Term(value),) if value != 0 else ()
@@ -226,7 +355,7 @@ def extent(*sums: Sum) -> tuple[int, int]:
             length += 1 + len(term.factors)
             bits = max(bits, _bits(term.coefficient))
             for factor in term.factors:
-                if isinstance(factor, (Apply, Greatest)):
+                if isinstance(factor, _COMPOSED):
                     length += factor.extent[0]
                     bits = max(bits, factor.extent[1])
     return length, bits
@@ -243,12 +372,13 @@ def everywhere(terms: Sum) -> Iterator[Term]:
     for term in terms:
         yield term
         for factor in term.factors:
-            if isinstance(factor, Apply):
-                for argument in factor.arguments:
-                    yield from everywhere(argument)
-            elif isinstance(factor, Greatest):
-                for argument in (factor.values, *factor.filters):
-                    yield from everywhere(argument)
+            for part in parts_of(factor):
+                yield from everywhere(part)
+
+
+def fetches(terms: Sum) -> Iterator[Fetch]:
+    """Iterate over all fetches."""
+    return (f for term in everywhere(terms) for f in term.factors if isinstance(f, Fetch))
 
 
 def loads(terms: Sum) -> Iterator[Load]:
@@ -260,7 +390,7 @@ def is_view(terms: Sum) -> bool:
     """Return whether the value is only looked up, piece by piece: nothing would be computed twice."""
     if any(t.sums or len(t.factors) > 1 for t in terms):
         return False
-    if any(isinstance(f, (Apply, Greatest)) for t in terms for f in t.factors):
+    if any(isinstance(f, _COMPOSED) for t in terms for f in t.factors):
         return False
     if any(t.factors and t.coefficient != 1 for t in terms):
         return False
@@ -270,7 +400,7 @@ def is_view(terms: Sum) -> bool:
 def is_multilinear(terms: Sum) -> bool:
     """Return whether it is made of products of loads alone, which may be pulled into a sum."""
     return not any(t.sums for t in terms) and not any(
-        isinstance(f, (Apply, Greatest)) for t in terms for f in t.factors
+        isinstance(f, _COMPOSED) for t in terms for f in t.factors
     )
 
 
