@@ -103,8 +103,8 @@ class Backend:
                 return functools.partial(self.fetch, start=start, inside=inside, default=default)
             case "argmax", (int(axis),):
                 return lambda x: x.argmax(axis)
-            case "scatter", (int(kept), int(slope), int(first)):
-                return functools.partial(self.scatter, shape, kept, slope, first)
+            case "scatter", (int(first),):
+                return functools.partial(self.scatter, shape, first)
             case "matmul", ():
                 return operator.matmul if arrays.on_torch else _matmul
             case "view", (tuple(strides), int(offset)):
@@ -193,18 +193,17 @@ class Backend:
             return found
         return xp.where(known & (places + start == where), found, default)
 
-    def scatter(
-        self, shape: Shape, kept: int, slope: int, first: int, target: Array, values: Array
-    ) -> Array:
-        """Add up values in the places that ``target`` gives: slope · place + first = target.
+    def scatter(self, shape: Shape, first: int, target: Array, values: Array) -> Array:
+        """Add up values in the places that ``target`` gives, counted from ``first``.
 
-        Both have ``kept`` axes of the result, then those that are summed. Other targets are left out.
+        Both have the axes of the result after its first one, then those that are summed. Targets
+        outside are left out.
         """
         xp, arrays = self.arrays.xp, self.arrays
         size, others = shape[0], math.prod(shape[1:])
-        places = (arrays.to_int(target) - first) * slope
-        known = (places >= 0) & (places < size) & (places * slope + first == target)
-        lanes = arrays.arange(others).reshape((*shape[1:], *(1 for _ in target.shape[kept:])))
+        places = arrays.to_int(target) - first
+        known = (places >= 0) & (places < size) & (places + first == target)
+        lanes = arrays.arange(others).reshape((*shape[1:], *(1 for _ in target.shape[len(shape) - 1 :])))
         index = xp.where(known, places, size) * others + lanes
         return arrays.add_at((size + 1) * others, index.reshape(-1), values.reshape(-1))[
             : size * others

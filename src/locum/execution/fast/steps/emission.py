@@ -183,7 +183,7 @@ class Emission(Arrangement):
     def scattered(self, factor: Scattered) -> LabelledArray:
         """Return the sums of the values that are sent to each place."""
         target, values = (self.numeric(self.total(t)) for t in (factor.target, factor.values))
-        (place,) = factor.place.variables
+        rows = [v for v, _ in sorted(factor.place.parts, key=lambda part: -part[1])]
         together = dict.fromkeys((*target.axes, *values.axes))
         kept = [v for v in together if v not in factor.sums]
         axes = [*kept, *(v for v in factor.sums if v in together)]
@@ -191,10 +191,11 @@ class Emission(Arrangement):
         if math.prod(self.box[v] for v in axes) > _LARGEST_SCATTER or repeated > 1:
             raise Stuck("a scatter of too many values")
         steps = [self.placed(value, axes) for value in (target, values)]
-        shape = [self.box[place], *(self.box[v] for v in kept)]
-        line = (factor.place.coefficient(place), factor.place.constant)
-        result = self.steps.make("scatter", steps, shape, (len(kept), *line))
-        return LabelledArray(result, (place, *kept))
+        others = [self.box[v] for v in kept]
+        size = math.prod(self.box[v] for v in rows)
+        result = self.steps.make("scatter", steps, [size, *others], (factor.place.constant,))
+        shape = [*(self.box[v] for v in rows), *others]
+        return LabelledArray(self.steps.reshape(result, shape), (*rows, *kept))
 
     def entry(self, entry: Entry) -> LabelledArray:
         """Return numbers from a table of the program."""

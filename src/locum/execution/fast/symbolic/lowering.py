@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -247,9 +248,14 @@ class Lowering:
             case _:
                 return None
         mine = set(place.variables)
-        if len(mine) != 1 or mine & (free_variables(target) | free_variables(values) | set(sums)):
+        if mine & (free_variables(target) | free_variables(values) | set(sums)):
             return None
-        if abs(place.coefficient(*mine)) != 1 or not free_variables(target) & set(sums):
+        # The places must follow one another, row by row.
+        rows = sorted(place.parts, key=lambda part: part[1])
+        sizes = itertools.accumulate((self.scope.box[v] for v, _ in rows), operator.mul, initial=1)
+        if not rows or any(step != size for (_, step), size in zip(rows, sizes, strict=False)):
+            return None
+        if not free_variables(target) & set(sums):
             return None
         return Term(1, factors=(Scattered(sums, target, place, values),))
 

@@ -1,0 +1,603 @@
+"""Positions that are given, computed or read from data: concatenation, fetches and scatters.
+
+An index that data gives is a fetch: the head attends to the position that the index names. A scatter is
+a sum over all indices of the values that they send to a position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from locum.constructions.tensor import Index, Layout, Tensor, contiguous_strides
+from locum.language.handles import SOp
+from locum.language.python import constant, family, maximum, minimum, sum_over, where
+from locum.torch.notes import require
+from locum.torch.numbers import compute, computing_type, convert, rounded, scalar
+from locum.torch.table import operation
+
+# Concatenation, padding and repetition --------------------------------------------------------------
+
+
+@operation("indexing", "cat")
+def cat(out: Layout, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Concatenate along a dimension; empty tensors of one dimension are left out, as in PyTorch."""
+    rank = len(out.shape)
+    dim %= rank
+    parts = [t for t in tensors if len(t.shape) == rank and t.shape[dim]]
+    return _joined(out, [convert_tensor(t, out.dtype) for t in parts], dim)
+
+
+def convert_tensor(tensor: Tensor, dtype: str) -> Tensor:
+    """Return a tensor in another type, where its entries are."""
+    if tensor.dtype == dtype:
+        return tensor
+    from dataclasses import replace
+
+    return replace(tensor, sop=convert(tensor.sop, tensor.dtype, dtype), dtype=dtype)
+
+
+def _joined(out: Layout, parts: Sequence[Tensor], dim: int) -> Tensor:
+    if not parts:
+        return out.result(scalar(0, out.dtype))
+    index = out.index
+    end = sum(part.shape[dim] for part in parts)
+    value: SOp | None = None
+    for part in reversed(parts):
+        end -= part.shape[dim]
+        shifted = [i if n != dim else _minus(i, end) for n, i in enumerate(index)]
+        entry = part.at(*shifted)
+        value = entry if value is None else where(_below(index[dim], end + part.shape[dim]), entry, value)
+    assert value is not None
+    return out.result(value)
+
+
+def _minus(i: Index, by: int) -> Index:
+    return i - by if by else i
+
+
+def _below(i: Index, end: int) -> Any:
+    return i < end if isinstance(i, SOp) else constant(i < end)
+
+
+@operation("indexing", "stack")
+def stack(out: Layout, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Concatenate along a new dimension."""
+    dim %= len(out.shape)
+    return _joined(out, [convert_tensor(t, out.dtype).unsqueeze(dim) for t in tensors], dim)
+
+
+@operation("indexing", "constant_pad_nd")
+def pad(out: Layout, a: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
+    """Surround a tensor by a number; negative widths cut."""
+    index, inside = out.index, []
+    for place in range(len(pads) // 2):
+        dim = len(out.shape) - 1 - place
+        index[dim] = index[dim] - pads[2 * place]
+        inside += _between(index[dim], a.shape[dim])
+    filling = scalar(value, out.dtype)
+    if not a.size:
+        return out.result(filling)
+    return out.result(_where_all(inside, a.at(*index), filling))
+
+
+def _between(i: Index, size: int) -> list[SOp]:
+    return [i >= 0, i < size] if isinstance(i, SOp) else [constant(0 <= i < size)]
+
+
+def _where_all(conditions: Sequence[SOp], then: SOp, otherwise: SOp) -> SOp:
+    """Return ``then`` where all conditions hold, else ``otherwise``."""
+    for condition in conditions:
+        then = where(condition, then, otherwise)
+    return then
+
+
+@operation("indexing", "repeat")
+def repeat(out: Layout, a: Tensor, repeats: Sequence[int]) -> Tensor:
+    """Repeat a tensor along its dimensions, and along new leading ones."""
+    index = out.index[len(out.shape) - len(a.shape) :]
+    wrapped = [i % n if isinstance(i, SOp) else i % n for i, n in zip(index, a.shape, strict=True)]
+    return out.result(a.at(*wrapped) if a.size else scalar(0, out.dtype))
+
+
+@operation("indexing", "flip")
+def flip(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
+    """Reverse the order along dimensions."""
+    turned = {dim % len(a.shape) for dim in dims} if a.shape else set()
+    index = [a.shape[n] - 1 - i if n in turned else i for n, i in enumerate(out.index)]
+    return out.result(a.at(*index))
+
+
+@operation("indexing", "roll")
+def roll(out: Layout, a: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    """Rotate along dimensions; without dimensions, all entries in their order."""
+    shifts = [shifts] if isinstance(shifts, int) else shifts
+    dims = [dims] if isinstance(dims, int) else dims
+    if not a.size:
+        return out.result(scalar(0, out.dtype))
+    index = out.index
+    if not dims:
+        flat: Index = 0
+        for i, step in zip(index, contiguous_strides(a.shape), strict=True):
+            flat = flat + i * step
+        flat = (flat - shifts[0]) % a.size
+        strides = contiguous_strides(a.shape)
+        return out.result(
+            a.at(*(flat // step % n for step, n in zip(strides, a.shape, strict=True)))
+        )
+    for shift, dim in zip(shifts, dims, strict=True):
+        dim %= len(a.shape)
+        index[dim] = (index[dim] - shift) % a.shape[dim]
+    return out.result(a.at(*index))
+
+
+# Writing into a part --------------------------------------------------------------------------------
+
+
+@operation("indexing", "slice_scatter")
+def slice_scatter(
+    out: Layout,
+    a: Tensor,
+    source: Tensor,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: int = 1,
+) -> Tensor:
+    """Return a tensor with a range of a dimension replaced."""
+    dim %= len(a.shape)
+    first, last, _ = slice(start, end).indices(a.shape[dim])
+    return _replaced(out, out.read(a), source, dim, first, last, step)
+
+
+def _replaced(
+    out: Layout, before: SOp, source: Tensor, dim: int, first: int, last: int, step: int
+) -> Tensor:
+    """Return ``before`` with the entries first, first + step, … of a dimension from the source."""
+    if not source.size:
+        return out.result(before)
+    index = out.index
+    i = index[dim]
+    conditions = [i >= first, i < last] if isinstance(i, SOp) else [constant(first <= i < last)]
+    if step > 1:
+        conditions.append((i - first) % step == 0)
+    index[dim] = (i - first) // step if step > 1 else _minus(i, first)
+    entry = convert(source.at(*index), source.dtype, out.dtype)
+    return out.result(_where_all(conditions, entry, before))
+
+
+@operation("indexing", "select_scatter")
+def select_scatter(out: Layout, a: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
+    """Return a tensor with one entry of a dimension replaced."""
+    dim %= len(a.shape)
+    index %= a.shape[dim]
+    row = source.unsqueeze(dim)
+    return _replaced(out, out.read(a), row.expand(*row.shape), dim, index, index + 1, 1)
+
+
+@operation("indexing", "slice_backward")
+def slice_backward(
+    out: Layout, grad: Tensor, sizes: Any, dim: int, start: int, end: int, step: int
+) -> Tensor:
+    """Return the gradient of a slice: 0 outside of it."""
+    dim %= len(out.shape)
+    first, last, _ = slice(start, end).indices(out.shape[dim])
+    return _replaced(out, scalar(0, out.dtype), grad, dim, first, last, step)
+
+
+@operation("indexing", "select_backward")
+def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int) -> Tensor:
+    """Return the gradient of a selected entry: 0 outside of it."""
+    dim %= len(out.shape)
+    index %= out.shape[dim]
+    return _replaced(out, scalar(0, out.dtype), grad.unsqueeze(dim), dim, index, index + 1, 1)
+
+
+# Fetches --------------------------------------------------------------------------------------------
+
+
+def checked_index(index: SOp, size: int) -> SOp:
+    """Return an index from the front, kept inside; :func:`require_inside` rejects those outside."""
+    from_front = where(index < 0, index + size, index)
+    return minimum(maximum(from_front, 0), size - 1)
+
+
+def require_inside(index: Tensor, size: int, operation: str) -> None:
+    """Note that each index lies between −size and size − 1."""
+    if not index.size:
+        return
+    families = [family(n) for n in index.shape]
+    i = index.at(*families)
+    outside = where(i < 0, i < -size, i >= size)
+    count = where(outside, 1.0, 0.0)
+    require(
+        sum_over(*families, count) if families else count,
+        f"{operation}: expected indices from {-size} to {size - 1}, got one outside",
+    )
+
+
+@operation("indexing", "embedding")
+def embedding(
+    out: Layout,
+    weight: Tensor,
+    ids: Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Return a row of the weight for each id: one fetch."""
+    require_inside(ids, weight.shape[0], "embedding")
+    *lead, column = out.index
+    if not out.shape or not weight.size:
+        return out.result(scalar(0, out.dtype))
+    return out.result(weight.at(checked_index(ids.at(*lead), weight.shape[0]), column))
+
+
+@operation("indexing", "index_select")
+def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Return the entries of a dimension that an index names."""
+    dim = dim % len(a.shape) if a.shape else 0
+    places: list[Tensor | None] = [None] * len(a.shape)
+    if not a.shape:
+        return out.result(out.read(a))
+    places[dim] = index if index.shape else index.unsqueeze(0)
+    return index_tensor(out, a, places)
+
+
+@operation("indexing", "gather")
+def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """Return for each index the entry of its line along a dimension."""
+    if not a.shape:
+        return out.result(out.read(a))
+    dim %= len(a.shape)
+    require_inside(index, a.shape[dim], "gather")
+    if not out.shape or not math.prod(out.shape):
+        return out.result(scalar(0, out.dtype))
+    place = list(out.index)
+    if not index.shape:
+        place = [0] * len(a.shape)
+    place[dim] = checked_index(out.read(index), a.shape[dim])
+    return out.result(a.at(*place))
+
+
+@operation("indexing", "index.Tensor")
+def index_tensor(out: Layout, a: Tensor, indices_: Sequence[Tensor | None]) -> Tensor:
+    """Return the entries that tensors of indices name, in the order of dimensions that PyTorch has."""
+    index, _ = _advanced_index(out, a, indices_, "index")
+    if not math.prod(out.shape):
+        return out.result(scalar(0, out.dtype))
+    return out.result(a.at(*index))
+
+
+def _advanced_index(
+    out: Layout, a: Tensor, indices_: Sequence[Tensor | None], operation: str
+) -> tuple[list[Index], range]:
+    """Return the index into ``a`` of each result, and which dimensions of the result indices have."""
+    given = [*indices_, *[None] * (len(a.shape) - len(indices_))]
+    named = [n for n, i in enumerate(given) if i is not None]
+    tensors = [i for i in given if i is not None]
+    if any(i.dtype == "bool" for i in tensors):
+        raise_unsupported(operation, "masks as indices", "torch.where")
+    shape = broadcast_shape([i.shape for i in tensors])
+    adjacent = named == list(range(named[0], named[-1] + 1))
+    first = named[0] if adjacent else 0
+    own = list(out.index)
+    block, rest = own[first : first + len(shape)], own[:first] + own[first + len(shape) :]
+    others = iter(rest)
+    index: list[Index] = []
+    for n, tensor in enumerate(given):
+        if tensor is None:
+            index.append(next(others))
+            continue
+        require_inside(tensor, a.shape[n], operation)
+        index.append(checked_index(tensor.expand(*shape).at(*block), a.shape[n]))
+    return index, range(first, first + len(shape))
+
+
+def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the shape to which all of these are expanded."""
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(
+        next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True)
+    )
+
+
+def raise_unsupported(operation: str, what: str, instead: str) -> None:
+    """Raise the error for an argument that no construction covers."""
+    from locum.errors import GraphError
+
+    raise GraphError(f"{operation}: {what} are not supported; try {instead}")
+
+
+# Scatters -------------------------------------------------------------------------------------------
+
+
+def _sent(families: Sequence[SOp], target: SOp, place: SOp, value: SOp) -> SOp:
+    """Return the sum of the values whose target is the place."""
+    chosen = where(target == place, value, 0.0)
+    return sum_over(*families, chosen) if families else chosen
+
+
+@operation("indexing", "embedding_dense_backward")
+def embedding_dense_backward(
+    out: Layout, grad: Tensor, ids: Tensor, num_weights: int, padding_idx: int, by_frequency: bool
+) -> Tensor:
+    """Return the gradient of an embedding: the sum of the gradients of each row's ids."""
+    if by_frequency:
+        raise_unsupported("embedding", "gradients scaled by frequency", "scale_grad_by_freq=False")
+    dtype = computing_type(out.dtype)
+    if not ids.size:
+        return out.result(scalar(0, out.dtype))
+    families = [family(n) for n in ids.shape]
+    row, column = out.index
+    value = convert(grad.at(*families, column), grad.dtype, dtype)
+    total = _sent(families, ids.at(*families), _as_sop(row), value)
+    if 0 <= padding_idx < num_weights:
+        total = where(_as_sop(row) == padding_idx, 0.0, total)
+    return out.result(rounded(total, out.dtype))
+
+
+def _as_sop(i: Index) -> SOp:
+    return i if isinstance(i, SOp) else constant(i)
+
+
+@operation("indexing", "index_put", "_unsafe_index_put", "_index_put_impl")
+def index_put(
+    out: Layout,
+    a: Tensor,
+    indices_: Sequence[Tensor | None],
+    values: Tensor,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> Tensor:
+    """Return a tensor with the named entries replaced, or added to."""
+    given = [*indices_, *[None] * (len(a.shape) - len(indices_))]
+    named = [n for n, i in enumerate(given) if i is not None]
+    tensors = [i for i in given if i is not None]
+    if len(tensors) == 1 and tensors[0].dtype == "bool" and values.size == 1 and not accumulate:
+        return _masked(out, a, tensors[0], named[0], values)
+    if any(i.dtype == "bool" for i in tensors):
+        raise_unsupported("index_put", "masks as indices", "torch.where")
+    shape = broadcast_shape([i.shape for i in tensors])
+    if not math.prod(shape) or not a.size:
+        return out.result(out.read(a))
+    adjacent = named == list(range(named[0], named[-1] + 1))
+    first = named[0] if adjacent else 0
+    own = [_as_sop(i) for i in out.index]
+    families = [family(n) for n in shape]
+    target: SOp = constant(0)
+    place: SOp = constant(0)
+    for n in named:
+        tensor = given[n]
+        assert tensor is not None
+        require_inside(tensor, a.shape[n], "index_put")
+        entry = tensor.expand(*shape).at(*families)
+        target = target * a.shape[n] + where(entry < 0, entry + a.shape[n], entry)
+        place = place * a.shape[n] + own[n]
+    rest = [i for n, i in enumerate(own) if n not in named]
+    size = [a.shape[n] for n in range(len(a.shape)) if n not in named]
+    source = values.expand(*size[:first], *shape, *size[first:])
+    return _scattered(
+        out,
+        out.read(a),
+        families,
+        shape,
+        target,
+        place,
+        lambda block: source.at(*rest[:first], *block, *rest[first:]),
+        source.dtype,
+        accumulate,
+        "index_put",
+    )
+
+
+def _masked(out: Layout, a: Tensor, mask: Tensor, first: int, value: Tensor) -> Tensor:
+    """Return a tensor with one value wherever a mask of some of its dimensions holds."""
+    if not a.size:
+        return out.result(out.read(a))
+    holds = mask.at(*out.index[first : first + len(mask.shape)])
+    entry = convert(value.at(*(0 for _ in value.shape)), value.dtype, out.dtype)
+    return out.result(where(holds, entry, out.read(a)))
+
+
+def _scattered(
+    out: Layout,
+    before: SOp,
+    families: Sequence[SOp],
+    shape: Sequence[int],
+    target: SOp,
+    place: SOp,
+    value: Any,
+    dtype: str,
+    accumulate: bool,
+    operation: str,
+) -> Tensor:
+    """Replace, or add to, the entries at the places that targets name.
+
+    ``value`` gives the value for an index into ``shape``. Two values for one place have no defined
+    result in PyTorch unless they are added; they are rejected.
+    """
+    if accumulate:
+        computing = computing_type(out.dtype)
+        entry = convert(value(families), dtype, computing)
+        sent = _sent(families, target, place, entry)
+        return out.result(rounded(convert(before, out.dtype, computing) + sent, out.dtype))
+    number: SOp = constant(0)
+    for index, n in zip(families, shape, strict=True):
+        number = number * n + index
+    hits = _sent(families, target, place, constant(1.0))
+    which = _sent(families, target, place, number)
+    require_distinct(out, hits, operation)
+    strides = contiguous_strides(shape)
+    last = minimum(maximum(which, 0), math.prod(shape) - 1)
+    block = [last // step % n for step, n in zip(strides, shape, strict=True)]
+    return out.result(where(hits > 0.0, convert(value(block), dtype, out.dtype), before))
+
+
+def require_distinct(out: Layout, hits: SOp, operation: str) -> None:
+    """Note that no place is written twice."""
+    size = math.prod(out.shape)
+    counts = Tensor(hits, (size,), (1,))
+    n = family(size)
+    require(
+        sum_over(n, where(counts.at(n) > 1.0, 1.0, 0.0)),
+        f"{operation}: expected distinct indices, got two values for one entry; "
+        "try accumulate=True or scatter_add",
+    )
+
+
+def _as_row(out: Layout) -> Layout:
+    """Return the layout of a tensor without dimensions as one of a single entry."""
+    return Layout((1,), (1,), out.dtype)
+
+
+def _lines(out: Layout, dim: int, index: Tensor) -> tuple[list[Index], list[SOp], SOp]:
+    """Return the index along a line of ``dim``, its families, and the place on the line."""
+    own = list(out.index)
+    t = family(index.shape[dim])
+    along = list(own)
+    along[dim] = t
+    return along, [t], _as_sop(own[dim])
+
+
+def _scatter(
+    out: Layout, a: Tensor, dim: int, index: Tensor, source: Any, accumulate: bool, operation: str
+) -> Tensor:
+    if not a.shape:
+        row, line = _as_row(out), index if index.shape else index.unsqueeze(0)
+        source = source.unsqueeze(0) if isinstance(source, Tensor) and not source.shape else source
+        result = _scatter(row, a.unsqueeze(0), 0, line, source, accumulate, operation)
+        return out.result(result.sop)
+    dim %= len(a.shape)
+    before = out.read(a)
+    if not index.size:
+        return out.result(before)
+    require_inside(index, a.shape[dim], operation)
+    along, families, place = _lines(out, dim, index)
+    # An index may be shorter than the result in other dimensions: there nothing is written.
+    inside = [
+        _as_sop(i) < n
+        for m, (i, n) in enumerate(zip(out.index, index.shape, strict=True))
+        if m != dim and n < a.shape[m]
+    ]
+    target = index.at(*along)
+    for condition in inside:
+        target = where(condition, target, -1)
+
+    def value(block: Sequence[Index]) -> SOp:
+        if not isinstance(source, Tensor):
+            return scalar(source, out.dtype)
+        return source.at(*[block[0] if n == dim else i for n, i in enumerate(along)])
+
+    dtype = source.dtype if isinstance(source, Tensor) else out.dtype
+    return _scattered(
+        out,
+        before,
+        families,
+        [index.shape[dim]],
+        target,
+        place,
+        value,
+        dtype,
+        accumulate,
+        operation,
+    )
+
+
+@operation("indexing", "scatter.src", "scatter.value")
+def scatter(out: Layout, a: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
+    """Return a tensor with the entries that indices name along a dimension replaced."""
+    return _scatter(out, a, dim, index, source, False, "scatter")
+
+
+@operation("indexing", "scatter_add")
+def scatter_add(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Return a tensor with values added to the entries that indices name along a dimension."""
+    return _scatter(out, a, dim, index, source, True, "scatter_add")
+
+
+@operation("indexing", "index_add")
+def index_add(
+    out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
+) -> Tensor:
+    """Add the rows of the source to the rows that an index names."""
+    if alpha != 1:
+        layout = Layout(source.shape, contiguous_strides(source.shape), source.dtype)
+        source = compute(layout, lambda x, y: x * y, source, alpha)
+    return _index_rows(out, a, dim, index, source, True, "index_add")
+
+
+@operation("indexing", "index_copy")
+def index_copy(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Replace the rows that an index names by the rows of the source."""
+    return _index_rows(out, a, dim, index, source, False, "index_copy")
+
+
+def _index_rows(
+    out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor, accumulate: bool, name: str
+) -> Tensor:
+    if not a.shape:
+        rows = source if source.shape else source.unsqueeze(0)
+        row = _index_rows(_as_row(out), a.unsqueeze(0), 0, index, rows, accumulate, name)
+        return out.result(row.sop)
+    dim %= len(a.shape)
+    places: list[Tensor | None] = [None] * len(a.shape)
+    places[dim] = index if index.shape else index.unsqueeze(0)
+    rows = source if source.shape else source.unsqueeze(0)
+    return index_put(out, a, places, rows, accumulate)
+
+
+# Order ----------------------------------------------------------------------------------------------
+
+
+def _ranks(values: Tensor, index: Sequence[Index], dim: int, descending: bool) -> SOp:
+    """Return how many entries of its line come before an entry; NaN counts as the greatest."""
+    mine = values.at(*index)
+    t = family(values.shape[dim])
+    other = values.at(*[t if n == dim else i for n, i in enumerate(index)])
+    first, second = (other, mine) if descending else (mine, other)
+    greater = where(second == second, where(first == first, first > second, True), False)
+    same = where(mine == mine, other == mine, other != other)
+    before = where(same, t < _as_sop(index[dim]), greater)
+    return sum_over(t, where(before, 1.0, 0.0))
+
+
+def _ordered(
+    values_out: Layout, indices_out: Layout, a: Tensor, dim: int, descending: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the entries of each line in order, as many as the results have, and their places."""
+    layout = Layout(a.shape, contiguous_strides(a.shape), "float64")
+    ranks = layout.result(_ranks(a, layout.index, dim, descending))
+    index = list(indices_out.index)
+    rank = _as_sop(index[dim])
+    t = family(a.shape[dim])
+    along = [t if n == dim else i for n, i in enumerate(index)]
+    which = indices_out.result(_sent([t], ranks.at(*along), rank, t))
+    place = list(values_out.index)
+    found = values_out.read(which)
+    place[dim] = minimum(maximum(found, 0), a.shape[dim] - 1)
+    return values_out.result(a.at(*place)), which
+
+
+@operation("indexing", "sort", "sort.stable")
+def sort(
+    out: Any, a: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Sort along a dimension; equal entries keep their order."""
+    if not a.shape or not a.size:
+        zero = out[1].result(scalar(0, "int64"))
+        return out[0].result(out[0].read(a) if a.size else scalar(0, out[0].dtype)), zero
+    return _ordered(out[0], out[1], a, dim % len(a.shape), descending)
+
+
+@operation("indexing", "topk")
+def topk(
+    out: Any, a: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Return the k greatest entries along a dimension in order, and their places."""
+    if not a.shape or not math.prod(out[0].shape):
+        zero = out[1].result(scalar(0, "int64"))
+        return out[0].result(out[0].read(a) if a.size else scalar(0, out[0].dtype)), zero
+    return _ordered(out[0], out[1], a, dim % len(a.shape), largest)
