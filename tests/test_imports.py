@@ -35,6 +35,7 @@ ROOMS: dict[str, list[str]] = {
         "execution",
         "language",
         "constructions",
+        "torch",
         "transformer",
         "looped",
         "compiler",
@@ -51,6 +52,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "execution": [
         "metering",
+        "rounding",
         "arrays",
         "activations",
         "lookups",

@@ -17,11 +17,15 @@ from locum.language.handles import Selector as Selector
 from locum.language.handles import SOp as SOp
 from locum.language.python import aggregate as aggregate
 from locum.language.python import best as best
+from locum.language.python import bfloat16 as bfloat16
 from locum.language.python import constant as constant
 from locum.language.python import dumps as dumps
 from locum.language.python import erf as erf
 from locum.language.python import exp as exp
 from locum.language.python import family as family
+from locum.language.python import float16 as float16
+from locum.language.python import float32 as float32
+from locum.language.python import float64 as float64
 from locum.language.python import floor as floor
 from locum.language.python import full as full
 from locum.language.python import indicator as indicator

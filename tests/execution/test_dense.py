@@ -84,7 +84,7 @@ def test_bad_inputs(tokens: Any, words: str, executor: str) -> None:
 def test_unknown_executor_and_domain() -> None:
     with pytest.raises(locum.LocumError, match=r"one of dense, .* as the executor, got 'slow'"):
         locum.tokens("a", executor="slow")
-    with pytest.raises(locum.LocumError, match="float, exact as the domain, got 'complex'"):
+    with pytest.raises(locum.LocumError, match="float, exact, ieee as the domain, got 'complex'"):
         locum.tokens("a", domain="complex")
 
 

@@ -69,9 +69,7 @@ class Tensor:
     def lies_as(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         """Return whether each entry is at the position that a result of this layout has it at."""
         steps = zip(self.shape, self.strides, strides, strict=False)
-        return (
-            self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
-        )
+        return self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
 
     # Views ------------------------------------------------------------------------------------------
 

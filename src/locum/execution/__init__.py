@@ -25,7 +25,9 @@ from locum.graph import Node, Sort, abbreviate, sort_of
 _MOST_HEADS = 2**25
 
 #: The values of ``domain=``.
-DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain(), IeeeDomain())}
+DOMAINS: Mapping[str, Domain] = {
+    domain.name: domain for domain in (FloatDomain(), ExactDomain(), IeeeDomain())
+}
 
 
 def _dense(

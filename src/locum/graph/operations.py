@@ -120,8 +120,7 @@ class Operation:
     """A row of the table."""
 
     name: str
-    #: Part of the table: leaf, arithmetic, function, rounding, comparison, logic, selector, attention,
-    #: family.
+    #: Part of the table: leaf, arithmetic, function, comparison, logic, selector, attention, family.
     group: str
     takes: tuple[Sort, ...]
     gives: Sort
@@ -134,6 +133,8 @@ class Operation:
     #: Whether it leads out of the rationals: exact arithmetic refuses it; Python's ``math`` and flint's
     #: balls have it under its own name.
     transcendental: bool = False
+    #: Whether it rounds to the floating-point type of its own name.
+    rounds: bool = False
 
     @property
     def called(self) -> str:
@@ -143,7 +144,7 @@ class Operation:
     @property
     def elementwise(self) -> bool:
         """Whether it acts on each position by itself: a feed-forward sublayer's work."""
-        return self.group in ("arithmetic", "function", "rounding", "comparison", "logic")
+        return self.group in ("arithmetic", "function", "comparison", "logic")
 
 
 _S, _B, _F = Sort.SOP, Sort.SELECTOR, Sort.FAMILY
@@ -179,11 +180,11 @@ def _table() -> dict[str, Operation]:
         Operation("sin", "function", (_S,), _S, "the sine of a (in radians)", transcendental=True),
         Operation("floor", "function", (_S,), _S, "the greatest integer not above a"),
         Operation("round", "function", (_S,), _S, "the nearest integer, halves to even"),
-        # Elementwise rounding to a floating-point type of IEEE 754 (bfloat16: float32 without 16 bits).
-        Operation("float64", "rounding", (_S,), _S, "a as a float64"),
-        Operation("float32", "rounding", (_S,), _S, "a rounded to the nearest float32"),
-        Operation("float16", "rounding", (_S,), _S, "a rounded to float32, then to float16"),
-        Operation("bfloat16", "rounding", (_S,), _S, "a rounded to float32, then to bfloat16"),
+        # Rounding to a floating-point type.
+        Operation("float64", "function", (_S,), _S, "a as a float64", rounds=True),
+        Operation("float32", "function", (_S,), _S, "a rounded to the nearest float32", rounds=True),
+        Operation("float16", "function", (_S,), _S, "a as float32, then float16", rounds=True),
+        Operation("bfloat16", "function", (_S,), _S, "a as float32, then bfloat16", rounds=True),
         # Elementwise comparison and logic: truth as Python sees it, answers are bools.
         Operation("equal", "comparison", (_S, _S), _S, "a equals b", symbol="=="),
         Operation("not_equal", "comparison", (_S, _S), _S, "a differs from b", symbol="!="),
@@ -234,7 +235,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(_table())
 #: Functions that lead out of the rationals.
 TRANSCENDENTAL = tuple(name for name, row in OPERATIONS.items() if row.transcendental)
 #: Functions that round to a floating-point type, by the name of the type.
-ROUNDINGS = tuple(name for name, row in OPERATIONS.items() if row.group == "rounding")
+ROUNDINGS = tuple(name for name, row in OPERATIONS.items() if row.rounds)
 
 
 def sort_of(node: Node) -> Sort:

@@ -324,6 +324,42 @@ def tanh(value: Operand) -> SOp:
     return apply("tanh", value)
 
 
+def float64(value: Operand) -> SOp:
+    """Return the value as a float64.
+
+    >>> float64(tokens)([1, 2.5])
+    [1.0, 2.5]
+    """
+    return apply("float64", value)
+
+
+def float32(value: Operand) -> SOp:
+    """Round the value to the nearest float32.
+
+    >>> float32(tokens)([0.1])
+    [0.10000000149011612]
+    """
+    return apply("float32", value)
+
+
+def float16(value: Operand) -> SOp:
+    """Round the value to float32, then to float16.
+
+    >>> float16(tokens)([0.1])
+    [0.0999755859375]
+    """
+    return apply("float16", value)
+
+
+def bfloat16(value: Operand) -> SOp:
+    """Round the value to float32, then to bfloat16.
+
+    >>> bfloat16(tokens)([0.1])
+    [0.10009765625]
+    """
+    return apply("bfloat16", value)
+
+
 def sin(value: Operand) -> SOp:
     """Take the sine of the value, in radians.
 

@@ -190,9 +190,7 @@ class Program:
     def _input_of(self, tensor: Tensor) -> fx.Node:
         """Return the input that a view of the tokens shows."""
         return next(
-            feed.node
-            for feed in reversed(self.feeds)
-            if feed.start <= tensor.offset or not tensor.size
+            feed.node for feed in reversed(self.feeds) if feed.start <= tensor.offset or not tensor.size
         )
 
     def _make_host(self, on_host: set[fx.Node]) -> None:
@@ -235,9 +233,7 @@ class Program:
             return meta if output.node is None else known[output.node]
         if output.node is not None:
             source = known[output.node]
-            return source.as_strided(
-                tensor.shape, tensor.strides, tensor.offset - tensor.start
-            )
+            return source.as_strided(tensor.shape, tensor.strides, tensor.offset - tensor.start)
         key = (tensor.sop.node, meta.dtype)
         if key not in storages:
             value = found[tensor.sop.node]

@@ -200,9 +200,7 @@ def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
     return start, stop
 
 
-def _lower_buffer(
-    node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]
-) -> None:
+def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]) -> None:
     """Lower one buffer into ``kept``, or take it from there.
 
     A range that begins within a row may cut the coordinates of its positions into too many pieces.

@@ -153,9 +153,7 @@ class _Run:
                 values = run.run(self.roots)
         except ElementError as error:  # found before any head was run, in comparing positions
             root = next(iter(self.roots))
-            raise ExecutionError(
-                str(error), abbreviate(root, self.called()), kind=error.kind
-            ) from None
+            raise ExecutionError(str(error), abbreviate(root, self.called()), kind=error.kind) from None
         self.arrays.wait()
         report.seconds += time.perf_counter() - started
         return values

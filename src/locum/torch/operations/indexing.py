@@ -48,7 +48,8 @@ def _joined(out: Layout, parts: Sequence[Tensor], dim: int) -> Tensor:
         end -= part.shape[dim]
         shifted = [i if n != dim else _minus(i, end) for n, i in enumerate(index)]
         entry = part.at(*shifted)
-        value = entry if value is None else where(_below(index[dim], end + part.shape[dim]), entry, value)
+        inside = _below(index[dim], end + part.shape[dim])
+        value = entry if value is None else where(inside, entry, value)
     assert value is not None
     return out.result(value)
 
@@ -97,7 +98,7 @@ def _where_all(conditions: Sequence[SOp], then: SOp, otherwise: SOp) -> SOp:
 def repeat(out: Layout, a: Tensor, repeats: Sequence[int]) -> Tensor:
     """Repeat a tensor along its dimensions, and along new leading ones."""
     index = out.index[len(out.shape) - len(a.shape) :]
-    wrapped = [i % n if isinstance(i, SOp) else i % n for i, n in zip(index, a.shape, strict=True)]
+    wrapped = [i % n for i, n in zip(index, a.shape, strict=True)] if a.size else []
     return out.result(a.at(*wrapped) if a.size else scalar(0, out.dtype))
 
 
@@ -123,9 +124,7 @@ def roll(out: Layout, a: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
             flat = flat + i * step
         flat = (flat - shifts[0]) % a.size
         strides = contiguous_strides(a.shape)
-        return out.result(
-            a.at(*(flat // step % n for step, n in zip(strides, a.shape, strict=True)))
-        )
+        return out.result(a.at(*(flat // step % n for step, n in zip(strides, a.shape, strict=True))))
     for shift, dim in zip(shifts, dims, strict=True):
         dim %= len(a.shape)
         index[dim] = (index[dim] - shift) % a.shape[dim]
@@ -299,9 +298,7 @@ def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Return the shape to which all of these are expanded."""
     rank = max(map(len, shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    return tuple(
-        next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True)
-    )
+    return tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
 
 
 def raise_unsupported(operation: str, what: str, instead: str) -> None:
@@ -594,7 +591,7 @@ def sort(
 
 @operation("indexing", "topk")
 def topk(
-    out: Any, a: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    out: Any, a: Tensor, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Return the k greatest entries along a dimension in order, and their places."""
     if not a.shape or not math.prod(out[0].shape):

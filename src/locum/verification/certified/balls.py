@@ -27,7 +27,7 @@ from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom
-from locum.graph.operations import TRANSCENDENTAL
+from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 from locum.verification.certified.rounding import Rounding
 from locum.verification.certified.sensitivity import Rounded
 from locum.verification.certified.ties import Candidates, TooCloseError, candidates_of, contenders
@@ -50,6 +50,7 @@ class BallDomain(Domain):
     """
 
     name = "ball"
+    refusals = dict.fromkeys(ROUNDINGS, "it rounds; enclosures are of real numbers")
 
     def __init__(self, rounding: Rounding | None = None, ties: bool = False) -> None:
         self.rounding = rounding

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from locum.graph.operations import TRANSCENDENTAL
+from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 from locum.verification.checker import enclosures
 from locum.verification.checker.decisions import HOLDS, Decisions
 from locum.verification.checker.knowledge import ANY, NOT_NEGATIVE, POSITIVE, Knowledge, Signs
@@ -65,6 +65,8 @@ class Scalars(Decisions):
         }
         for name in HOLDS:
             self.operations[name] = lambda a, b, name=name: self.compare(name, a, b)
+        for name in ROUNDINGS:  # claims are about real numbers: nothing is known of a rounded one
+            self.operations[name] = self._on_numbers(lambda a: UNKNOWN)
         for name in _OPAQUE:
             self.operations[name] = self._on_numbers(lambda a, name=name: self.opaque(name, a))
 

@@ -203,7 +203,8 @@ class Backend:
         size, others = shape[0], math.prod(shape[1:])
         places = arrays.to_int(target) - first
         known = (places >= 0) & (places < size) & (places + first == target)
-        lanes = arrays.arange(others).reshape((*shape[1:], *(1 for _ in target.shape[len(shape) - 1 :])))
+        summed = (1,) * (target.ndim - len(shape) + 1)
+        lanes = arrays.arange(others).reshape((*shape[1:], *summed))
         index = xp.where(known, places, size) * others + lanes
         return arrays.add_at((size + 1) * others, index.reshape(-1), values.reshape(-1))[
             : size * others

@@ -32,7 +32,6 @@ from locum.execution.fast.symbolic.terms import (
     value_bounds,
 )
 
-
 #: Values that a scatter adds up at most: all are held at once.
 _LARGEST_SCATTER = 2**28
 

@@ -49,9 +49,7 @@ def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[St
     return results
 
 
-def _needless_rounding(
-    step: Step, uses: Counter[Step], steps: Steps, types: StepTypes
-) -> Step | None:
+def _needless_rounding(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
     types.of(step)  # steps come after their inputs: no question goes deep
     is_rounding = step.op == "apply" and step.settings[0] in ROUNDINGS
     return step.inputs[0] if is_rounding and types.of(step.inputs[0]) == step.settings[0] else None
