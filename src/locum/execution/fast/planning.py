@@ -31,7 +31,7 @@ from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, St
 from locum.execution.fast.symbolic.solving import solve_all
 from locum.execution.fast.symbolic.terms import Fetch, Load, everywhere, fetches, loads, value_bounds
 from locum.execution.types import atoms, possible_types
-from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
+from locum.graph import OPERATIONS, Node, Sort, abbreviate, postorder, size_of, sort_of
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
@@ -121,6 +121,8 @@ def blueprint(
                 raise Stuck(f"{request.reason} (twice)") from None
             if str in possible[request.node]:
                 raise NotNumeric from None
+            if ieee and request.node in buffers.data:  # the structured tier has other rules
+                raise Stuck(f"{abbreviate(request.node)}: {request.reason}") from None
             buffers.opaque[request.node] = request.reason
             buffers.designated.discard(request.node)
     raise Stuck("the buffers do not settle")
