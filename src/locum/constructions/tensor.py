@@ -23,7 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
-from locum.language.handles import SOp
+from locum.graph.operations import ROUNDINGS
+from locum.language.handles import SOp, apply
 from locum.language.python import aggregate, constant, family, indices, select, sum_over
 
 #: An index: a number, or an s-op that differs from position to position.
@@ -173,6 +174,11 @@ class Layout:
     strides: tuple[int, ...]
     dtype: str = "float64"
 
+    @classmethod
+    def contiguous(cls, shape: Sequence[int], dtype: str) -> Layout:
+        """Return the layout of a row-major tensor."""
+        return cls(tuple(shape), contiguous_strides(shape), dtype)
+
     @property
     def index(self) -> list[Index]:
         """The index of the entry at each position."""
@@ -181,6 +187,10 @@ class Layout:
     def result(self, sop: SOp) -> Tensor:
         """Return the tensor that an s-op computes."""
         return Tensor(sop, self.shape, self.strides, dtype=self.dtype)
+
+    def rounded(self, sop: SOp) -> Tensor:
+        """Return the tensor that an s-op computes, rounded to the type of the layout."""
+        return self.result(apply(self.dtype, sop) if self.dtype in ROUNDINGS else sop)
 
     def read(self, tensor: Tensor) -> SOp:
         """Return the entry of a tensor that fits the shape, at each position of the result."""
@@ -204,7 +214,7 @@ def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     inner = a.shape[-1]
     if b.shape[-2] != inner:
         raise GraphError(f"matmul: expected inner dimensions that agree, got {a.shape} and {b.shape}")
-    if not inner:
+    if not inner or 0 in out.shape:
         return out.result(constant(0.0))
     a, b = a.expand(*lead, rows, inner), b.expand(*lead, inner, columns)
     *batch, i, j = out.index
@@ -214,7 +224,7 @@ def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
 
 def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """Add up along dimensions, which the result has not, or has with size 1."""
-    if any(tensor.shape[dim] == 0 for dim in dims):
+    if 0 in tensor.shape:
         return out.result(constant(0.0))
     families = {dim: family(tensor.shape[dim]) for dim in dims}
     entry = tensor.at(*reduced_index(out, tensor, dims, families))
