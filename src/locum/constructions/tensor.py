@@ -70,9 +70,7 @@ class Tensor:
     def lies_as(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         """Return whether each entry is at the position that a result of this layout has it at."""
         steps = zip(self.shape, self.strides, strides, strict=False)
-        return (
-            self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
-        )
+        return self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
 
     # Views ------------------------------------------------------------------------------------------
 
@@ -120,6 +118,14 @@ class Tensor:
         strides.insert(dim, shape[dim] * strides[dim] if dim < len(shape) else 1)
         shape.insert(dim, 1)
         return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def unflatten(self, dim: int, outer: int) -> Tensor:
+        """Split a dimension into two, of which the first has size ``outer``."""
+        inner = self.shape[dim] // outer if outer else 0
+        shape = (*self.shape[:dim], outer, inner, *self.shape[dim + 1 :])
+        stride = self.strides[dim]
+        strides = (*self.strides[:dim], stride * inner, stride, *self.strides[dim + 1 :])
+        return replace(self, shape=shape, strides=strides)
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -192,6 +198,11 @@ class Layout:
         """Return the tensor that an s-op computes, rounded to the type of the layout."""
         return self.result(apply(self.dtype, sop) if self.dtype in ROUNDINGS else sop)
 
+    def unflatten(self, dim: int, outer: int) -> Layout:
+        """Return the layout with a dimension split into two, of which the first has size ``outer``."""
+        view = self.result(constant(0)).unflatten(dim, outer)
+        return Layout(view.shape, view.strides, self.dtype)
+
     def read(self, tensor: Tensor) -> SOp:
         """Return the entry of a tensor that fits the shape, at each position of the result."""
         fitting = tensor.expand(*self.shape)
@@ -206,6 +217,28 @@ def elementwise(out: Layout, function: Callable[..., SOp], *operands: Tensor) ->
 def copy(out: Layout, tensor: Tensor) -> Tensor:
     """Return the entries in another layout: one head, or none if they lie so already."""
     return out.result(out.read(tensor))
+
+
+def pointwise(function: Callable[..., SOp], *operands: Tensor) -> Tensor:
+    """Apply a function entry by entry, in the type of the first operand, and round to that type.
+
+    Operands are expanded to each other's shapes.
+    """
+    shape = broadcast(*(operand.shape for operand in operands))
+    fitting = (t.strides for t in operands if t.shape == shape and is_dense(t.shape, t.strides))
+    out = Layout(shape, next(fitting, contiguous_strides(shape)), operands[0].dtype)
+    return out.rounded(function(*map(out.read, operands)))
+
+
+def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape that all shapes expand to.
+
+    >>> broadcast((2, 1), (3,))
+    (2, 3)
+    """
+    rank = max(map(len, shapes))
+    sizes = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
+    return tuple(next((n for n in column if n != 1), 1) for column in sizes)
 
 
 def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
@@ -229,6 +262,13 @@ def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     families = {dim: family(tensor.shape[dim]) for dim in dims}
     entry = tensor.at(*reduced_index(out, tensor, dims, families))
     return out.result(sum_over(*families.values(), entry) if families else entry)
+
+
+def sum_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """Add up along dimensions, which stay with size 1; the sums are rounded to the tensor's type."""
+    kept = [1 if dim in dims else n for dim, n in enumerate(tensor.shape)]
+    out = Layout.contiguous(kept, tensor.dtype)
+    return out.rounded(reduce_sum(out, tensor, dims).sop)
 
 
 def reduced_index(

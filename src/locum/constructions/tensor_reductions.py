@@ -96,9 +96,7 @@ def multiply_along(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     return out.result(matrix.sop)
 
 
-def running(
-    out: Layout, tensor: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp]
-) -> Tensor:
+def running(out: Layout, tensor: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp]) -> Tensor:
     """Combine each entry with all entries before it along a dimension, such as in a running sum.
 
     Each of log₂ n steps combines spans of twice the length.

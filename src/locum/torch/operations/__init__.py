@@ -4,9 +4,10 @@ from locum.torch.operations import (
     casts,
     creation,
     elementwise,
+    normalisation,
     products,
     reductions,
     views,
 )
 
-__all__ = ["casts", "creation", "elementwise", "products", "reductions", "views"]
+__all__ = ["casts", "creation", "elementwise", "normalisation", "products", "reductions", "views"]

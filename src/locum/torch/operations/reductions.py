@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor, elementwise, reduce_sum
+from locum.constructions.tensor_normalisation import log_sum_exp
 from locum.constructions.tensor_reductions import (
     greatest,
     keep_dimensions,
@@ -16,8 +17,8 @@ from locum.constructions.tensor_reductions import (
 )
 from locum.errors import InputError
 from locum.language.handles import SOp
-from locum.language.python import apply, constant, exp, log, sqrt, where
-from locum.torch.numbers import cast, computing_type, is_float, rounded
+from locum.language.python import apply, constant, sqrt, where
+from locum.torch.numbers import cast, computing_type, is_float
 from locum.torch.table import operation
 
 # Sums -------------------------------------------------------------------------------------------------
@@ -271,19 +272,19 @@ def logsumexp(out: Layout, a: Tensor, dims: Any, keepdim: bool = False) -> Tenso
     along = chosen(a, dims)
     if any(a.shape[dim] == 0 for dim in along):
         return out.result(constant(-math.inf))
-    dtype = computing_type(out.dtype)
-    wide = cast(a, dtype)
-    kept = Layout.contiguous([1 if n in along else size for n, size in enumerate(a.shape)], dtype)
-    peak = greatest(kept, wide, along)
-    shift = kept.result(where(abs(peak.sop) == math.inf, 0.0, peak.sop))
-    powers = elementwise(Layout.contiguous(a.shape, dtype), lambda x, m: rounded(exp(x - m), dtype), wide, shift)
-    sums = kept.rounded(reduce_sum(kept, powers, along).sop)
-    return out.rounded(keep_dimensions(out, a, along).read(kept.rounded(log(sums.sop) + shift.sop)))
+    found = log_sum_exp(cast(a, computing_type(out.dtype)), along)
+    return out.rounded(keep_dimensions(out, a, along).read(found))
 
 
 @operation("reductions", "linalg_vector_norm")
 def vector_norm(
-    out: Layout, a: Tensor, order: Any = 2, dims: Any = None, keepdim: bool = False, *, dtype: Any = None
+    out: Layout,
+    a: Tensor,
+    order: Any = 2,
+    dims: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Tensor:
     """Return (Σ |x|ᵖ)^(1/p) along dimensions, computed in float64; p may be infinite or 0."""
     along = chosen(a, dims)
