@@ -19,7 +19,10 @@ begins at position 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import string
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
@@ -29,6 +32,42 @@ from locum.language.python import aggregate, constant, family, indices, select, 
 
 #: An index: a number, or an s-op that differs from position to position.
 Index = int | SOp
+
+
+@dataclass
+class PositionCount:
+    """The number of positions that tensors need."""
+
+    greatest: int = 0
+
+
+_position_count: ContextVar[PositionCount | None] = ContextVar("position_count", default=None)
+
+
+@contextmanager
+def measure_positions() -> Iterator[PositionCount]:
+    """Count the positions that the tensors and layouts made inside the block need.
+
+    A program has at least this length, since intermediate results may have more entries than inputs
+    and outputs.
+
+    >>> with measure_positions() as count:
+    ...     layout = Layout((2, 3), (3, 1))
+    >>> count.greatest
+    6
+    """
+    count = PositionCount()
+    token = _position_count.set(count)
+    try:
+        yield count
+    finally:
+        _position_count.reset(token)
+
+
+def _need_positions(number: int) -> None:
+    count = _position_count.get()
+    if count is not None:
+        count.greatest = max(count.greatest, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +92,7 @@ class Tensor:
         if self.storage < 0:
             end = self.offset + extent(self.shape, self.strides)
             object.__setattr__(self, "storage", end - self.start)
+        _need_positions(self.start + self.storage)
 
     @property
     def size(self) -> int:
@@ -180,6 +220,9 @@ class Layout:
     strides: tuple[int, ...]
     dtype: str = "float64"
 
+    def __post_init__(self) -> None:
+        _need_positions(extent(self.shape, self.strides))
+
     @classmethod
     def contiguous(cls, shape: Sequence[int], dtype: str) -> Layout:
         """Return the layout of a row-major tensor."""
@@ -241,18 +284,40 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     return tuple(next((n for n in column if n != 1), 1) for column in sizes)
 
 
+def contract(out: Layout, labels: str, *factors: tuple[Tensor, str]) -> Tensor:
+    """Multiply tensors, and add up along the dimensions whose labels the result does not have.
+
+    Each dimension has a letter, as in ``einsum``. Sums are not rounded.
+
+    >>> from locum import tokens
+    >>> a = Tensor(tokens, (2, 2), (2, 1))
+    >>> contract(Layout.contiguous((2,), "float64"), "i", (a, "ij"), (a, "ij")).sop([1, 2, 3, 4])[:2]
+    [5, 25]
+    """
+    sizes = {
+        letter: size
+        for tensor, letters in factors
+        for letter, size in zip(letters, tensor.shape, strict=True)
+        if size != 1
+    }
+    if 0 in sizes.values():
+        return out.result(constant(0.0))
+    places: dict[str, Index] = dict(zip(labels, out.index, strict=True))
+    families = {letter: family(n) for letter, n in sizes.items() if letter not in places}
+    places.update(families)
+    entries = [tensor.at(*(places.get(n, 0) for n in letters)) for tensor, letters in factors]
+    product = math.prod(entries[1:], start=entries[0])
+    return out.result(sum_over(*families.values(), product) if families else product)
+
+
 def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     """Multiply the matrices of the last two dimensions; leading dimensions are expanded."""
-    lead, (rows, columns) = out.shape[:-2], out.shape[-2:]
-    inner = a.shape[-1]
-    if b.shape[-2] != inner:
+    lead = len(out.shape) - 2
+    if b.shape[-2] != a.shape[-1]:
         raise GraphError(f"matmul: expected inner dimensions that agree, got {a.shape} and {b.shape}")
-    if not inner or 0 in out.shape:
-        return out.result(constant(0.0))
-    a, b = a.expand(*lead, rows, inner), b.expand(*lead, inner, columns)
-    *batch, i, j = out.index
-    t = family(inner)
-    return out.result(sum_over(t, a.at(*batch, i, t) * b.at(*batch, t, j)))
+    batch = string.ascii_lowercase[:lead]
+    own = [batch[lead + 2 - len(x.shape) :] for x in (a, b)]
+    return contract(out, f"{batch}XZ", (a, f"{own[0]}XY"), (b, f"{own[1]}YZ"))
 
 
 def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:

@@ -1,6 +1,7 @@
 """The constructions of ATen's operations, by kind. Importing this package fills the table."""
 
 from locum.torch.operations import (
+    attention,
     casts,
     creation,
     elementwise,
@@ -10,4 +11,13 @@ from locum.torch.operations import (
     views,
 )
 
-__all__ = ["casts", "creation", "elementwise", "normalisation", "products", "reductions", "views"]
+__all__ = [
+    "attention",
+    "casts",
+    "creation",
+    "elementwise",
+    "normalisation",
+    "products",
+    "reductions",
+    "views",
+]
