@@ -167,3 +167,56 @@ def test_attention_is_planned(name: str) -> None:
     program = program_of(function, given)
     parts = [feed.entries(part) for feed, part in zip(program.feeds, given, strict=True)]
     assert not plan_all(program.roots, program.length, parts).opaque
+
+
+ATEN = torch.ops.aten
+#: The operations of CUDA: forward, backward, and the shape of log Σ exp.
+CUDA = {
+    "flash": (
+        lambda q, k, v, bias: ATEN._scaled_dot_product_flash_attention(q, k, v)[:2],
+        lambda g, q, k, v, o, l, s, bias: ATEN._scaled_dot_product_flash_attention_backward(
+            g, q, k, v, o, l, None, None, 3, 4, 0.0, False, s, s
+        ),
+        (1, 2, 3),
+    ),
+    "efficient": (
+        lambda q, k, v, bias: ATEN._scaled_dot_product_efficient_attention(q, k, v, bias, True)[:2],
+        lambda g, q, k, v, o, l, s, bias: ATEN._scaled_dot_product_efficient_attention_backward(
+            g, q, k, v, bias, o, l, s, s, 0.0, [True] * 4
+        ),
+        (1, 2, 32),
+    ),
+    "cudnn": (
+        lambda q, k, v, bias: ATEN._scaled_dot_product_cudnn_attention(q, k, v, bias, True)[:2],
+        lambda g, q, k, v, o, l, s, bias: ATEN._scaled_dot_product_cudnn_attention_backward(
+            g, q, k, v, o, l, s, s, bias, None, None, 3, 4, 0.0, False
+        ),
+        (1, 2, 3, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_operations_of_cuda(name: str) -> None:
+    """Their shapes are known without a GPU; their values are those of the mathematical definition."""
+    forward, backward, shape = CUDA[name]
+    given = [part.detach().repeat(1, 1, 1, 4).requires_grad_() for part in tensors()]
+    bias = torch.linspace(-1, 1, 12).reshape(1, 1, 3, 4).expand(1, 2, 3, 4)
+    bias = bias.clone().requires_grad_(name == "efficient")
+    mask = None if name == "flash" else bias
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        expected = attend(*given, attn_mask=mask)
+    scores = given[0] @ given[1].mT / 8**0.5 + (0 if mask is None else mask)
+    outer = torch.linspace(-1, 1, 48).reshape(1, 2, 3, 8)
+    inputs = [*given, *([bias] if name == "efficient" else [])]
+    gradients = torch.autograd.grad(expected, inputs, outer)
+    parts = [part.detach() for part in (*given, bias)]
+    found, sums = program_of(forward, parts)(*parts)
+    assert sums.shape == shape
+    torch.testing.assert_close(found, expected.detach())
+    torch.testing.assert_close(sums[:, :, :3].reshape(1, 2, 3), scores.logsumexp(-1).detach())
+    seed = torch.zeros((), dtype=torch.int64)
+    parts = [outer, *parts[:3], found, sums, seed, bias.detach()]
+    results = program_of(backward, parts)(*parts)
+    for gradient, result in zip(gradients, results, strict=True):
+        torch.testing.assert_close(result, gradient)

@@ -159,6 +159,12 @@ class Tensor:
         shape.insert(dim, 1)
         return replace(self, shape=tuple(shape), strides=tuple(strides))
 
+    def flip(self, *dims: int) -> Tensor:
+        """Return dimensions from their last entry to their first."""
+        strides = tuple(-s if dim in dims else s for dim, s in enumerate(self.strides))
+        last = sum((self.shape[dim] - 1) * self.strides[dim] for dim in dims)
+        return replace(self, strides=strides, offset=self.offset + last)
+
     def unflatten(self, dim: int, outer: int) -> Tensor:
         """Split a dimension into two, of which the first has size ``outer``."""
         inner = self.shape[dim] // outer if outer else 0

@@ -74,9 +74,7 @@ def attention_backward(
     gradient, result = group_heads(gradient, key_heads), group_heads(result, key_heads)
     dtype = q.dtype
     by_value = Layout.contiguous(v.shape, dtype)
-    of_v = by_value.rounded(
-        contract(by_value, "bhke", (weights, "bhgqk"), (gradient, "bhgqe")).sop
-    )
+    of_v = by_value.rounded(contract(by_value, "bhke", (weights, "bhgqk"), (gradient, "bhgqe")).sop)
     by_score = Layout.contiguous(weights.shape, dtype)
     inner = by_score.rounded(contract(by_score, "bhgqk", (gradient, "bhgqe"), (v, "bhke")).sop)
     shares = sum_along(pointwise(lambda g, y: g * y, gradient, result), [4])

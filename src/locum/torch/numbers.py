@@ -21,7 +21,7 @@ from locum.language.python import apply, constant, where
 
 HALF = ("float16", "bfloat16")
 #: Integer types whose values a float64 holds, but for int64's beyond 2⁵³.
-INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint64")
 
 
 def dtype_name(dtype: torch.dtype) -> str:

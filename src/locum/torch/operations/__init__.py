@@ -3,6 +3,7 @@
 from locum.torch.operations import (
     attention,
     casts,
+    convolution,
     creation,
     elementwise,
     normalisation,
@@ -14,6 +15,7 @@ from locum.torch.operations import (
 __all__ = [
     "attention",
     "casts",
+    "convolution",
     "creation",
     "elementwise",
     "normalisation",
