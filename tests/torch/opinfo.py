@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._comparison import default_tolerances
+from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
@@ -114,9 +115,11 @@ def _judge(
         summary.empty += 1
         return
     summary.overloads |= overloads
-    problem = difference(expected, found)
+    tolerances = stated_tolerances(op, dtype)
+    problem = difference(expected, found, tolerances=tolerances)
     if problem and dtype.is_floating_point:
-        problem = difference(expected, found, exact_values(function, tensors, gradients))
+        exact = exact_values(function, tensors, gradients)
+        problem = difference(expected, found, exact, tolerances)
     if problem:
         shapes = [tuple(tensor.shape) for tensor in tensors]
         summary.wrong.append(f"{label} {shapes}: {problem}")
@@ -153,6 +156,17 @@ def capture(function: Any, tensors: list[torch.Tensor]) -> torch.fx.GraphModule:
     return graph
 
 
+def stated_tolerances(op: Any, dtype: torch.dtype) -> tuple[float, float]:
+    """Return the relative and absolute tolerance that an OpInfo states for a type, or the usual one."""
+    rtol, atol = default_tolerances(dtype) if dtype.is_floating_point else (0.0, 0.0)
+    for information in op.decorators:
+        for decorator in getattr(information, "decorators", ()):
+            if isinstance(decorator, toleranceOverride) and dtype in decorator.d:
+                stated = decorator.d[dtype]
+                rtol, atol = max(rtol, stated.rtol), max(atol, stated.atol)
+    return rtol, atol
+
+
 def exact_values(function: Any, tensors: list[torch.Tensor], gradients: bool) -> list[Any]:
     """Return what a function gives on the same tensors in float64; none where it takes no float64."""
     if gradients:
@@ -182,7 +196,12 @@ def with_gradients(function: Any, tensors: list[torch.Tensor]) -> Any:
     return joint
 
 
-def difference(expected: Iterable[Any], found: Iterable[Any], exact: Iterable[Any] = ()) -> str:
+def difference(
+    expected: Iterable[Any],
+    found: Iterable[Any],
+    exact: Iterable[Any] = (),
+    tolerances: tuple[float, float] = (0.0, 0.0),
+) -> str:
     """Return how results differ in dtype, shape, strides or values; "" where they do not.
 
     Entries that differ from the expected ones may be close to the ``exact`` ones, in float64.
@@ -204,13 +223,13 @@ def difference(expected: Iterable[Any], found: Iterable[Any], exact: Iterable[An
         apart = [n for n, size in enumerate(want.shape) if size > 1]
         if want.numel() and any(want.stride(n) != got.stride(n) for n in apart):
             return f"result {number}: strides {got.stride()} instead of {want.stride()}"
+        usual = default_tolerances(want.dtype) if want.is_floating_point() else (0.0, 0.0)
+        rtol, atol = map(max, usual, tolerances if want.is_floating_point() else usual)
         if isinstance(reference, torch.Tensor) and want.is_floating_point():
-            rounded = reference.to(want.dtype)
-            rtol, atol = default_tolerances(want.dtype)
-            better = torch.isclose(got, rounded, rtol, atol) & want.isfinite()
+            better = torch.isclose(got, reference.to(want.dtype), rtol, atol) & want.isfinite()
             want = torch.where(better, got, want)
         try:
-            torch.testing.assert_close(got, want, equal_nan=True)
+            torch.testing.assert_close(got, want, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as error:
             return f"result {number}: {' '.join(str(error).split())[:240]}"
     return ""

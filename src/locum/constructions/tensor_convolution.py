@@ -31,41 +31,35 @@ class Setting:
     groups: int
 
 
-def pad(
-    tensor: Tensor,
-    before: Sequence[int],
-    after: Sequence[int],
-    spread: Sequence[int],
-    fill: float = 0.0,
-) -> Tensor:
-    """Put a number around the entries of the last dimensions, and between those ``spread`` apart.
-
-    Negative sizes leave entries out.
-    """
-    lead = len(tensor.shape) - len(before)
-    if not any((*before, *after)) and all(step == 1 for step in spread):
+def pad(tensor: Tensor, before: Sequence[int], after: Sequence[int], fill: float = 0.0) -> Tensor:
+    """Put a number around the entries of the last dimensions; negative sizes leave entries out."""
+    if not any((*before, *after)):
         return tensor
-    sizes = zip(before, tensor.shape[lead:], after, spread, strict=True)
-    places = [first + (n - 1) * step + 1 + last for first, n, last, step in sizes]
-    out = Layout.contiguous((*tensor.shape[:lead], *places), tensor.dtype)
-    inside: SOp | None = None
+    lead = len(tensor.shape) - len(before)
+    sizes = zip(before, tensor.shape[lead:], after, strict=True)
+    out = Layout.contiguous((*tensor.shape[:lead], *map(sum, sizes)), tensor.dtype)
+    inside = constant(True)
     index: list[Index] = list(out.index[:lead])
-    for dim, (first, step) in enumerate(zip(before, spread, strict=True), start=lead):
+    for dim, (first, last) in enumerate(zip(before, after, strict=True), start=lead):
         place = constant(0) + out.index[dim] - first
-        quotient = place // step if step > 1 else place
-        size = tensor.shape[dim]
-        conditions = []
         if first > 0:
-            conditions.append(quotient >= 0)
-        if out.shape[dim] - first > (size - 1) * step + 1:
-            conditions.append(quotient < size)
-        if step > 1:
-            conditions.append(place % step == 0)
-        for condition in conditions:
-            inside = condition if inside is None else inside & condition
-        index.append(quotient if size > 1 else 0)
-    entry = tensor.at(*index)
-    return out.rounded(entry if inside is None else where(inside, entry, fill))
+            inside = inside & (place >= 0)
+        if last > 0:
+            inside = inside & (place < tensor.shape[dim])
+        index.append(place)
+    return out.rounded(where(inside, tensor.at(*index), fill))
+
+
+def spread(tensor: Tensor, dim: int, step: int) -> Tensor:
+    """Put ``step`` − 1 zeros after each entry of a dimension."""
+    if step == 1:
+        return tensor
+    shape = list(tensor.shape)
+    shape[dim] *= step
+    out = Layout.contiguous(shape, tensor.dtype)
+    index = out.unflatten(dim, tensor.shape[dim]).index
+    is_entry = constant(0) + index.pop(dim + 1) == 0
+    return out.rounded(where(is_entry, tensor.at(*index), 0.0))
 
 
 def _window(place: Sequence[Index], taps: Sequence[Index], setting: Setting) -> list[Index]:
@@ -98,8 +92,7 @@ def _correlate(out: Layout, padded: Tensor, kernel: Tensor, setting: Setting) ->
 
 def convolve(out: Layout, tensor: Tensor, kernel: Tensor, setting: Setting) -> Tensor:
     """Return the convolution with a kernel [channel of the result, channel, tap, …], not rounded."""
-    ones = (1,) * len(setting.stride)
-    padded = pad(tensor, setting.padding, _enough(out, kernel, tensor, setting), ones)
+    padded = pad(tensor, setting.padding, _enough(out, kernel, tensor, setting))
     return _correlate(out, padded, kernel.unflatten(0, setting.groups), setting)
 
 
@@ -126,21 +119,14 @@ def convolve_transposed(out: Layout, tensor: Tensor, kernel: Tensor, setting: Se
     It is a convolution of the entries, spread by the stride, with the kernel reversed.
     """
     dims = range(2, len(tensor.shape))
-    parts = zip(kernel.shape[2:], setting.padding, setting.dilation, strict=True)
-    before = [dilation * (taps - 1) - padding for taps, padding, dilation in parts]
-    reach = [
-        places + dilation * (taps - 1) - first - (size - 1) * stride - 1
-        for places, taps, size, first, stride, dilation in zip(
-            out.shape[2:],
-            kernel.shape[2:],
-            tensor.shape[2:],
-            before,
-            setting.stride,
-            setting.dilation,
-            strict=True,
-        )
-    ]
-    padded = pad(tensor, before, reach, setting.stride)
+    for dim, step in zip(dims, setting.stride, strict=True):
+        tensor = spread(tensor, dim, step)
+    before, after = [], []
+    for dim, padding, dilation in zip(dims, setting.padding, setting.dilation, strict=True):
+        reach = dilation * (kernel.shape[dim] - 1)
+        before.append(reach - padding)
+        after.append(out.shape[dim] + reach - before[-1] - tensor.shape[dim])
+    padded = pad(tensor, before, after)
     flipped = kernel.flip(*dims).unflatten(0, setting.groups).transpose(1, 2)
     plain = Setting((1,) * len(before), (0,) * len(before), setting.dilation, setting.groups)
     return _correlate(out, padded, flipped, plain)
@@ -152,9 +138,8 @@ def kernel_gradient(out: Layout, outer: Tensor, inner: Tensor, setting: Setting)
     ``inner`` is padded first. For a convolution, ``outer`` is the gradient of the result and ``inner``
     the input; for a transposed convolution, the other way round. Sums are not rounded.
     """
-    ones = (1,) * len(setting.stride)
     places = Layout.contiguous(outer.shape, outer.dtype)
-    padded = pad(inner, setting.padding, _enough(places, out.result(constant(0)), inner, setting), ones)
+    padded = pad(inner, setting.padding, _enough(places, out.result(constant(0)), inner, setting))
     padded, outer = padded.unflatten(1, setting.groups), outer.unflatten(1, setting.groups)
     g, o, c, *taps = out.unflatten(0, setting.groups).index
     (n, *place), families = _families((outer.shape[0], *outer.shape[3:]))
