@@ -19,15 +19,55 @@ begins at position 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import string
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
-from locum.language.handles import SOp
+from locum.graph.operations import ROUNDINGS
+from locum.language.handles import SOp, apply
 from locum.language.python import aggregate, constant, family, indices, select, sum_over
 
 #: An index: a number, or an s-op that differs from position to position.
 Index = int | SOp
+
+
+@dataclass
+class PositionCount:
+    """The number of positions that tensors need."""
+
+    greatest: int = 0
+
+
+_position_count: ContextVar[PositionCount | None] = ContextVar("position_count", default=None)
+
+
+@contextmanager
+def measure_positions() -> Iterator[PositionCount]:
+    """Count the positions that the tensors and layouts made inside the block need.
+
+    A program has at least this length, since intermediate results may have more entries than inputs
+    and outputs.
+
+    >>> with measure_positions() as count:
+    ...     layout = Layout((2, 3), (3, 1))
+    >>> count.greatest
+    6
+    """
+    count = PositionCount()
+    token = _position_count.set(count)
+    try:
+        yield count
+    finally:
+        _position_count.reset(token)
+
+
+def _need_positions(number: int) -> None:
+    count = _position_count.get()
+    if count is not None:
+        count.greatest = max(count.greatest, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +92,7 @@ class Tensor:
         if self.storage < 0:
             end = self.offset + extent(self.shape, self.strides)
             object.__setattr__(self, "storage", end - self.start)
+        _need_positions(self.start + self.storage)
 
     @property
     def size(self) -> int:
@@ -118,6 +159,20 @@ class Tensor:
         shape.insert(dim, 1)
         return replace(self, shape=tuple(shape), strides=tuple(strides))
 
+    def flip(self, *dims: int) -> Tensor:
+        """Return dimensions from their last entry to their first."""
+        strides = tuple(-s if dim in dims else s for dim, s in enumerate(self.strides))
+        last = sum((self.shape[dim] - 1) * self.strides[dim] for dim in dims)
+        return replace(self, strides=strides, offset=self.offset + last)
+
+    def unflatten(self, dim: int, outer: int) -> Tensor:
+        """Split a dimension into two, of which the first has size ``outer``."""
+        inner = self.shape[dim] // outer if outer else 0
+        shape = (*self.shape[:dim], outer, inner, *self.shape[dim + 1 :])
+        stride = self.strides[dim]
+        strides = (*self.strides[:dim], stride * inner, stride, *self.strides[dim + 1 :])
+        return replace(self, shape=shape, strides=strides)
+
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides of a row-major tensor.
@@ -171,6 +226,14 @@ class Layout:
     strides: tuple[int, ...]
     dtype: str = "float64"
 
+    def __post_init__(self) -> None:
+        _need_positions(extent(self.shape, self.strides))
+
+    @classmethod
+    def contiguous(cls, shape: Sequence[int], dtype: str) -> Layout:
+        """Return the layout of a row-major tensor."""
+        return cls(tuple(shape), contiguous_strides(shape), dtype)
+
     @property
     def index(self) -> list[Index]:
         """The index of the entry at each position."""
@@ -179,6 +242,15 @@ class Layout:
     def result(self, sop: SOp) -> Tensor:
         """Return the tensor that an s-op computes."""
         return Tensor(sop, self.shape, self.strides, dtype=self.dtype)
+
+    def rounded(self, sop: SOp) -> Tensor:
+        """Return the tensor that an s-op computes, rounded to the type of the layout."""
+        return self.result(apply(self.dtype, sop) if self.dtype in ROUNDINGS else sop)
+
+    def unflatten(self, dim: int, outer: int) -> Layout:
+        """Return the layout with a dimension split into two, of which the first has size ``outer``."""
+        view = self.result(constant(0)).unflatten(dim, outer)
+        return Layout(view.shape, view.strides, self.dtype)
 
     def read(self, tensor: Tensor) -> SOp:
         """Return the entry of a tensor that fits the shape, at each position of the result."""
@@ -196,27 +268,78 @@ def copy(out: Layout, tensor: Tensor) -> Tensor:
     return out.result(out.read(tensor))
 
 
+def pointwise(function: Callable[..., SOp], *operands: Tensor) -> Tensor:
+    """Apply a function entry by entry, in the type of the first operand, and round to that type.
+
+    Operands are expanded to each other's shapes.
+    """
+    shape = broadcast(*(operand.shape for operand in operands))
+    fitting = (t.strides for t in operands if t.shape == shape and is_dense(t.shape, t.strides))
+    out = Layout(shape, next(fitting, contiguous_strides(shape)), operands[0].dtype)
+    return out.rounded(function(*map(out.read, operands)))
+
+
+def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape that all shapes expand to.
+
+    >>> broadcast((2, 1), (3,))
+    (2, 3)
+    """
+    rank = max(map(len, shapes))
+    sizes = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
+    return tuple(next((n for n in column if n != 1), 1) for column in sizes)
+
+
+def contract(out: Layout, labels: str, *factors: tuple[Tensor, str]) -> Tensor:
+    """Multiply tensors, and add up along the dimensions whose labels the result does not have.
+
+    Each dimension has a letter, as in ``einsum``. Sums are not rounded.
+
+    >>> from locum import tokens
+    >>> a = Tensor(tokens, (2, 2), (2, 1))
+    >>> contract(Layout.contiguous((2,), "float64"), "i", (a, "ij"), (a, "ij")).sop([1, 2, 3, 4])[:2]
+    [5, 25]
+    """
+    sizes = {
+        letter: size
+        for tensor, letters in factors
+        for letter, size in zip(letters, tensor.shape, strict=True)
+        if size != 1
+    }
+    if 0 in sizes.values():
+        return out.result(constant(0.0))
+    places: dict[str, Index] = dict(zip(labels, out.index, strict=True))
+    families = {letter: family(n) for letter, n in sizes.items() if letter not in places}
+    places.update(families)
+    entries = [tensor.at(*(places.get(n, 0) for n in letters)) for tensor, letters in factors]
+    product = math.prod(entries[1:], start=entries[0])
+    return out.result(sum_over(*families.values(), product) if families else product)
+
+
 def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     """Multiply the matrices of the last two dimensions; leading dimensions are expanded."""
-    lead, (rows, columns) = out.shape[:-2], out.shape[-2:]
-    inner = a.shape[-1]
-    if b.shape[-2] != inner:
+    lead = len(out.shape) - 2
+    if b.shape[-2] != a.shape[-1]:
         raise GraphError(f"matmul: expected inner dimensions that agree, got {a.shape} and {b.shape}")
-    if not inner:
-        return out.result(constant(0.0))
-    a, b = a.expand(*lead, rows, inner), b.expand(*lead, inner, columns)
-    *batch, i, j = out.index
-    t = family(inner)
-    return out.result(sum_over(t, a.at(*batch, i, t) * b.at(*batch, t, j)))
+    batch = string.ascii_lowercase[:lead]
+    own = [batch[lead + 2 - len(x.shape) :] for x in (a, b)]
+    return contract(out, f"{batch}XZ", (a, f"{own[0]}XY"), (b, f"{own[1]}YZ"))
 
 
 def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """Add up along dimensions, which the result has not, or has with size 1."""
-    if any(tensor.shape[dim] == 0 for dim in dims):
+    if 0 in tensor.shape:
         return out.result(constant(0.0))
     families = {dim: family(tensor.shape[dim]) for dim in dims}
     entry = tensor.at(*reduced_index(out, tensor, dims, families))
     return out.result(sum_over(*families.values(), entry) if families else entry)
+
+
+def sum_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """Add up along dimensions, which stay with size 1; the sums are rounded to the tensor's type."""
+    kept = [1 if dim in dims else n for dim, n in enumerate(tensor.shape)]
+    out = Layout.contiguous(kept, tensor.dtype)
+    return out.rounded(reduce_sum(out, tensor, dims).sop)
 
 
 def reduced_index(

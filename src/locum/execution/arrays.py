@@ -316,6 +316,13 @@ class Arrays:
         apart = tuple(stride * row.itemsize for stride in strides)
         return np.lib.stride_tricks.as_strided(row, shape, apart)
 
+    def where(self, condition: Any, a: Any, b: Any) -> Array:
+        """Return a where the condition holds, else b; on torch of the type that a + b would have."""
+        if not self.on_torch:
+            return self.xp.where(condition, a, b)
+        torch: Any = sys.modules["torch"]  # the array API lets a single float64 widen a whole array
+        return torch.where(condition, a, b)
+
     # Adding and comparing -------------------------------------------------------------------------
 
     def sums_before(self, array: Array) -> Array:

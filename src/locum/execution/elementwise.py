@@ -310,12 +310,12 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     # Not the library's own minimum and maximum: those pass NaN on, whichever operand it is.
     "minimum": Meaning(
-        lambda arrays, a, b: arrays.xp.where(a < b, a, b),
+        lambda arrays, a, b: arrays.where(a < b, a, b),
         keeps_whole=True,
         bound=lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     ),
     "maximum": Meaning(
-        lambda arrays, a, b: arrays.xp.where(a > b, a, b),
+        lambda arrays, a, b: arrays.where(a > b, a, b),
         keeps_whole=True,
         bound=lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     ),
@@ -367,7 +367,7 @@ MEANINGS: Mapping[str, Meaning] = {
         kind="bool",
     ),
     "if_else": Meaning(
-        lambda arrays, condition, a, b: arrays.xp.where(truth(arrays, condition), a, b),
+        lambda arrays, condition, a, b: arrays.where(truth(arrays, condition), a, b),
         keeps_whole=True,
         bound=lambda condition, a, b: hull(a, b),
         format=Format("{1} if {0} else {2}", LOOSE, (SUM, SUM, SUM)),

@@ -7,12 +7,13 @@ the type of their result. Booleans are 0 and 1 where they are computed with.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from locum.constructions.tensor import Layout, Tensor
+from locum.constructions.tensor import Layout, Tensor, contiguous_strides, is_dense
 from locum.execution.rounding import round_array
 from locum.graph.operations import ROUNDINGS
 from locum.language.handles import SOp
@@ -20,7 +21,7 @@ from locum.language.python import apply, constant, where
 
 HALF = ("float16", "bfloat16")
 #: Integer types whose values a float64 holds, but for int64's beyond 2⁵³.
-INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint64")
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -76,6 +77,18 @@ def compute(out: Layout, function: Callable[..., SOp], *operands: Any, dtype: st
         for operand in operands
     ]
     return out.result(rounded(function(*values), out.dtype))
+
+
+def cast(tensor: Tensor, dtype: str) -> Tensor:
+    """Return the entries of a tensor in another type; what it repeats is converted once."""
+    if tensor.dtype == dtype:
+        return tensor
+    sizes = zip(tensor.shape, tensor.strides, strict=True)
+    once = replace(tensor, shape=tuple(n if stride or n == 0 else 1 for n, stride in sizes))
+    dense = is_dense(once.shape, once.strides)
+    layout = Layout(once.shape, once.strides if dense else contiguous_strides(once.shape), dtype)
+    converted = layout.result(convert(layout.read(once), tensor.dtype, dtype))
+    return converted.expand(*tensor.shape)
 
 
 def rounded(value: SOp, dtype: str) -> SOp:

@@ -16,7 +16,14 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
-from locum.constructions.tensor import Layout, Tensor, contiguous_strides, extent, is_dense
+from locum.constructions.tensor import (
+    Layout,
+    Tensor,
+    contiguous_strides,
+    extent,
+    is_dense,
+    measure_positions,
+)
 from locum.errors import LocumError
 from locum.execution import run_all
 from locum.graph import Node
@@ -147,7 +154,9 @@ class Program:
                 f"{place_of(node)}; try executing this module without the locum backend"
             )
         out = _map(node.meta["val"], lambda value: self._layout(node, value))
-        result = row.construct(out, *arguments, **dict(options))
+        with measure_positions() as count:
+            result = row.construct(out, *arguments, **dict(options))
+        self.length = max(self.length, count.greatest)
         for tensor in result if isinstance(result, tuple) else (result,):
             if isinstance(tensor, Tensor):
                 self.length = max(self.length, tensor.size, tensor.storage)

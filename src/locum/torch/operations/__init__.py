@@ -1,13 +1,29 @@
 """The constructions of ATen's operations, by kind. Importing this package fills the table."""
 
 from locum.torch.operations import (
+    attention,
     casts,
+    convolution,
     creation,
     elementwise,
     indexing,
+    losses,
+    normalisation,
     products,
     reductions,
     views,
 )
 
-__all__ = ["casts", "creation", "elementwise", "indexing", "products", "reductions", "views"]
+__all__ = [
+    "attention",
+    "casts",
+    "convolution",
+    "creation",
+    "elementwise",
+    "indexing",
+    "losses",
+    "normalisation",
+    "products",
+    "reductions",
+    "views",
+]

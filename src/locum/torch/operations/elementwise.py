@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor
-from locum.language.handles import SOp
-from locum.language.python import apply, exp, sqrt, where
-from locum.torch.numbers import common_type, compute, computing_type, convert, scalar
+from locum.language.python import apply, where
+from locum.torch.numbers import compute, convert
 from locum.torch.table import operation
 
 

@@ -4,35 +4,63 @@ from __future__ import annotations
 
 from typing import Any
 
-from locum.constructions.tensor import Layout, Tensor, contiguous_strides, matmul
-from locum.torch.numbers import compute, computing_type, convert, rounded
+from locum.constructions.tensor import Layout, Tensor, matmul, reduce_sum
+from locum.torch.numbers import cast, compute, computing_type
 from locum.torch.table import operation
 
 
-@operation("products", "mm", "bmm")
-def product(out: Layout, a: Tensor, b: Tensor) -> Tensor:
+@operation("products", "mm", "bmm", "mm.dtype", "bmm.dtype")
+def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
     """Multiply matrices; the sums are rounded once."""
-    return out.result(rounded(matmul(out, a, b).sop, out.dtype))
+    if a.dtype != out.dtype:
+        a, b = cast(a, out.dtype), cast(b, out.dtype)
+    return out.rounded(matmul(out, a, b).sop)
 
 
-@operation("products", "addmm", "baddbmm")
-def addmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+@operation("products", "addmm", "baddbmm", "addmm.dtype", "baddbmm.dtype")
+def addmm(
+    out: Layout, c: Tensor, a: Tensor, b: Tensor, dtype: Any = None, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
     """Return beta · c + alpha · a b, rounded once."""
-    dtype = computing_type(out.dtype)
-    wide = Layout(out.shape, out.strides, dtype)
-    whole = wide.result(convert(matmul(wide, a, b).sop, out.dtype, dtype))
-    if alpha != 1:
-        whole = compute(wide, lambda x, y: x * y, whole, alpha)
-    if beta == 0:  # then c is not read: its NaN do not count
-        return out.result(rounded(whole.sop, out.dtype))
-    scaled = c if beta == 1 else compute(wide, lambda x, y: x * y, c, beta)
-    return compute(out, lambda x, y: x + y, whole, scaled)
+    wide = Layout(out.shape, out.strides, computing_type(out.dtype))
+    return combine(out, c, matmul(wide, cast(a, wide.dtype), cast(b, wide.dtype)), beta, alpha)
+
+
+@operation("products", "addbmm")
+def addbmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta · c + alpha · Σ a b over the batch, rounded once."""
+    wide = Layout(out.shape, out.strides, computing_type(out.dtype))
+    batch = Layout.contiguous((a.shape[0], *out.shape), wide.dtype)
+    products = matmul(batch, cast(a, wide.dtype), cast(b, wide.dtype))
+    return combine(out, c, reduce_sum(wide, batch.rounded(products.sop), [0]), beta, alpha)
 
 
 @operation("products", "dot", "mv")
 def vector_product(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     """Multiply a vector, or a matrix, by a vector."""
+    return out.rounded(_column(out.dtype, a, b).sop)
+
+
+@operation("products", "addmv")
+def addmv(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta · c + alpha · a b for a vector b, rounded once."""
+    dtype = computing_type(out.dtype)
+    column = _column(dtype, cast(a, dtype), cast(b, dtype))
+    return combine(out, c, Layout(out.shape, out.strides, dtype).result(column.sop), beta, alpha)
+
+
+def _column(dtype: str, a: Tensor, b: Tensor) -> Tensor:
+    """Return a b for a vector b: one entry after another."""
     rows = a if len(a.shape) == 2 else a.unsqueeze(0)
-    shape = (rows.shape[0], 1)
-    column = matmul(Layout(shape, contiguous_strides(shape), out.dtype), rows, b.unsqueeze(1))
-    return out.result(rounded(column.sop, out.dtype))
+    return matmul(Layout.contiguous((rows.shape[0], 1), dtype), rows, b.unsqueeze(1))
+
+
+def combine(out: Layout, c: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """Return beta · c + alpha · product, for a product in the type to compute in."""
+    wide = Layout(out.shape, out.strides, product.dtype)
+    if alpha != 1:
+        product = compute(wide, lambda x, y: x * y, product, alpha)
+    if beta == 0:  # then c is not read: its NaN do not count
+        return out.rounded(product.sop)
+    scaled = c if beta == 1 else compute(wide, lambda x, y: x * y, c, beta)
+    return compute(out, lambda x, y: x + y, product, scaled)

@@ -1,14 +1,27 @@
-"""Sums, means and maxima along dimensions."""
+"""Sums, means, variances, maxima and products along dimensions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from locum.constructions.tensor import Layout, Tensor, reduce_sum
-from locum.torch.numbers import computing_type, convert, rounded
+from locum.constructions.tensor import Layout, Tensor, elementwise, reduce_sum
+from locum.constructions.tensor_normalisation import log_sum_exp
+from locum.constructions.tensor_reductions import (
+    greatest,
+    keep_dimensions,
+    multiply_along,
+    place_of_greatest,
+    running,
+)
+from locum.errors import InputError
+from locum.language.handles import SOp
+from locum.language.python import apply, constant, sqrt, where
+from locum.torch.numbers import cast, computing_type, is_float
 from locum.torch.table import operation
+
+# Sums -------------------------------------------------------------------------------------------------
 
 
 def chosen(a: Tensor, dims: Any) -> list[int]:
@@ -20,24 +33,277 @@ def chosen(a: Tensor, dims: Any) -> list[int]:
 
 
 def total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Add up in the type that the result is computed in."""
+    """Add up in the type that the result is computed in; the sum is not rounded."""
     dtype = computing_type(out.dtype)
-    from dataclasses import replace
-
-    wide = Layout(out.shape, out.strides, dtype)
-    converted = replace(a, sop=convert(a.sop, a.dtype, dtype), dtype=dtype)
-    return reduce_sum(wide, converted, dims)
+    return reduce_sum(Layout(out.shape, out.strides, dtype), cast(a, dtype), dims)
 
 
 @operation("reductions", "sum.dim_IntList", "sum")
 def sum_(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     """Add up along dimensions."""
-    return out.result(rounded(total(out, a, chosen(a, dims)).sop, out.dtype))
+    return out.rounded(total(out, a, chosen(a, dims)).sop)
 
 
 @operation("reductions", "mean.dim", "mean")
 def mean(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     """Average along dimensions."""
     along = chosen(a, dims)
-    count = float(math.prod(a.shape[dim] for dim in along))
-    return out.result(rounded(total(out, a, along).sop / count, out.dtype))
+    return out.rounded(total(out, a, along).sop / _count(a, along))
+
+
+def _count(a: Tensor, dims: Sequence[int]) -> float:
+    return float(math.prod(a.shape[dim] for dim in dims))
+
+
+# Variances --------------------------------------------------------------------------------------------
+
+
+def moments(a: Tensor, dims: Sequence[int], correction: Any) -> tuple[Tensor, Tensor]:
+    """Return mean and variance, in float64, as tensors that keep the reduced dimensions."""
+    wide = cast(a, "float64")
+    kept = Layout.contiguous([1 if dim in dims else n for dim, n in enumerate(a.shape)], "float64")
+    count = _count(a, dims)
+    means = kept.rounded(total(kept, wide, dims).sop / count)
+    whole = Layout.contiguous(a.shape, "float64")
+    squares = elementwise(whole, lambda x, m: apply("float64", (x - m) * (x - m)), wide, means)
+    freedom = max(count - (1.0 if correction is None else float(correction)), 0.0)
+    return means, kept.rounded(total(kept, squares, dims).sop / freedom)
+
+
+def _spread(out: Layout, a: Tensor, variance: Tensor, dims: Sequence[int], root: bool) -> Tensor:
+    value = keep_dimensions(out, a, dims).read(variance)
+    return out.rounded(sqrt(value) if root else value)
+
+
+@operation("reductions", "var.correction")
+def var(
+    out: Layout, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Tensor:
+    """Return the variance along dimensions."""
+    along = chosen(a, dims)
+    return _spread(out, a, moments(a, along, correction)[1], along, root=False)
+
+
+@operation("reductions", "std.correction")
+def std(
+    out: Layout, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Tensor:
+    """Return the standard deviation along dimensions."""
+    along = chosen(a, dims)
+    return _spread(out, a, moments(a, along, correction)[1], along, root=True)
+
+
+@operation("reductions", "var_mean.correction")
+def var_mean(
+    out: Any, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return variance and mean along dimensions."""
+    along = chosen(a, dims)
+    means, variance = moments(a, along, correction)
+    return (
+        _spread(out[0], a, variance, along, root=False),
+        _spread(out[1], a, means, along, root=False),
+    )
+
+
+@operation("reductions", "std_mean.correction")
+def std_mean(
+    out: Any, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return standard deviation and mean along dimensions."""
+    along = chosen(a, dims)
+    means, variance = moments(a, along, correction)
+    return (
+        _spread(out[0], a, variance, along, root=True),
+        _spread(out[1], a, means, along, root=False),
+    )
+
+
+# Maxima -----------------------------------------------------------------------------------------------
+
+
+def extreme(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
+    """Return the greatest entry, or the least one if ``sign`` is −1; NaN if there is one."""
+    if a.dtype == "bool":
+        return out.result(greatest(out, cast(a, "int64"), dims, sign).sop != 0)
+    found = greatest(out, a, dims, sign)
+    if not is_float(a.dtype):
+        return found
+    return out.result(where(has_nan(out, a, dims).sop, math.nan, found.sop))
+
+
+def has_nan(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return whether an entry along dimensions is NaN."""
+    whole = Layout.contiguous(a.shape, "int64")
+    flags = elementwise(whole, lambda x: where(x == x, 0, 1), a)
+    return out.result(greatest(out, flags, dims).sop != 0)
+
+
+@operation("reductions", "amax")
+def amax(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the greatest entry along dimensions."""
+    return extreme(out, a, chosen(a, dims), 1)
+
+
+@operation("reductions", "amin")
+def amin(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the least entry along dimensions."""
+    return extreme(out, a, chosen(a, dims), -1)
+
+
+@operation("reductions", "max")
+def max_(out: Layout, a: Tensor) -> Tensor:
+    """Return the greatest entry."""
+    return extreme(out, a, chosen(a, None), 1)
+
+
+@operation("reductions", "min")
+def min_(out: Layout, a: Tensor) -> Tensor:
+    """Return the least entry."""
+    return extreme(out, a, chosen(a, None), -1)
+
+
+def place(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
+    """Return the index of the first greatest or least entry, or of the first NaN."""
+    if a.dtype == "bool":
+        a = cast(a, "int64")
+    found = place_of_greatest(out, a, dims, sign)
+    if not is_float(a.dtype):
+        return found
+    whole = Layout.contiguous(a.shape, "int64")
+    flags = elementwise(whole, lambda x: where(x == x, 0, 1), a)
+    first_nan = place_of_greatest(out, flags, dims)
+    return out.result(where(greatest(out, flags, dims).sop != 0, first_nan.sop, found.sop))
+
+
+@operation("reductions", "argmax")
+def argmax(out: Layout, a: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the index of the greatest entry."""
+    return place(out, a, chosen(a, dim), 1)
+
+
+@operation("reductions", "argmin")
+def argmin(out: Layout, a: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the index of the least entry."""
+    return place(out, a, chosen(a, dim), -1)
+
+
+@operation("reductions", "max.dim")
+def max_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the greatest entry along a dimension, and its index."""
+    return extreme(out[0], a, chosen(a, dim), 1), place(out[1], a, chosen(a, dim), 1)
+
+
+@operation("reductions", "min.dim")
+def min_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the least entry along a dimension, and its index."""
+    return extreme(out[0], a, chosen(a, dim), -1), place(out[1], a, chosen(a, dim), -1)
+
+
+@operation("reductions", "any", "any.dim", "any.dims")
+def any_(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
+    """Return whether an entry along dimensions is not 0."""
+    return _some(out, a, _listed(a, dims), lambda x: where(x != 0, 1, 0), "!=")
+
+
+@operation("reductions", "all", "all.dim", "all.dims")
+def all_(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
+    """Return whether no entry along dimensions is 0."""
+    return _some(out, a, _listed(a, dims), lambda x: where(x != 0, 0, 1), "==")
+
+
+def _listed(a: Tensor, dims: Any) -> list[int]:
+    """Return dimensions as numbers from 0: an empty list means none of them."""
+    return [] if isinstance(dims, (list, tuple)) and not dims else chosen(a, dims)
+
+
+def _some(
+    out: Layout, a: Tensor, dims: Sequence[int], flag: Callable[[SOp], SOp], predicate: str
+) -> Tensor:
+    if 0 in a.shape:
+        value: SOp = constant(0)
+    else:
+        flags = elementwise(Layout.contiguous(a.shape, "int64"), flag, a)
+        value = greatest(out, flags, dims).sop
+    holds = value != 0 if predicate == "!=" else value == 0
+    return out.result(where(holds, 1, 0) if out.dtype != "bool" else holds)
+
+
+# Products and running sums ----------------------------------------------------------------------------
+
+
+@operation("reductions", "prod", "prod.dim_int")
+def prod(out: Layout, a: Tensor, dim: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
+    """Multiply along a dimension."""
+    return out.rounded(multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop)
+
+
+@operation("reductions", "cumsum")
+def cumsum(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Add each entry to those before it; the sums are accumulated in float64."""
+    wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
+    return _running(out, wide, dim, lambda x, y: x + y)
+
+
+@operation("reductions", "cumprod")
+def cumprod(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Multiply each entry by those before it; the products are accumulated in float64."""
+    wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
+    return _running(out, wide, dim, lambda x, y: x * y)
+
+
+def _running(out: Layout, a: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp]) -> Tensor:
+    return out.rounded(running(out, a, dim % max(len(a.shape), 1), combine).sop)
+
+
+def _whole(a: Tensor, dtype: str) -> Tensor:
+    """Return the entries in the type to compute in: integers as wide as the result's."""
+    if is_float(dtype) or a.dtype == dtype:
+        return cast(a, computing_type(dtype))
+    return cast(a, "float64") if a.dtype != "bool" else cast(a, dtype)
+
+
+# Norms ------------------------------------------------------------------------------------------------
+
+
+@operation("reductions", "logsumexp")
+def logsumexp(out: Layout, a: Tensor, dims: Any, keepdim: bool = False) -> Tensor:
+    """Return log Σ exp, shifted by the greatest entry where that is finite."""
+    along = chosen(a, dims)
+    if any(a.shape[dim] == 0 for dim in along):
+        return out.result(constant(-math.inf))
+    found = log_sum_exp(cast(a, computing_type(out.dtype)), along)
+    return out.rounded(keep_dimensions(out, a, along).read(found))
+
+
+@operation("reductions", "linalg_vector_norm")
+def vector_norm(
+    out: Layout,
+    a: Tensor,
+    order: Any = 2,
+    dims: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """Return (Σ |x|ᵖ)^(1/p) along dimensions, computed in float64; p may be infinite or 0."""
+    along = chosen(a, dims)
+    whole = Layout.contiguous(a.shape, "float64")
+    sizes = elementwise(whole, abs, cast(cast(a, out.dtype), "float64"))
+    if math.isinf(order):
+        if any(a.shape[dim] == 0 for dim in along):
+            if order < 0:
+                raise InputError("linalg_vector_norm: expected entries for the least one, got none")
+            return out.result(constant(0.0))
+        return out.rounded(extreme(out, sizes, along, 1 if order > 0 else -1).sop)
+    if order == 0:
+        flags = elementwise(whole, lambda x: where(x != 0, 1.0, 0.0), sizes)
+        return out.rounded(total(Layout(out.shape, out.strides, "float64"), flags, along).sop)
+    power = float(order)
+    if power == 1:
+        return out.rounded(total(Layout(out.shape, out.strides, "float64"), sizes, along).sop)
+    raised = elementwise(
+        whole, lambda x: apply("float64", x * x if power == 2 else apply("power", x, power)), sizes
+    )
+    sums = total(Layout(out.shape, out.strides, "float64"), raised, along).sop
+    return out.rounded(sqrt(sums) if power == 2 else apply("power", sums, 1 / power))

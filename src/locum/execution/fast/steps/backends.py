@@ -247,7 +247,8 @@ class Backend:
         arrays = self.arrays
 
         def fill(*parts: Array) -> Array:
-            result = arrays.xp.empty(shape, dtype=parts[0].dtype, device=arrays.device)
+            dtype = functools.reduce(arrays.xp.promote_types, (part.dtype for part in parts))
+            result = arrays.xp.empty(shape, dtype=dtype, device=arrays.device)
             for part, (size, strides, offset) in zip(parts, places, strict=True):
                 arrays.strided(result, size, strides, offset)[...] = part
             return result

@@ -1,0 +1,131 @@
+"""Softmax and normalisation of tensors along dimensions, and their gradients.
+
+Each function computes in the type of its tensors; every s-op with an array of its own is rounded to it.
+
+>>> from locum import tokens
+>>> from locum.constructions.tensor import Tensor
+>>> softmax(Tensor(tokens, (2, 2), (2, 1)), 1).sop([0.0, 0.0, 1.0, 1.0])
+[0.5, 0.5, 0.5, 0.5]
+>>> centred, mean, scale = standardise(Tensor(tokens, (1, 4), (4, 1)), [1], 0.0)
+>>> centred.sop([1.0, 2.0, 3.0, 6.0])
+[-2.0, -1.0, 0.0, 3.0]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from locum.constructions.tensor import Layout, Tensor, pointwise, sum_along
+from locum.constructions.tensor_reductions import greatest
+from locum.language.python import exp, log, sqrt, where
+
+# Softmax ----------------------------------------------------------------------------------------------
+
+
+def greatest_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return the greatest entry along dimensions, which stay with size 1; NaN are left out."""
+    kept = [1 if dim in dims else n for dim, n in enumerate(tensor.shape)]
+    return greatest(Layout.contiguous(kept, tensor.dtype), tensor, dims)
+
+
+def softmax(tensor: Tensor, dim: int) -> Tensor:
+    """Return exp(x − m) / Σ exp(x − m), where m is the greatest entry."""
+    powers, sums = exponentials(tensor, greatest_along(tensor, [dim]), [dim])
+    return pointwise(lambda e, s: e / s, powers, sums)
+
+
+def exponentials(tensor: Tensor, shift: Tensor, dims: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return exp(x − shift) and its sums along dimensions."""
+    powers = pointwise(lambda x, m: exp(x - m), tensor, shift)
+    return powers, sum_along(powers, dims)
+
+
+def finite_shift(greatest: Tensor) -> Tensor:
+    """Return the greatest entries, but 0 for rows of −∞ alone: their exponentials are 0, not NaN."""
+    return pointwise(lambda m: where(m == -math.inf, 0.0, m), greatest)
+
+
+def masked_softmax(tensor: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return the softmax, which is 0 in rows of −∞ alone, and log Σ exp, which is 0 for such rows."""
+    shift = finite_shift(greatest_along(tensor, [dim]))
+    powers, sums = exponentials(tensor, shift, [dim])
+    counted = pointwise(lambda s: where(s == 0, 1.0, s), sums)
+    logarithms = pointwise(lambda m, s: m + log(s), shift, counted)
+    return pointwise(lambda e, s: e / s, powers, counted), logarithms
+
+
+def log_softmax(tensor: Tensor, dim: int) -> Tensor:
+    """Return x − m − log Σ exp(x − m), where m is the greatest entry."""
+    peak = greatest_along(tensor, [dim])
+    _, sums = exponentials(tensor, peak, [dim])
+    logarithms = pointwise(log, sums)
+    return pointwise(lambda x, s: x - s, pointwise(lambda x, m: x - m, tensor, peak), logarithms)
+
+
+def log_sum_exp(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return log Σ exp along dimensions, which stay with size 1."""
+    peak = pointwise(lambda m: where(abs(m) == math.inf, 0.0, m), greatest_along(tensor, dims))
+    _, sums = exponentials(tensor, peak, dims)
+    return pointwise(lambda m, s: m + log(s), peak, sums)
+
+
+def softmax_backward(gradient: Tensor, result: Tensor, dim: int) -> Tensor:
+    """Return the gradient of a softmax's input: (g − Σ g·y) · y."""
+    total = sum_along(pointwise(lambda g, y: g * y, gradient, result), [dim])
+    return pointwise(lambda g, y: g * y, pointwise(lambda g, s: g - s, gradient, total), result)
+
+
+def log_softmax_backward(gradient: Tensor, result: Tensor, dim: int) -> Tensor:
+    """Return the gradient of a log-softmax's input: g − exp(y) · Σ g."""
+    total = sum_along(gradient, [dim])
+    parts = pointwise(lambda y, s: exp(y) * s, result, total)
+    return pointwise(lambda g, p: g - p, gradient, parts)
+
+
+# Normalisation ----------------------------------------------------------------------------------------
+
+
+def mean_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """Average along dimensions, which stay with size 1."""
+    count = float(math.prod(tensor.shape[dim] for dim in dims))
+    return pointwise(lambda s: s / count, sum_along(tensor, dims))
+
+
+def standardise(tensor: Tensor, dims: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the deviations from the mean, the mean, and 1 / √(variance + ε)."""
+    means = mean_along(tensor, dims)
+    centred = pointwise(lambda x, m: x - m, tensor, means)
+    return centred, means, inverse_root(centred, dims, epsilon)
+
+
+def inverse_root(tensor: Tensor, dims: Sequence[int], epsilon: float) -> Tensor:
+    """Return 1 / √(mean square + ε) along dimensions, which stay with size 1."""
+    squares = mean_along(pointwise(lambda x: x * x, tensor), dims)
+    return pointwise(lambda v: 1.0 / sqrt(v + epsilon), squares)
+
+
+def scale_and_shift(
+    centred: Tensor, scale: Tensor, weight: Tensor | None, bias: Tensor | None
+) -> Tensor:
+    """Return centred · scale · weight + bias."""
+    normal = pointwise(lambda x, s: x * s, centred, scale)
+    if weight is not None:
+        normal = pointwise(lambda x, w: x * w, normal, weight)
+    return normal if bias is None else pointwise(lambda x, b: x + b, normal, bias)
+
+
+def standardise_backward(
+    gradient: Tensor, normal: Tensor, scale: Tensor, dims: Sequence[int], has_mean: bool = True
+) -> Tensor:
+    """Return the gradient of a normalisation's input.
+
+    ``gradient`` is with respect to the normalised entries ``normal``. Without ``has_mean`` the mean was
+    not subtracted, as in RMSNorm.
+    """
+    along = mean_along(pointwise(lambda g, y: g * y, gradient, normal), dims)
+    projected = pointwise(lambda g, p: g - p, gradient, pointwise(lambda y, m: y * m, normal, along))
+    if has_mean:
+        means = mean_along(gradient, dims)
+        projected = pointwise(lambda p, m: p - m, projected, means)
+    return pointwise(lambda p, s: p * s, projected, scale)
