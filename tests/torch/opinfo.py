@@ -131,17 +131,23 @@ def compare_run(
     expected, spec = pytree.tree_flatten(function(*(tensor.detach() for tensor in tensors)))
     torch.set_rng_state(state)
     given = [tensor.detach() for tensor in tensors]
+    graph = capture(function, given)
+    torch.set_rng_state(state)
+    program = Program.of(graph, executor, host)
+    found = program(*given)
+    return expected, list(found), {str(node.target) for node in program.on_u if node.target in TABLE}
+
+
+def capture(function: Any, tensors: list[torch.Tensor]) -> torch.fx.GraphModule:
+    """Return the graph of a function as the backend receives it."""
     flat = lambda *args: tuple(pytree.tree_leaves(function(*args)))  # noqa: E731
     graph = make_fx(
         functionalize(flat, remove="mutations"),
         decomposition_table=decompositions(),
         tracing_mode="fake",
-    )(*given)
+    )(*tensors)
     graph.graph.eliminate_dead_code()
-    torch.set_rng_state(state)
-    program = Program.of(graph, executor, host)
-    found = program(*given)
-    return expected, list(found), {str(node.target) for node in program.on_u if node.target in TABLE}
+    return graph
 
 
 def with_gradients(function: Any, tensors: list[torch.Tensor]) -> Any:

@@ -99,23 +99,35 @@ def scalar(value: Any, dtype: str) -> SOp:
     return constant(float(round_array(np.asarray(float(value)), dtype)))
 
 
-def compute(out: Layout, function: Callable[..., SOp], *operands: Any, dtype: str = "") -> Tensor:
+def compute(
+    out: Layout,
+    function: Callable[..., SOp],
+    *operands: Any,
+    dtype: str = "",
+    operand_dtype: str = "",
+) -> Tensor:
     """Apply a function to operands entry by entry, in one type, and round the result once.
 
-    ``dtype`` is the type to compute in, by default the one that the type of the result asks for.
-    Operands are tensors, which are expanded, and Python's numbers. The function gets s-ops, and None
-    for None. In floating point, each of its steps is rounded to the type.
+    ``dtype`` is the type to compute in, by default the computing type of the result. Operands are
+    tensors, which are expanded, and Python's numbers. They are converted to ``operand_dtype`` first, by
+    default to ``dtype``, but to the computing type of the result where float64 is only a wider type to
+    compute in. The function gets s-ops, and None for None. Each of its steps is rounded to ``dtype``.
     """
     dtype = dtype or computing_type(out.dtype)
+    is_wider = dtype == "float64" and is_float(out.dtype)
+    first = operand_dtype or (computing_type(out.dtype) if is_wider else dtype)
     values = [
-        convert(out.read(operand), operand.dtype, dtype)
-        if isinstance(operand, Tensor)
-        else operand
-        if operand is None
-        else scalar(operand, dtype)
+        operand if operand is None else convert(read(out, operand, first), first, dtype)
         for operand in operands
     ]
     return out.result(rounded(stepwise(function, values, dtype), out.dtype))
+
+
+def read(out: Layout, operand: Any, dtype: str) -> SOp:
+    """Return the entry of a tensor at each position of a result, or a number, in a type."""
+    if isinstance(operand, Tensor):
+        return convert(out.read(operand), operand.dtype, dtype)
+    return scalar(operand, dtype)
 
 
 def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str) -> SOp:

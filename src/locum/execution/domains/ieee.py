@@ -11,6 +11,7 @@ This is how torch and NumPy compute. Integers (positions, counts, tables) stay P
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping
 
@@ -69,6 +70,10 @@ def _exp(a: Value) -> float:
 
 
 def _round_to(dtype: str) -> Callable[[Value], float]:
+    if dtype == "float64":
+        return float
+    if dtype == "float32":
+        return lambda a: ctypes.c_float(a).value  # twenty times as fast as an array of one number
     return lambda a: float(round_array(np.asarray(float(a)), dtype))
 
 
@@ -81,7 +86,7 @@ class IeeeDomain(FloatDomain):
         "divide": _divide,
         "modulo": _whole_or(FloatDomain.meanings["modulo"], np.mod),
         "floor_divide": _whole_or(FloatDomain.meanings["floor_divide"], np.floor_divide),
-        "power": _whole_or(FloatDomain.meanings["power"], np.power),
+        "power": _whole_or(FloatDomain.meanings["power"], np.float_power),
         "exp": _exp,
         "log": _log,
         "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,

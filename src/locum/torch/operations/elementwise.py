@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,13 +17,12 @@ from locum.errors import LocumError
 from locum.language.handles import SOp
 from locum.language.python import apply, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.numbers import (
-    INTEGERS,
+    HALF,
     common_type,
     compute,
     computing_type,
     convert,
     is_float,
-    rounded,
     truncate,
 )
 from locum.torch.table import find_overload, operation
@@ -30,6 +30,7 @@ from locum.torch.table import find_overload, operation
 Formula = Callable[..., SOp]
 
 _PI = math.pi
+_HALF_MAX = sys.float_info.max / 2
 
 
 def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
@@ -40,19 +41,27 @@ def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list
     return arguments
 
 
-def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Formula], Formula]:
+def formula(
+    *names: str, dtype: str = "", exact: bool = False, narrow: bool = False
+) -> Callable[[Formula], Formula]:
     """Enter a formula into the table.
 
     It is computed in the type named ``dtype``, by default in the computing type of the result. An
-    ``exact`` formula rounds nothing, and is computed in the type of the result itself.
+    ``exact`` formula rounds nothing, and is computed in the type of the result itself. With ``narrow``,
+    operands are rounded to the type of the result: Python's numbers, too, are half precision then.
     """
 
     def register(function: Formula) -> Formula:
         for name in names:
 
             def construct(out: Layout, *given: Any, name: str = name, **options: Any) -> Tensor:
-                operands = complete(name, given, options)
-                return compute(out, function, *operands, dtype=out.dtype if exact else dtype)
+                return compute(
+                    out,
+                    function,
+                    *complete(name, given, options),
+                    dtype=out.dtype if exact else dtype,
+                    operand_dtype=out.dtype if narrow else "",
+                )
 
             operation("elementwise", name)(functools.wraps(function)(construct))
         return function
@@ -68,17 +77,26 @@ def add(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
     """Return a + alpha · b; of booleans, a or b."""
     if out.dtype == "bool":
         return compute(out, lambda x, y, z: x | (z & y), a, b, alpha)
-    if alpha == 1:
-        return compute(out, lambda x, y: x + y, a, b)
-    return compute(out, lambda x, y, z: x + z * y, a, b, alpha)
+    return _sum(out, a, b, alpha)
 
 
 @operation("elementwise", "sub.Tensor", "sub.Scalar")
 def sub(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
     """Return a − alpha · b."""
+    return _sum(out, a, b, -alpha)
+
+
+def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
+    """Return a + alpha · b, of numbers in the type of the result.
+
+    As in eager execution, the result is rounded once, but in half precision the product is rounded, too.
+    """
     if alpha == 1:
-        return compute(out, lambda x, y: x - y, a, b)
-    return compute(out, lambda x, y, z: x - z * y, a, b, alpha)
+        return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
+    if alpha == -1:
+        return compute(out, lambda x, y: x - y, a, b, operand_dtype=out.dtype)
+    dtype = "float64" if out.dtype == "float32" else out.dtype
+    return compute(out, lambda x, y, z: x + z * y, a, b, alpha, dtype=dtype, operand_dtype=out.dtype)
 
 
 @operation("elementwise", "mul.Tensor", "mul.Scalar")
@@ -95,34 +113,52 @@ def div(x: SOp, y: SOp) -> SOp:
 
 @operation("elementwise", "div.Tensor_mode", "div.Scalar_mode")
 def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Return a / b, rounded down, towards 0, or not at all."""
+    """Return a / b, rounded down, towards 0, or not at all.
+
+    The quotient of two tensors in half precision is rounded to it first, as eager execution does.
+    """
+    stays_half = out.dtype in HALF and isinstance(b, Tensor) and b.size != 1
+    dtype = out.dtype if stays_half else computing_type(out.dtype)
     if rounding_mode is None:
         return compute(out, div, a, b)
     if rounding_mode == "floor":
-        return compute(out, lambda x, y: x // y, a, b)
+        return compute(out, _floor_half if stays_half else lambda x, y: x // y, a, b, dtype=dtype)
     if is_float(out.dtype):
-        return compute(out, lambda x, y: truncate(x / y), a, b)
+        return compute(out, lambda x, y: truncate(x / y), a, b, dtype=dtype)
     return compute(out, lambda x, y: _with_sign((x < 0) != (y < 0), abs(x) // abs(y)), a, b)
 
 
-@formula("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def _floor_half(x: SOp, y: SOp) -> SOp:
+    """Return the floor of x / y as eager execution rounds it in half precision, step by step."""
+    rest = fmod(x, y)
+    whole = (x - rest) / y
+    whole = where((rest != 0) & ((y < 0) != (rest < 0)), whole - 1.0, whole)
+    down = apply("floor", whole)
+    nearest = where(whole - down > 0.5, down + 1.0, down)
+    return where(y == 0, x / y, where(whole == 0, 0.0 * (x / y), nearest))
+
+
+@formula("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", narrow=True)
 def remainder(x: SOp, y: SOp) -> SOp:
     """Return x − y · ⌊x / y⌋; a 0 has the sign of x."""
     rest = x % y
     return where(rest == 0, 0.0 * x, rest)
 
 
-@formula("fmod.Tensor", "fmod.Scalar")
+@formula("fmod.Tensor", "fmod.Scalar", narrow=True)
 def fmod(x: SOp, y: SOp) -> SOp:
     """Return what x / y, rounded towards 0, leaves of x; it has the sign of x."""
     rest = abs(x) % abs(y)
     return where(rest == 0, 0.0 * x, _with_sign(x < 0, rest))
 
 
-@formula("addcmul")
-def addcmul(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
-    """Return x + value · a · b."""
-    return x + value * a * b
+@operation("elementwise", "addcmul")
+def addcmul(out: Layout, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
+    """Return x + value · a · b; the last product and the sum are rounded once."""
+    if not is_float(out.dtype):
+        return compute(out, lambda x, y, z, v: x + v * y * z, x, a, b, value)
+    narrow = functools.partial(_narrow, computing_type(out.dtype))
+    return compute(out, lambda x, y, z, v: x + narrow(v * y) * z, x, a, b, value, dtype="float64")
 
 
 @formula("addcdiv")
@@ -131,11 +167,21 @@ def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
     return x + value * a / b
 
 
-@formula("lerp.Scalar", "lerp.Tensor")
-def lerp(start: SOp, end: SOp, weight: SOp) -> SOp:
-    """Return start + weight · (end − start), from the nearer end."""
-    gap = end - start
-    return where(abs(weight) < 0.5, start + weight * gap, end - gap * (1.0 - weight))
+@operation("elementwise", "lerp.Scalar", "lerp.Tensor")
+def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Return start + weight · (end − start), from the nearer end; the last two steps are rounded once."""
+    narrow = functools.partial(_narrow, computing_type(out.dtype))
+
+    def function(x: SOp, y: SOp, w: SOp) -> SOp:
+        gap, rest = narrow(y - x), narrow(1.0 - w)
+        return where(abs(w) < 0.5, x + w * gap, y - gap * rest)
+
+    return compute(out, function, start, end, weight, dtype="float64")
+
+
+def _narrow(dtype: str, value: SOp) -> SOp:
+    """Round a step of a formula that is computed in float64 to a narrower type."""
+    return apply("float64", apply(dtype, value))
 
 
 def _with_sign(negative: SOp, magnitude: SOp) -> SOp:
@@ -239,13 +285,13 @@ def rsqrt(x: SOp) -> SOp:
 
 #: Exponents with a formula of their own.
 _POWERS: dict[float, Formula] = {
-    0.5: sqrt,
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
-    -0.5: rsqrt,
     -1.0: reciprocal,
     -2.0: lambda x: 1.0 / (x * x),
 }
+#: Those whose formula differs from a power at −0 and −∞; eager execution has none in float16.
+_ROOTS: dict[float, Formula] = {0.5: sqrt, -0.5: rsqrt}
 
 
 @operation("elementwise", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
@@ -253,9 +299,10 @@ def power(out: Layout, a: Any, b: Any) -> Tensor:
     """Return a to the power of b."""
     if not is_float(out.dtype):
         return compute(out, _whole_power, a, b)
-    if isinstance(b, (int, float)) and b in _POWERS:
-        return compute(out, _POWERS[b], a)
-    return compute(out, lambda x, y: x**y, a, b)
+    known = _POWERS if out.dtype == "float16" else _POWERS | _ROOTS
+    if isinstance(b, (int, float)) and b in known:
+        return compute(out, known[b], a)
+    return compute(out, lambda x, y: x**y, a, b, operand_dtype=out.dtype)
 
 
 def _whole_power(x: SOp, y: SOp) -> SOp:
@@ -310,6 +357,18 @@ def log10(x: SOp) -> SOp:
     return log(x) / math.log(10.0)
 
 
+@operation("elementwise", "logit")
+def logit(out: Layout, a: Tensor, eps: float | None = None) -> Tensor:
+    """Return log(x / (1 − x)), of x between eps and 1 − eps; half precision is rounded at each step."""
+
+    def function(x: SOp, least: SOp | None, greatest: SOp | None) -> SOp:
+        inside = clamp(x, least, greatest)
+        return log(inside / (1.0 - inside))
+
+    bounds = (None, None) if eps is None else (eps, 1.0 - eps)
+    return compute(out, function, a, *bounds, dtype=out.dtype)
+
+
 # Trigonometric and hyperbolic functions -------------------------------------------------------------
 
 
@@ -323,7 +382,7 @@ def sine(x: SOp) -> SOp:
 def cos(x: SOp) -> SOp:
     """Return the cosine by sin 2x / (2 sin x), or by 1 − 2 sin² (x / 2) where the sine is small."""
     s, h = sin(x), sin(x / 2.0)
-    return where((abs(s) > 0.5) & (abs(x) < 1e300), sin(2.0 * x) / (2.0 * s), 1.0 - 2.0 * h * h)
+    return where((abs(s) > 0.5) & (abs(x) <= _HALF_MAX), sin(2.0 * x) / (2.0 * s), 1.0 - 2.0 * h * h)
 
 
 @formula("tan", dtype="float64")
@@ -367,7 +426,7 @@ def acosh(x: SOp) -> SOp:
     """Return the inverse of cosh."""
     rest = x - 1.0
     near = log1p(rest + sqrt(2.0 * rest + rest * rest))
-    return where(x < 1e100, near, log(x) + math.log(2.0))
+    return where(x < 1.0, math.nan, where(x < 1e100, near, log(x) + math.log(2.0)))
 
 
 @formula("atanh", dtype="float64")
@@ -384,7 +443,7 @@ def hypot(x: SOp, y: SOp) -> SOp:
     long, short = where(a > b, a, b), where(a > b, b, a)
     ratio = short / long
     infinite = (a == math.inf) | (b == math.inf)
-    return where(infinite, math.inf, where(long == 0, 0.0, long * sqrt(1.0 + ratio * ratio)))
+    return where(infinite, math.inf, where(a + b == 0, 0.0, long * sqrt(1.0 + ratio * ratio)))
 
 
 @formula("erf")
@@ -486,7 +545,7 @@ def elu(x: SOp, alpha: SOp, scale: SOp, input_scale: SOp) -> SOp:
     return where(x > 0, x * scale, expm1(x * input_scale) * (alpha * scale))
 
 
-@formula("threshold_backward", exact=True)
+@formula("threshold_backward")
 def threshold_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
     """Return the gradient where x is above the threshold, else 0."""
     return where(x <= threshold, 0.0, grad)
@@ -495,7 +554,7 @@ def threshold_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
 @formula("hardshrink_backward", "softshrink_backward", exact=True)
 def shrink_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
     """Return the gradient where \\|x\\| is above the threshold, else 0."""
-    return where((x >= -threshold) & (x <= threshold), 0.0, grad)
+    return where((x < -threshold) | (x > threshold), grad, 0.0)
 
 
 # Maxima and bounds ----------------------------------------------------------------------------------
