@@ -32,7 +32,6 @@ CASES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "gelu_backward.default": [((), {"approximate": kind}) for kind in ("none", "tanh")],
     "leaky_relu_backward.default": [((0.1, False), {})],
     "clamp.default": [(case, {}) for case in ((-0.5, 2.0), (0.0,), (None, 0.1), (NAN,), (1, -1))],
-    "logit.default": [((), {}), ((0.1,), {})],
     "hardtanh.default": [((), {}), ((-0.3, 2.5), {})],
     "elu.default": [((), {}), ((1.6, 1.05, 0.5), {})],
     "pow.Tensor_Scalar": [((n,), {}) for n in (0, 1, 2, 3, -1, -2, 0.5, -0.5, 0.3, -2.7, INF, NAN)],
@@ -115,7 +114,7 @@ def problems(found: torch.Tensor, wanted: torch.Tensor, most: int, ignored: torc
 
 #: Steps that a result may be away from eager's; rows that are not listed give the same numbers.
 STEPS = dict.fromkeys(
-    "acosh asinh atanh cos cosh elu exp exp2 expm1 hypot log log10 log1p log2 logit pow sigmoid "
+    "acosh asinh atanh cos cosh elu exp exp2 expm1 hypot log log10 log1p log2 pow sigmoid "
     "sigmoid_backward silu silu_backward sin sinh tan tanh tanh_backward".split(),
     4,
 )
@@ -127,25 +126,29 @@ def most_steps(name: str, options: dict[str, Any], dtype: torch.dtype) -> int:
     """Return how many steps a result may be away from eager's."""
     first = name.split(".")[0]
     if first in ("addcmul", "lerp") or "alpha" in options:
-        return 8 if dtype == torch.float64 else 1  # eager execution has a fused multiply-add
+        return 1 if dtype == torch.float32 else 8  # eager execution has a fused multiply-add
     return 1 if first == "rsqrt" else STEPS.get(first, 0)
 
 
 def unsettled(name: str, options: dict[str, Any], given: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    """Return where eager execution depends on the machine, or on a fused multiply-add of float64."""
+    """Return where eager execution depends on the machine, or rounds more or less often."""
     x, y, _ = given
     huge = torch.finfo(x.dtype).max / 4
     first = name.split(".")[0]
-    if first in ("fmod", "remainder", "div"):  # the quotient overflows
-        return (x / y).isinf() | (x / 0.1).isinf() | (0.1 / y).isinf()
+    if first in ("fmod", "remainder", "div"):  # the quotient overflows, or is rounded to half precision
+        nearest = (x.double() / y.double()).round()
+        whole = options.get("rounding_mode") is not None and x.dtype.itemsize == 2
+        close = ((x / y).double() - nearest).abs() < 1e-2
+        return (x / y).isinf() | (x / 0.1).isinf() | (0.1 / y).isinf() | (whole & close)
     if first == "erf":
         return x.abs() < 1e-7
     if first == "gelu" and options["approximate"] == "tanh":
         return (x <= 0) | (x > huge)
     if first == "sigmoid_backward":
-        return y.abs() > huge
-    if x.dtype == torch.float64 and (first in ("addcmul", "lerp") or "alpha" in options):
-        return torch.stack([(part.abs() > huge) | (part.abs() < 1e-4) for part in given]).any(0)
+        return (x.abs() > huge) | (y.abs() > huge)
+    if first in ("addcmul", "lerp") or "alpha" in options:  # no fused multiply-add: only of float32
+        extreme = [(part.abs() > huge) | (part.abs() < 1e-4) for part in given]
+        return torch.stack(extreme).any(0) & (x.dtype != torch.float32)
     return torch.zeros_like(x, dtype=torch.bool)
 
 

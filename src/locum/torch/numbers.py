@@ -11,19 +11,21 @@ around. The backend raises an error where the result of integer arithmetic is Na
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from locum.constructions.tensor import Layout, Tensor
+from locum.constructions.tensor import Layout, Tensor, reduce_sum
 from locum.execution.rounding import round_array
 from locum.graph import Node, build
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS
 from locum.language.handles import SOp
 from locum.language.python import apply, constant, family, where
+from locum.torch.notes import require
 
 HALF = ("float16", "bfloat16")
 #: Integer types whose values a float64 holds, but for int64's beyond 2⁵³.
@@ -54,8 +56,8 @@ def computing_type(dtype: str) -> str:
 def convert(value: SOp, dtype: str, to: str) -> SOp:
     """Return a value of one type in another.
 
-    Floats are truncated to integers. Where a float is NaN or out of range, PyTorch leaves the integer
-    undefined; it is the least integer of int32 and int64 here, and 0 in narrower types.
+    Floats are truncated to integers. PyTorch leaves it undefined what becomes of NaN, infinities and
+    numbers out of range. As entries of a result, they raise an error.
     """
     if dtype == to:
         return value
@@ -68,9 +70,7 @@ def convert(value: SOp, dtype: str, to: str) -> SOp:
     if dtype == "bool":
         return where(value, 1, 0)
     if is_float(dtype):
-        whole = truncate(value)
-        limit = 2.0**63 if to == "int64" else 2.0**31
-        return where(abs(whole) < limit, wrap(whole, to), -limit if to in ("int32", "int64") else 0.0)
+        return wrap(truncate(value), to)
     widens = INTEGERS.index(to) > INTEGERS.index(dtype)
     return value if widens and to != "int8" else wrap(value, to)
 
@@ -81,8 +81,8 @@ def truncate(value: SOp) -> SOp:
 
 
 def wrap(value: SOp, dtype: str) -> SOp:
-    """Return an integer modulo the number of values of its type; int64 does not wrap around."""
-    if dtype == "int64":
+    """Return an integer modulo the number of values of its type; 64 bits do not wrap around."""
+    if dtype.endswith("64"):
         return value
     if dtype == "uint8":
         return value % 256
@@ -112,7 +112,9 @@ def compute(
     tensors, which are expanded, and Python's numbers. They are converted to ``operand_dtype`` first, by
     default to ``dtype``, but to the computing type of the result where float64 is only a wider type to
     compute in. The function gets s-ops, and None for None. Each of its steps is rounded to ``dtype``.
+    A function that is computed in the type of the result by name does not exceed the range of integers.
     """
+    is_exact = dtype == out.dtype
     dtype = dtype or computing_type(out.dtype)
     is_wider = dtype == "float64" and is_float(out.dtype)
     first = operand_dtype or (computing_type(out.dtype) if is_wider else dtype)
@@ -120,7 +122,18 @@ def compute(
         operand if operand is None else convert(read(out, operand, first), first, dtype)
         for operand in operands
     ]
-    return out.result(rounded(stepwise(function, values, dtype), out.dtype))
+    value = stepwise(function, values, dtype)
+    if out.dtype in INTEGERS and not is_exact:
+        require_exact(out, value)
+    return out.result(rounded(value, out.dtype))
+
+
+def require_exact(out: Layout, value: SOp) -> None:
+    """Make a run raise an error where integers are NaN or exceed 2⁵³."""
+    if math.prod(out.shape):
+        wide = Layout(out.shape, out.strides).result(where(abs(value) <= LARGEST_EXACT, 0, 1))
+        violations = reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop
+        require(violations, f"expected integers up to 2⁵³ in magnitude, got others of type {out.dtype}")
 
 
 def read(out: Layout, operand: Any, dtype: str) -> SOp:
@@ -158,9 +171,7 @@ def rounded(value: SOp, dtype: str) -> SOp:
     """Round a computed value to the type of a result; integers wrap around."""
     if is_float(dtype):
         return value if value.node.op == dtype else apply(dtype, value)
-    if dtype in ("bool", "int64"):
-        return value
-    return where(abs(value) <= LARGEST_EXACT, wrap(value, dtype), float("nan"))
+    return value if dtype == "bool" else wrap(value, dtype)
 
 
 def common_type(*operands: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor
-from locum.language.python import where
 from locum.torch.numbers import convert
 from locum.torch.table import operation
 
@@ -13,8 +12,7 @@ from locum.torch.table import operation
 @operation("casts", "_to_copy", "clone")
 def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
     """Return the entries in the type and layout of the result; a cast rounds."""
-    value = convert(out.read(a), a.dtype, out.dtype)
-    return out.result(where(True, value, value) if value is a.sop else value)  # storage of its own
+    return out.result(convert(out.read(a), a.dtype, out.dtype))
 
 
 @operation("casts", "copy")

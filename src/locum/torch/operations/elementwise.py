@@ -17,7 +17,6 @@ from locum.errors import LocumError
 from locum.language.handles import SOp
 from locum.language.python import apply, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.numbers import (
-    HALF,
     common_type,
     compute,
     computing_type,
@@ -63,7 +62,8 @@ def formula(
                     operand_dtype=out.dtype if narrow else "",
                 )
 
-            operation("elementwise", name)(functools.wraps(function)(construct))
+            construct.__doc__ = function.__doc__
+            operation("elementwise", name)(construct)
         return function
 
     return register
@@ -87,15 +87,12 @@ def sub(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
 
 
 def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
-    """Return a + alpha · b, of numbers in the type of the result.
-
-    As in eager execution, the result is rounded once, but in half precision the product is rounded, too.
-    """
+    """Return a + alpha · b, rounded once, of numbers in the type of the result."""
     if alpha == 1:
         return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
     if alpha == -1:
         return compute(out, lambda x, y: x - y, a, b, operand_dtype=out.dtype)
-    dtype = "float64" if out.dtype == "float32" else out.dtype
+    dtype = "float64" if is_float(out.dtype) else out.dtype  # float32 has fused multiply-adds
     return compute(out, lambda x, y, z: x + z * y, a, b, alpha, dtype=dtype, operand_dtype=out.dtype)
 
 
@@ -113,29 +110,14 @@ def div(x: SOp, y: SOp) -> SOp:
 
 @operation("elementwise", "div.Tensor_mode", "div.Scalar_mode")
 def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Return a / b, rounded down, towards 0, or not at all.
-
-    The quotient of two tensors in half precision is rounded to it first, as eager execution does.
-    """
-    stays_half = out.dtype in HALF and isinstance(b, Tensor) and b.size != 1
-    dtype = out.dtype if stays_half else computing_type(out.dtype)
+    """Return a / b, rounded down, towards 0, or not at all."""
     if rounding_mode is None:
         return compute(out, div, a, b)
     if rounding_mode == "floor":
-        return compute(out, _floor_half if stays_half else lambda x, y: x // y, a, b, dtype=dtype)
+        return compute(out, lambda x, y: x // y, a, b)
     if is_float(out.dtype):
-        return compute(out, lambda x, y: truncate(x / y), a, b, dtype=dtype)
+        return compute(out, lambda x, y: truncate(x / y), a, b)
     return compute(out, lambda x, y: _with_sign((x < 0) != (y < 0), abs(x) // abs(y)), a, b)
-
-
-def _floor_half(x: SOp, y: SOp) -> SOp:
-    """Return the floor of x / y as eager execution rounds it in half precision, step by step."""
-    rest = fmod(x, y)
-    whole = (x - rest) / y
-    whole = where((rest != 0) & ((y < 0) != (rest < 0)), whole - 1.0, whole)
-    down = apply("floor", whole)
-    nearest = where(whole - down > 0.5, down + 1.0, down)
-    return where(y == 0, x / y, where(whole == 0, 0.0 * (x / y), nearest))
 
 
 @formula("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", narrow=True)
@@ -355,18 +337,6 @@ def log2(x: SOp) -> SOp:
 def log10(x: SOp) -> SOp:
     """Return the logarithm to base 10."""
     return log(x) / math.log(10.0)
-
-
-@operation("elementwise", "logit")
-def logit(out: Layout, a: Tensor, eps: float | None = None) -> Tensor:
-    """Return log(x / (1 − x)), of x between eps and 1 − eps; half precision is rounded at each step."""
-
-    def function(x: SOp, least: SOp | None, greatest: SOp | None) -> SOp:
-        inside = clamp(x, least, greatest)
-        return log(inside / (1.0 - inside))
-
-    bounds = (None, None) if eps is None else (eps, 1.0 - eps)
-    return compute(out, function, a, *bounds, dtype=out.dtype)
 
 
 # Trigonometric and hyperbolic functions -------------------------------------------------------------

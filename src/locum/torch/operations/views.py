@@ -13,7 +13,6 @@ import torch
 
 from locum.constructions.tensor import Layout, Tensor, contiguous_strides, copy, extent
 from locum.errors import LocumError
-from locum.language.python import tokens
 from locum.torch.operations.casts import to_copy
 from locum.torch.table import TABLE, find_overload, operation
 
@@ -148,12 +147,9 @@ def as_strided(
     """Return the storage with any strides; what it reads must be entries of the program."""
     first = a.offset if offset is None else a.start + offset
     end = first + extent(size, stride)
-    start, stop = a.start, a.start + a.storage
-    if a.sop is tokens:  # of the storage of an input, only the entries of the input are tokens
-        start, stop = a.offset, a.offset + extent(a.shape, a.strides)
-    if end > first and not start <= first <= end <= stop:
+    if end > first and not a.start <= first <= end <= a.start + a.storage:
         raise LocumError(
-            f"as_strided: expected a view within the {stop - start} entries of its tensor, "
+            f"as_strided: expected a view within the {a.storage} entries of the storage, "
             f"got size {tuple(size)}, stride {tuple(stride)} and storage offset {offset}"
         )
     return replace(a, shape=tuple(size), strides=tuple(stride), offset=first)
