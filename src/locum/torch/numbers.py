@@ -1,11 +1,17 @@
 """Types of numbers: which type an operation computes in, and when it rounds.
 
 An operation on half precision computes in float32 and rounds its result once. All others compute in
-the type of their result. Booleans are 0 and 1 where they are computed with.
+the type of their result. Each step of a formula is rounded to the type it is computed in, as eager
+execution does, so all executors agree where an intermediate result overflows. Booleans are 0 and 1
+where they are computed with.
+
+Integers are exact up to 2⁵³ in magnitude, which is what float64 holds. Types of up to 32 bits wrap
+around. The backend raises an error where the result of integer arithmetic is NaN or exceeds 2⁵³.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,15 +19,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from locum.constructions.tensor import Layout, Tensor, contiguous_strides, is_dense
+from locum.constructions.tensor import Layout, Tensor, contiguous_strides, is_dense, reduce_sum
 from locum.execution.rounding import round_array
-from locum.graph.operations import ROUNDINGS
+from locum.graph import Node, build
+from locum.graph.atoms import LARGEST_EXACT
+from locum.graph.operations import OPERATIONS, ROUNDINGS
 from locum.language.handles import SOp
-from locum.language.python import apply, constant, where
+from locum.language.python import apply, constant, family, where
+from locum.torch.notes import require
 
 HALF = ("float16", "bfloat16")
 #: Integer types whose values a float64 holds, but for int64's beyond 2⁵³.
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint64")
+#: Operations whose results a floating-point type may have to round.
+_INEXACT = frozenset(
+    name for name, row in OPERATIONS.items() if row.group in ("arithmetic", "function")
+) - {"negate", "absolute", "minimum", "maximum", "floor", "round"}
+#: Stand for the operands while a formula is written down.
+_OPERANDS = tuple(family(1, f"operand{n}") for n in range(8))
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -40,18 +55,40 @@ def computing_type(dtype: str) -> str:
 
 
 def convert(value: SOp, dtype: str, to: str) -> SOp:
-    """Return a value of one type in another."""
+    """Return a value of one type in another.
+
+    Floats are truncated to integers. PyTorch leaves it undefined what becomes of NaN, infinities and
+    numbers out of range. As entries of a result, they raise an error.
+    """
     if dtype == to:
         return value
     if to == "bool":
         return value != 0
     if is_float(to):
-        return apply(to, where(value, 1.0, 0.0) if dtype == "bool" else value)
+        if dtype == "bool":
+            return apply(to, where(value, 1.0, 0.0))
+        return apply(to, value if is_float(dtype) else value + 0)  # an integer has no −0
     if dtype == "bool":
         return where(value, 1, 0)
-    if is_float(dtype):  # towards 0
-        return where(value >= 0, apply("floor", value), 0 - apply("floor", 0 - value))
-    return value
+    if is_float(dtype):
+        return wrap(truncate(value), to)
+    widens = INTEGERS.index(to) > INTEGERS.index(dtype)
+    return value if widens and to != "int8" else wrap(value, to)
+
+
+def truncate(value: SOp) -> SOp:
+    """Round towards 0; −0 and numbers above −1 give −0."""
+    return where(value < 0, -apply("floor", -value), apply("floor", value))
+
+
+def wrap(value: SOp, dtype: str) -> SOp:
+    """Return an integer modulo the number of values of its type; 64 bits do not wrap around."""
+    if dtype.endswith("64"):
+        return value
+    if dtype == "uint8":
+        return value % 256
+    half = 2 ** (int(dtype.removeprefix("int")) - 1)
+    return (value + half) % (2 * half) - half
 
 
 def scalar(value: Any, dtype: str) -> SOp:
@@ -63,20 +100,72 @@ def scalar(value: Any, dtype: str) -> SOp:
     return constant(float(round_array(np.asarray(float(value)), dtype)))
 
 
-def compute(out: Layout, function: Callable[..., SOp], *operands: Any, dtype: str = "") -> Tensor:
+def compute(
+    out: Layout,
+    function: Callable[..., SOp],
+    *operands: Any,
+    dtype: str = "",
+    operand_dtype: str = "",
+) -> Tensor:
     """Apply a function to operands entry by entry, in one type, and round the result once.
 
-    ``dtype`` is the type to compute in, by default the one that the type of the result asks for.
-    Operands are tensors, which are expanded, and Python's numbers.
+    ``dtype`` is the type to compute in, by default the computing type of the result. Operands are
+    tensors, which are expanded, and Python's numbers. They are converted to ``operand_dtype`` first, by
+    default to ``dtype``, but to the computing type of the result where float64 is only a wider type to
+    compute in. The function gets s-ops, and None for None. Each of its steps is rounded to ``dtype``.
+    A function that is computed in the type of the result by name does not exceed the range of integers.
     """
+    is_exact = dtype == out.dtype
     dtype = dtype or computing_type(out.dtype)
+    is_wider = dtype == "float64" and is_float(out.dtype)
+    first = operand_dtype or (computing_type(out.dtype) if is_wider else dtype)
     values = [
-        convert(out.read(operand), operand.dtype, dtype)
-        if isinstance(operand, Tensor)
-        else scalar(operand, dtype)
+        operand if operand is None else convert(read(out, operand, first), first, dtype)
         for operand in operands
     ]
-    return out.result(rounded(function(*values), out.dtype))
+    value = stepwise(function, values, dtype)
+    if out.dtype in INTEGERS and not is_exact:
+        require_exact(out, value)
+    return out.result(rounded(value, out.dtype))
+
+
+def require_exact(out: Layout, value: SOp) -> None:
+    """Make a run raise an error where integers are NaN or exceed 2⁵³."""
+    if math.prod(out.shape):
+        wide = Layout(out.shape, out.strides).result(where(abs(value) <= LARGEST_EXACT, 0, 1))
+        violations = reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop
+        require(violations, f"expected integers up to 2⁵³ in magnitude, got others of type {out.dtype}")
+
+
+def read(out: Layout, operand: Any, dtype: str) -> SOp:
+    """Return the entry of a tensor at each position of a result, or a number, in a type."""
+    if isinstance(operand, Tensor):
+        return convert(out.read(operand), operand.dtype, dtype)
+    return scalar(operand, dtype)
+
+
+def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str) -> SOp:
+    """Apply a function to s-ops of a type, and round each of its steps and constants to the type.
+
+    S-ops that the function does not get as arguments stay as they are.
+    """
+    if not is_float(dtype) or dtype == "float64":  # every executor computes in float64
+        return function(*values)
+    places = [None if value is None else _OPERANDS[n] for n, value in enumerate(values)]
+    known = {_OPERANDS[n].node: value.node for n, value in enumerate(values) if value is not None}
+    operands = frozenset(known)
+
+    def put(node: Node) -> Node:
+        if node.op == "constant" and isinstance(node.attributes["value"], float):
+            return scalar(node.attributes["value"], dtype).node
+        if node.free.isdisjoint(operands):
+            return node
+        if node not in known:
+            step = build(node.op, *map(put, node.inputs), **node.attributes)
+            known[node] = build(dtype, step) if node.op in _INEXACT else step
+        return known[node]
+
+    return SOp(put(function(*places).node))
 
 
 def cast(tensor: Tensor, dtype: str) -> Tensor:
@@ -92,8 +181,10 @@ def cast(tensor: Tensor, dtype: str) -> Tensor:
 
 
 def rounded(value: SOp, dtype: str) -> SOp:
-    """Round a computed value to the type of a result."""
-    return apply(dtype, value) if is_float(dtype) else value
+    """Round a computed value to the type of a result; integers wrap around."""
+    if is_float(dtype):
+        return value if value.node.op == dtype else apply(dtype, value)
+    return value if dtype == "bool" else wrap(value, dtype)
 
 
 def common_type(*operands: Any) -> str:

@@ -46,13 +46,18 @@ class Row:
 TABLE: dict[Any, Row] = {}
 
 
+def find_overload(name: str) -> Any:
+    """Return the ATen overload of a name such as ``"mm"`` or ``"add.Tensor"``."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
 def operation(kind: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a construction into the table under names such as ``"mm"`` or ``"add.Tensor"``."""
 
     def register(construct: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            packet, _, overload = name.partition(".")
-            target = getattr(getattr(torch.ops.aten, packet), overload or "default")
+            target = find_overload(name)
             TABLE[target] = Row(target, kind, construct)
         return construct
 

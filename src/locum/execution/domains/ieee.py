@@ -11,15 +11,15 @@ This is how torch and NumPy compute. Integers (positions, counts, tables) stay P
 
 from __future__ import annotations
 
+import ctypes
 import math
+import struct
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from locum.execution.domains import Value
 from locum.execution.domains.floats import FloatDomain
-from locum.execution.rounding import round_array
-from locum.graph.operations import ROUNDINGS
 
 
 def _divide(a: Value, b: Value) -> Value:
@@ -68,8 +68,25 @@ def _exp(a: Value) -> float:
         return math.inf
 
 
-def _round_to(dtype: str) -> Callable[[Value], float]:
-    return lambda a: float(round_array(np.asarray(float(a)), dtype))
+def _float32(a: Value) -> float:
+    return ctypes.c_float(a).value
+
+
+def _float16(a: Value) -> float:
+    single = _float32(a)
+    try:
+        return float(struct.unpack("<e", struct.pack("<e", single))[0])
+    except OverflowError:
+        return math.copysign(math.inf, single)
+
+
+def _bfloat16(a: Value) -> float:
+    single = _float32(a)
+    if single != single:
+        return single
+    (bits,) = struct.unpack("<I", struct.pack("<f", single))
+    up = 0x7FFF + (bits >> 16 & 1)  # to the nearest, ties to even
+    return float(struct.unpack("<f", struct.pack("<I", bits + up & 0xFFFF0000))[0])
 
 
 class IeeeDomain(FloatDomain):
@@ -81,12 +98,15 @@ class IeeeDomain(FloatDomain):
         "divide": _divide,
         "modulo": _whole_or(FloatDomain.meanings["modulo"], np.mod),
         "floor_divide": _whole_or(FloatDomain.meanings["floor_divide"], np.floor_divide),
-        "power": _whole_or(FloatDomain.meanings["power"], np.power),
+        "power": _whole_or(FloatDomain.meanings["power"], np.float_power),
         "exp": _exp,
         "log": _log,
         "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
         "sin": lambda a: math.sin(a) if math.isfinite(a) else math.nan,
         "floor": _whole_or(math.floor, np.floor),
         "round": _whole_or(round, np.rint),
-        **{dtype: _round_to(dtype) for dtype in ROUNDINGS},
+        "float64": float,
+        "float32": _float32,
+        "float16": _float16,
+        "bfloat16": _bfloat16,
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from locum.constructions.tensor import Layout, Tensor, copy
+from locum.constructions.tensor import Layout, Tensor
 from locum.torch.numbers import convert
 from locum.torch.table import operation
 
 
-@operation("casts", "_to_copy", "clone", "contiguous")
+@operation("casts", "_to_copy", "clone")
 def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
     """Return the entries in the type and layout of the result; a cast rounds."""
     return out.result(convert(out.read(a), a.dtype, out.dtype))
@@ -17,5 +17,11 @@ def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
 
 @operation("casts", "copy")
 def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """Return the entries of the source, in the type of the destination."""
-    return out.result(convert(copy(out, source).sop, source.dtype, out.dtype))
+    """Return the entries of the source, in the type and layout of the destination."""
+    return to_copy(out, source)
+
+
+@operation("casts", "type_as")
+def type_as(out: Layout, a: Tensor, other: Tensor) -> Tensor:
+    """Return the entries in the type of another tensor; the tensor itself if it is of that type."""
+    return a if a.dtype == out.dtype else to_copy(out, a)

@@ -1,71 +1,651 @@
-"""Functions of numbers, entry by entry: feed-forwards."""
+"""Functions of numbers, entry by entry: feed-forwards.
+
+A formula takes the arguments of an ATen overload in the order of its schema, defaults included, as
+s-ops. It is computed in one type, step by step as written, and the result is rounded once.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor
-from locum.language.python import apply, where
-from locum.torch.numbers import compute, convert
-from locum.torch.table import operation
+from locum.errors import LocumError
+from locum.language.handles import SOp
+from locum.language.python import apply, erf, exp, log, sin, sqrt, tanh, where
+from locum.torch.numbers import (
+    common_type,
+    compute,
+    computing_type,
+    convert,
+    is_float,
+    truncate,
+)
+from locum.torch.table import find_overload, operation
+
+Formula = Callable[..., SOp]
+
+_PI = math.pi
+_HALF_MAX = sys.float_info.max / 2
+
+
+def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
+    """Return all arguments of an overload in the order of its schema, defaults included."""
+    arguments = list(given)
+    for argument in find_overload(name)._schema.arguments[len(given) :]:
+        arguments.append(options.get(argument.name, argument.default_value))
+    return arguments
+
+
+def formula(
+    *names: str, dtype: str = "", exact: bool = False, narrow: bool = False
+) -> Callable[[Formula], Formula]:
+    """Enter a formula into the table.
+
+    It is computed in the type named ``dtype``, by default in the computing type of the result. An
+    ``exact`` formula rounds nothing, and is computed in the type of the result itself. With ``narrow``,
+    operands are rounded to the type of the result: Python's numbers, too, are half precision then.
+    """
+
+    def register(function: Formula) -> Formula:
+        for name in names:
+
+            def construct(out: Layout, *given: Any, name: str = name, **options: Any) -> Tensor:
+                return compute(
+                    out,
+                    function,
+                    *complete(name, given, options),
+                    dtype=out.dtype if exact else dtype,
+                    operand_dtype=out.dtype if narrow else "",
+                )
+
+            construct.__doc__ = function.__doc__
+            operation("elementwise", name)(construct)
+        return function
+
+    return register
+
+
+# Arithmetic -----------------------------------------------------------------------------------------
 
 
 @operation("elementwise", "add.Tensor", "add.Scalar")
 def add(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
-    """Return a + alpha · b."""
-    if alpha == 1:
-        return compute(out, lambda x, y: x + y, a, b)
-    return compute(out, lambda x, y, z: x + z * y, a, b, alpha)
+    """Return a + alpha · b; of booleans, a or b."""
+    if out.dtype == "bool":
+        return compute(out, lambda x, y, z: x | (z & y), a, b, alpha)
+    return _sum(out, a, b, alpha)
 
 
 @operation("elementwise", "sub.Tensor", "sub.Scalar")
 def sub(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
     """Return a − alpha · b."""
+    return _sum(out, a, b, -alpha)
+
+
+def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
+    """Return a + alpha · b, rounded once, of numbers in the type of the result."""
     if alpha == 1:
-        return compute(out, lambda x, y: x - y, a, b)
-    return compute(out, lambda x, y, z: x - z * y, a, b, alpha)
+        return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
+    if alpha == -1:
+        return compute(out, lambda x, y: x - y, a, b, operand_dtype=out.dtype)
+    dtype = "float64" if is_float(out.dtype) else out.dtype  # float32 has fused multiply-adds
+    return compute(out, lambda x, y, z: x + z * y, a, b, alpha, dtype=dtype, operand_dtype=out.dtype)
 
 
 @operation("elementwise", "mul.Tensor", "mul.Scalar")
 def mul(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a · b."""
-    return compute(out, lambda x, y: x * y, a, b)
+    """Return a · b; of booleans, a and b."""
+    return compute(out, (lambda x, y: x & y) if out.dtype == "bool" else (lambda x, y: x * y), a, b)
 
 
-@operation("elementwise", "div.Tensor", "div.Scalar")
-def div(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a / b."""
-    return compute(out, lambda x, y: x / y, a, b)
+@formula("div.Tensor", "div.Scalar")
+def div(x: SOp, y: SOp) -> SOp:
+    """Return x / y."""
+    return x / y
 
 
-@operation("elementwise", "neg")
-def neg(out: Layout, a: Tensor) -> Tensor:
-    """Return −a."""
-    return compute(out, lambda x: -x, a)
+@operation("elementwise", "div.Tensor_mode", "div.Scalar_mode")
+def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Return a / b, rounded down, towards 0, or not at all."""
+    if rounding_mode is None:
+        return compute(out, div, a, b)
+    if rounding_mode == "floor":
+        return compute(out, lambda x, y: x // y, a, b)
+    if is_float(out.dtype):
+        return compute(out, lambda x, y: truncate(x / y), a, b)
+    return compute(out, lambda x, y: _with_sign((x < 0) != (y < 0), abs(x) // abs(y)), a, b)
 
 
-@operation("elementwise", "relu")
-def relu(out: Layout, a: Tensor) -> Tensor:
-    """Return a where it is not below 0, else 0; NaN stays NaN."""
-    return compute(out, lambda x: where(x <= 0, 0.0, x), a)
+@formula("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", narrow=True)
+def remainder(x: SOp, y: SOp) -> SOp:
+    """Return x − y · ⌊x / y⌋; a 0 has the sign of x."""
+    rest = x % y
+    return where(rest == 0, 0.0 * x, rest)
 
 
-@operation("elementwise", "tanh")
-def tanh(out: Layout, a: Tensor) -> Tensor:
+@formula("fmod.Tensor", "fmod.Scalar", narrow=True)
+def fmod(x: SOp, y: SOp) -> SOp:
+    """Return what x / y, rounded towards 0, leaves of x; it has the sign of x."""
+    rest = abs(x) % abs(y)
+    return where(rest == 0, 0.0 * x, _with_sign(x < 0, rest))
+
+
+@operation("elementwise", "addcmul")
+def addcmul(out: Layout, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
+    """Return x + value · a · b; the last product and the sum are rounded once."""
+    if not is_float(out.dtype):
+        return compute(out, lambda x, y, z, v: x + v * y * z, x, a, b, value)
+    narrow = functools.partial(_narrow, computing_type(out.dtype))
+    return compute(out, lambda x, y, z, v: x + narrow(v * y) * z, x, a, b, value, dtype="float64")
+
+
+@formula("addcdiv")
+def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
+    """Return x + value · a / b."""
+    return x + value * a / b
+
+
+@operation("elementwise", "lerp.Scalar", "lerp.Tensor")
+def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Return start + weight · (end − start), from the nearer end; the last two steps are rounded once."""
+    narrow = functools.partial(_narrow, computing_type(out.dtype))
+
+    def function(x: SOp, y: SOp, w: SOp) -> SOp:
+        gap, rest = narrow(y - x), narrow(1.0 - w)
+        return where(abs(w) < 0.5, x + w * gap, y - gap * rest)
+
+    return compute(out, function, start, end, weight, dtype="float64")
+
+
+def _narrow(dtype: str, value: SOp) -> SOp:
+    """Round a step of a formula that is computed in float64 to a narrower type."""
+    return apply("float64", apply(dtype, value))
+
+
+def _with_sign(negative: SOp, magnitude: SOp) -> SOp:
+    """Return −magnitude where it is to be negative."""
+    return where(negative, -magnitude, magnitude)
+
+
+# Signs and rounding ---------------------------------------------------------------------------------
+
+
+@formula("neg", exact=True)
+def neg(x: SOp) -> SOp:
+    """Return −x."""
+    return -x
+
+
+@formula("abs", exact=True)
+def absolute(x: SOp) -> SOp:
+    """Return \\|x\\|."""
+    return abs(x)
+
+
+@formula("sign", "sgn", exact=True)
+def sign(x: SOp) -> SOp:
+    """Return 1, −1 or 0; the sign of NaN is 0."""
+    return where(x > 0, 1.0, where(x < 0, -1.0, 0.0))
+
+
+@operation("elementwise", "signbit")
+def signbit(out: Layout, a: Tensor) -> Tensor:
+    """Return whether a is below 0 or is −0; NaN counts as positive."""
+    return compute(out, is_negative if is_float(a.dtype) else lambda x: x < 0, a, dtype=a.dtype)
+
+
+@formula("copysign.Tensor", "copysign.Scalar", exact=True)
+def copysign(x: SOp, y: SOp) -> SOp:
+    """Return x with the sign of y."""
+    return _with_sign(is_negative(x) != is_negative(y), x)
+
+
+def is_negative(x: SOp) -> SOp:
+    """Return whether a float is below 0 or is −0."""
+    return where(x == 0, 1.0 / x, x) < 0
+
+
+@formula("floor", exact=True)
+def floor(x: SOp) -> SOp:
+    """Round down."""
+    return apply("floor", x)
+
+
+@formula("ceil", exact=True)
+def ceil(x: SOp) -> SOp:
+    """Round up."""
+    return -apply("floor", -x)
+
+
+@formula("trunc", exact=True)
+def trunc(x: SOp) -> SOp:
+    """Round towards 0."""
+    return truncate(x)
+
+
+@formula("round", exact=True)
+def round_(x: SOp) -> SOp:
+    """Round to the nearest integer, halves to even."""
+    return apply("round", x)
+
+
+@operation("elementwise", "round.decimals")
+def round_decimals(out: Layout, a: Tensor, *, decimals: int) -> Tensor:
+    """Round to a number of decimals, or to a power of ten where it is negative."""
+    if decimals == 0 or not is_float(out.dtype):
+        return compute(out, round_, a)
+    power = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return compute(out, lambda x, y: apply("round", x * y) / y, a, power)
+    return compute(out, lambda x, y: apply("round", x / y) * y, a, power)
+
+
+# Powers, exponentials and logarithms ----------------------------------------------------------------
+
+
+@formula("reciprocal")
+def reciprocal(x: SOp) -> SOp:
+    """Return 1 / x."""
+    return 1.0 / x
+
+
+@formula("sqrt")
+def square_root(x: SOp) -> SOp:
+    """Return the square root."""
+    return sqrt(x)
+
+
+@formula("rsqrt")
+def rsqrt(x: SOp) -> SOp:
+    """Return 1 / √x."""
+    return 1.0 / sqrt(x)
+
+
+#: Exponents with a formula of their own.
+_POWERS: dict[float, Formula] = {
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+    -1.0: reciprocal,
+    -2.0: lambda x: 1.0 / (x * x),
+}
+#: Those whose formula differs from a power at −0 and −∞; eager execution has none in float16.
+_ROOTS: dict[float, Formula] = {0.5: sqrt, -0.5: rsqrt}
+
+
+@operation("elementwise", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
+def power(out: Layout, a: Any, b: Any) -> Tensor:
+    """Return a to the power of b."""
+    if not is_float(out.dtype):
+        return compute(out, _whole_power, a, b)
+    known = _POWERS if out.dtype == "float16" else _POWERS | _ROOTS
+    if isinstance(b, (int, float)) and b in known:
+        return compute(out, known[b], a)
+    return compute(out, lambda x, y: x**y, a, b, operand_dtype=out.dtype)
+
+
+def _whole_power(x: SOp, y: SOp) -> SOp:
+    """Return a power of integers; those with a negative exponent are rounded towards 0."""
+    odd = y % 2 == 1
+    below = where(x == 1, 1, where(x == -1, where(odd, -1, 1), 0))
+    return where(y < 0, below, x ** abs(y))
+
+
+@formula("exp")
+def exponential(x: SOp) -> SOp:
+    """Return e to the power of x."""
+    return exp(x)
+
+
+@formula("exp2")
+def exp2(x: SOp) -> SOp:
+    """Return 2 to the power of x."""
+    return 2.0**x
+
+
+@formula("expm1", dtype="float64")
+def expm1(x: SOp) -> SOp:
+    """Return e to the power of x, minus 1, without cancellation near 0."""
+    half = tanh(x / 2.0)
+    return where(abs(x) < 1.0, 2.0 * half / (1.0 - half), exp(x) - 1.0)
+
+
+@formula("log")
+def logarithm(x: SOp) -> SOp:
+    """Return the natural logarithm."""
+    return log(x)
+
+
+@formula("log1p", dtype="float64")
+def log1p(x: SOp) -> SOp:
+    """Return log(1 + x), without the rounding error of 1 + x near 0."""
+    sum_ = 1.0 + x
+    near = where(sum_ == 1.0, x, log(sum_) * (x / (sum_ - 1.0)))
+    return where(abs(x) < 0.5, near, log(sum_))
+
+
+@formula("log2", dtype="float64")
+def log2(x: SOp) -> SOp:
+    """Return the logarithm to base 2."""
+    return log(x) / math.log(2.0)
+
+
+@formula("log10", dtype="float64")
+def log10(x: SOp) -> SOp:
+    """Return the logarithm to base 10."""
+    return log(x) / math.log(10.0)
+
+
+# Trigonometric and hyperbolic functions -------------------------------------------------------------
+
+
+@formula("sin")
+def sine(x: SOp) -> SOp:
+    """Return the sine."""
+    return sin(x)
+
+
+@formula("cos", dtype="float64")
+def cos(x: SOp) -> SOp:
+    """Return the cosine by sin 2x / (2 sin x), or by 1 − 2 sin² (x / 2) where the sine is small."""
+    s, h = sin(x), sin(x / 2.0)
+    return where((abs(s) > 0.5) & (abs(x) <= _HALF_MAX), sin(2.0 * x) / (2.0 * s), 1.0 - 2.0 * h * h)
+
+
+@formula("tan", dtype="float64")
+def tan(x: SOp) -> SOp:
+    """Return sine / cosine."""
+    return sin(x) / cos(x)
+
+
+@formula("tanh")
+def hyperbolic_tangent(x: SOp) -> SOp:
     """Return the hyperbolic tangent."""
-    return compute(out, lambda x: apply("tanh", x), a)
+    return tanh(x)
+
+
+@formula("cosh", dtype="float64")
+def cosh(x: SOp) -> SOp:
+    """Return (eˣ + e⁻ˣ) / 2."""
+    root = exp(abs(x) / 2.0)
+    return root * (0.5 * root) + 0.5 / root / root
+
+
+@formula("sinh", dtype="float64")
+def sinh(x: SOp) -> SOp:
+    """Return (eˣ − e⁻ˣ) / 2, without cancellation near 0."""
+    half, root = tanh(x / 2.0), exp(abs(x) / 2.0)
+    far = root * (0.5 * root) - 0.5 / root / root
+    return where(abs(x) < 1.0, 2.0 * half / (1.0 - half * half), _with_sign(x < 0, far))
+
+
+@formula("asinh", dtype="float64")
+def asinh(x: SOp) -> SOp:
+    """Return the inverse of sinh."""
+    size = abs(x)
+    square = size * size
+    near = log1p(size + square / (1.0 + sqrt(square + 1.0)))
+    return where(x == 0, x, _with_sign(x < 0, where(size < 1e100, near, log(size) + math.log(2.0))))
+
+
+@formula("acosh", dtype="float64")
+def acosh(x: SOp) -> SOp:
+    """Return the inverse of cosh."""
+    rest = x - 1.0
+    near = log1p(rest + sqrt(2.0 * rest + rest * rest))
+    return where(x < 1.0, math.nan, where(x < 1e100, near, log(x) + math.log(2.0)))
+
+
+@formula("atanh", dtype="float64")
+def atanh(x: SOp) -> SOp:
+    """Return the inverse of tanh."""
+    size = abs(x)
+    return where(x == 0, x, _with_sign(x < 0, 0.5 * log1p(2.0 * size / (1.0 - size))))
+
+
+@formula("hypot", dtype="float64")
+def hypot(x: SOp, y: SOp) -> SOp:
+    """Return √(x² + y²), without overflow; infinite where x or y is."""
+    a, b = abs(x), abs(y)
+    long, short = where(a > b, a, b), where(a > b, b, a)
+    ratio = short / long
+    infinite = (a == math.inf) | (b == math.inf)
+    return where(infinite, math.inf, where(a + b == 0, 0.0, long * sqrt(1.0 + ratio * ratio)))
+
+
+@formula("erf")
+def error_function(x: SOp) -> SOp:
+    """Return the error function."""
+    return erf(x)
+
+
+# Activations ----------------------------------------------------------------------------------------
+
+
+@formula("relu", exact=True)
+def relu(x: SOp) -> SOp:
+    """Return x where it is above 0, else 0; NaN stays NaN."""
+    return where(x <= 0, 0.0, x)
+
+
+@formula("sigmoid")
+def sigmoid(x: SOp) -> SOp:
+    """Return 1 / (1 + e⁻ˣ)."""
+    return 1.0 / (1.0 + exp(-x))
+
+
+@formula("sigmoid_backward")
+def sigmoid_backward(grad: SOp, y: SOp) -> SOp:
+    """Return the gradient of sigmoid, of which y is the result."""
+    return grad * (1.0 - y) * y
+
+
+@formula("tanh_backward")
+def tanh_backward(grad: SOp, y: SOp) -> SOp:
+    """Return the gradient of tanh, of which y is the result."""
+    return grad * (1.0 - y * y)
+
+
+@formula("silu")
+def silu(x: SOp) -> SOp:
+    """Return x · sigmoid(x)."""
+    return x / (1.0 + exp(-x))
+
+
+@formula("silu_backward")
+def silu_backward(grad: SOp, x: SOp) -> SOp:
+    """Return the gradient of SiLU."""
+    s = sigmoid(x)
+    return grad * s * (1.0 + x * (1.0 - s))
+
+
+_ROOT = math.sqrt(2.0 / _PI)
+_CUBIC = 0.044715
 
 
 @operation("elementwise", "gelu")
 def gelu(out: Layout, a: Tensor, *, approximate: str = "none") -> Tensor:
     """Return x · Φ(x), or its approximation by tanh."""
-    if approximate == "tanh":
-        inner = math.sqrt(2 / math.pi)
-        return compute(
-            out, lambda x: 0.5 * x * (1.0 + apply("tanh", inner * (x + 0.044715 * x * x * x))), a
-        )
-    return compute(out, lambda x: x * 0.5 * (1.0 + apply("erf", x * math.sqrt(0.5))), a)
+
+    def by_erf(x: SOp) -> SOp:
+        return x * 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
+
+    def by_tanh(x: SOp) -> SOp:
+        return 0.5 * x * (1.0 + tanh(_ROOT * (x + _CUBIC * (x * x * x))))
+
+    return compute(out, by_tanh if approximate == "tanh" else by_erf, a)
+
+
+@operation("elementwise", "gelu_backward")
+def gelu_backward(out: Layout, grad: Tensor, a: Tensor, *, approximate: str = "none") -> Tensor:
+    """Return the gradient of GELU."""
+
+    def by_erf(g: SOp, x: SOp) -> SOp:
+        density = exp(-0.5 * x * x) * math.sqrt(0.5 / _PI)
+        return g * (0.5 * (1.0 + erf(x * math.sqrt(0.5))) + x * density)
+
+    def by_tanh(g: SOp, x: SOp) -> SOp:
+        t = tanh(_ROOT * (x + _CUBIC * (x * x * x)))
+        slope = _ROOT * (1.0 + 3.0 * _CUBIC * (x * x))
+        return g * (0.5 * (1.0 + t) + 0.5 * x * ((1.0 - t * t) * slope))
+
+    return compute(out, by_tanh if approximate == "tanh" else by_erf, grad, a)
+
+
+@formula("leaky_relu")
+def leaky_relu(x: SOp, slope: SOp) -> SOp:
+    """Return x where it is above 0, else slope · x."""
+    return where(x > 0, x, slope * x)
+
+
+@operation("elementwise", "leaky_relu_backward")
+def leaky_relu_backward(
+    out: Layout, grad: Tensor, a: Tensor, slope: float, self_is_result: bool
+) -> Tensor:
+    """Return the gradient of leaky ReLU."""
+    return compute(out, lambda g, x, z: where(x > 0, g, z * g), grad, a, slope)
+
+
+@formula("elu", dtype="float64")
+def elu(x: SOp, alpha: SOp, scale: SOp, input_scale: SOp) -> SOp:
+    """Return scale · x where x is above 0, else scale · alpha · (exp(input_scale · x) − 1)."""
+    return where(x > 0, x * scale, expm1(x * input_scale) * (alpha * scale))
+
+
+@formula("threshold_backward")
+def threshold_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
+    """Return the gradient where x is above the threshold, else 0."""
+    return where(x <= threshold, 0.0, grad)
+
+
+@formula("hardshrink_backward", "softshrink_backward", exact=True)
+def shrink_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
+    """Return the gradient where \\|x\\| is above the threshold, else 0."""
+    return where((x < -threshold) | (x > threshold), grad, 0.0)
+
+
+# Maxima and bounds ----------------------------------------------------------------------------------
+
+
+@formula("maximum", exact=True)
+def maximum(x: SOp, y: SOp) -> SOp:
+    """Return the greater of two numbers: NaN if one is NaN, and 0 of 0 and −0."""
+    same = where(x == 0, x + y, x)
+    return where(x == y, same, where((x > y) | (x != x), x, y))
+
+
+@formula("minimum", exact=True)
+def minimum(x: SOp, y: SOp) -> SOp:
+    """Return the lesser of two numbers: NaN if one is NaN, and −0 of 0 and −0."""
+    same = where(x == 0, -(-x - y), x)
+    return where(x == y, same, where((x < y) | (x != x), x, y))
+
+
+@formula("fmax", exact=True)
+def fmax(x: SOp, y: SOp) -> SOp:
+    """Return the greater of two numbers, or the one that is not NaN."""
+    return where(y != y, x, where(x != x, y, maximum(x, y)))
+
+
+@formula("fmin", exact=True)
+def fmin(x: SOp, y: SOp) -> SOp:
+    """Return the lesser of two numbers, or the one that is not NaN."""
+    return where(y != y, x, where(x != x, y, minimum(x, y)))
+
+
+@formula("clamp", "clamp.Tensor", "hardtanh", exact=True)
+def clamp(x: SOp, least: SOp | None, greatest: SOp | None) -> SOp:
+    """Return x within bounds; NaN if x or a bound is NaN. The upper bound takes precedence."""
+    above = x if least is None else maximum(x, least)
+    return above if greatest is None else minimum(above, greatest)
+
+
+# Comparisons and logic ------------------------------------------------------------------------------
+
+
+def comparison(name: str, function: Formula) -> None:
+    """Enter a comparison, which converts both sides to their common type."""
+
+    def construct(out: Layout, a: Any, b: Any) -> Tensor:
+        return compute(out, function, a, b, dtype=common_type(a, b))
+
+    construct.__doc__ = f"Compare two numbers in their common type: {name}."
+    operation("elementwise", f"{name}.Tensor", f"{name}.Scalar")(construct)
+
+
+for _name, _function in {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}.items():
+    comparison(_name, _function)
+
+
+@operation("elementwise", "isnan")
+def isnan(out: Layout, a: Tensor) -> Tensor:
+    """Return whether a number is NaN."""
+    return compute(out, lambda x: x != x, a, dtype=a.dtype)
+
+
+@operation("elementwise", "isinf")
+def isinf(out: Layout, a: Tensor) -> Tensor:
+    """Return whether a number is infinite."""
+    return compute(out, lambda x: abs(x) == math.inf, a, dtype=computing_type(a.dtype))
+
+
+@formula("logical_and", dtype="bool")
+def logical_and(x: SOp, y: SOp) -> SOp:
+    """Return whether both numbers differ from 0."""
+    return x & y
+
+
+@formula("logical_or", dtype="bool")
+def logical_or(x: SOp, y: SOp) -> SOp:
+    """Return whether one of two numbers differs from 0."""
+    return x | y
+
+
+@formula("logical_xor", dtype="bool")
+def logical_xor(x: SOp, y: SOp) -> SOp:
+    """Return whether exactly one of two numbers differs from 0."""
+    return (x | y) & ~(x & y)
+
+
+@formula("logical_not", dtype="bool")
+def logical_not(x: SOp) -> SOp:
+    """Return whether a number is 0."""
+    return ~x
+
+
+def bitwise(name: str, function: Formula) -> None:
+    """Enter an operation on bits, which U computes on booleans."""
+
+    def construct(out: Layout, *operands: Any) -> Tensor:
+        if out.dtype != "bool":
+            raise LocumError(
+                f"bitwise_{name}: expected booleans, got {out.dtype}; "
+                f"try torch.logical_{name} where the numbers are 0 and 1"
+            )
+        return compute(out, function, *operands)
+
+    construct.__doc__ = f"Apply logical {name} to booleans."
+    operation("elementwise", f"bitwise_{name}.Tensor", f"bitwise_{name}.Scalar")(construct)
+
+
+for _name, _function in {"and": logical_and, "or": logical_or, "xor": logical_xor}.items():
+    bitwise(_name, _function)
+
+
+@operation("elementwise", "bitwise_not")
+def bitwise_not(out: Layout, a: Tensor) -> Tensor:
+    """Return the complement: of an integer x, −1 − x."""
+    return compute(out, logical_not if out.dtype == "bool" else lambda x: -1 - x, a)
 
 
 @operation("elementwise", "where.self")

@@ -1,4 +1,7 @@
-"""Views: another shape, strides and offset of the same s-op. They cost no head."""
+"""Views: another shape, strides and offset of the same s-op. They cost no head.
+
+Each view that ATen also has as a copy, such as ``permute_copy``, has a row for the copy.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from typing import Any
 
 import torch
 
-from locum.constructions.tensor import Layout, Tensor, contiguous_strides, copy
-from locum.torch.table import operation
+from locum.constructions.tensor import Layout, Tensor, contiguous_strides, copy, extent
+from locum.errors import LocumError
+from locum.torch.operations.casts import to_copy
+from locum.torch.table import TABLE, find_overload, operation
 
 
-@operation("views", "alias", "detach", "lift_fresh", "lift_fresh_copy")
+@operation("views", "alias", "detach", "lift_fresh")
 def same(out: Layout, a: Tensor) -> Tensor:
     """Return the tensor itself."""
     return a
@@ -113,10 +118,63 @@ def unbind(out: Any, a: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(a.select(dim, index) for index in range(a.shape[dim]))
 
 
+@operation("views", "diagonal")
+def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a diagonal of two dimensions as the last dimension."""
+    first, second = dim1 % len(a.shape), dim2 % len(a.shape)
+    kept = [n for n in range(len(a.shape)) if n not in (first, second)]
+    strides = tuple(a.strides[n] for n in kept) + (a.strides[first] + a.strides[second],)
+    skipped = offset * a.strides[second] if offset > 0 else -offset * a.strides[first]
+    start = a.offset + (skipped if out.shape[-1] else 0)
+    return replace(a, shape=out.shape, strides=strides, offset=start)
+
+
+@operation("views", "unfold")
+def unfold(out: Layout, a: Tensor, dim: int, size: int, step: int) -> Tensor:
+    """Return windows of a dimension; their entries are the last dimension."""
+    if not a.shape:
+        return replace(a, shape=out.shape, strides=(1,))
+    strides = list(a.strides)
+    dim %= len(strides)
+    strides[dim] *= step
+    return replace(a, shape=out.shape, strides=(*strides, a.strides[dim]))
+
+
 @operation("views", "as_strided")
 def as_strided(
     out: Layout, a: Tensor, size: Sequence[int], stride: Sequence[int], offset: Any = None
 ) -> Tensor:
-    """Return the storage with any strides."""
+    """Return the storage with any strides; what it reads must be entries of the program."""
     first = a.offset if offset is None else a.start + offset
+    end = first + extent(size, stride)
+    if end > first and not a.start <= first <= end <= a.start + a.storage:
+        raise LocumError(
+            f"as_strided: expected a view within the {a.storage} entries of the storage, "
+            f"got size {tuple(size)}, stride {tuple(stride)} and storage offset {offset}"
+        )
     return replace(a, shape=tuple(size), strides=tuple(stride), offset=first)
+
+
+# Views as copies ------------------------------------------------------------------------------------
+
+
+def _register_copy(name: str) -> None:
+    """Enter the copy of a view that is in the table."""
+    packet, _, overload = name.partition(".")
+    construct = TABLE[find_overload(name)].construct
+
+    def copied(out: Any, *arguments: Any, **options: Any) -> Any:
+        shown = construct(out, *arguments, **options)
+        if isinstance(shown, tuple):
+            return tuple(to_copy(layout, part) for layout, part in zip(out, shown, strict=True))
+        return to_copy(out, shown)
+
+    copied.__doc__ = f"Copy what {packet} shows."
+    operation("views", f"{packet}_copy" + (f".{overload}" if overload else ""))(copied)
+
+
+for _name in (
+    "alias detach lift_fresh view permute transpose.int t expand unsqueeze squeeze squeeze.dim squeeze.dims "
+    "slice.Tensor select.int split.Tensor split_with_sizes unbind.int diagonal unfold as_strided"
+).split():
+    _register_copy(_name)

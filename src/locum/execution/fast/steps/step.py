@@ -50,7 +50,7 @@ class Steps:
     def __init__(self, compute: Callable[[Step], Callable[..., Any]], ieee: bool = False) -> None:
         self._made: dict[tuple[Hashable, ...], Step] = {}
         self._compute = compute
-        self._errors = "ignore" if ieee else "raise"
+        self._ieee = ieee
 
     def make(
         self,
@@ -73,11 +73,13 @@ class Steps:
         if step.size > _LARGEST_CONSTANT:
             raise Stuck("a constant too large to keep")
         try:
-            with np.errstate(all=self._errors, under="ignore"):
+            with np.errstate(all="ignore" if self._ieee else "raise", under="ignore"):
                 value = self._compute(step)(*(i.value for i in step.inputs))
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Stuck(f"a constant that cannot be computed: {error}") from None
-        whole = step.op == "to_float" or all(_is_whole(i.value) for i in step.inputs)
+        whole = step.op == "to_float" or (
+            not self._ieee and all(_is_whole(i.value) for i in step.inputs)
+        )
         if not step.boolean and whole and _exceeds(value):
             # (A constant that is large itself is a float: whole ones are not lowered.)
             raise Stuck("whole constants beyond 2⁵³")

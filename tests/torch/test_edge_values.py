@@ -1,0 +1,178 @@
+"""Elementwise operations on edge values: zeros of both signs, infinities, NaN, tiny and huge numbers.
+
+One program per type and executor computes every elementwise row of the table. Results must agree with
+eager execution in NaN, infinities and the sign of zeros, and up to a few units in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from locum.torch.program import Program
+from locum.torch.table import TABLE, find_overload
+from tests.torch.opinfo import capture
+
+INF, NAN = math.inf, math.nan
+ROWS = sorted(row.name.removeprefix("aten.") for row in TABLE.values() if row.kind == "elementwise")
+#: Arguments after the tensors; rows that are not listed get SCALARS for each number they need.
+CASES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "add.Tensor": [((), {}), ((), {"alpha": 0.1})],
+    "sub.Tensor": [((), {}), ((), {"alpha": 3})],
+    "addcmul.default": [((), {}), ((), {"value": 0.3})],
+    "addcdiv.default": [((), {}), ((), {"value": 0.3})],
+    "div.Tensor_mode": [((), {"rounding_mode": mode}) for mode in ("floor", "trunc", None)],
+    "div.Scalar_mode": [((0.3,), {"rounding_mode": mode}) for mode in ("floor", "trunc")],
+    "round.decimals": [((), {"decimals": n}) for n in (0, 2, -1)],
+    "gelu.default": [((), {"approximate": kind}) for kind in ("none", "tanh")],
+    "gelu_backward.default": [((), {"approximate": kind}) for kind in ("none", "tanh")],
+    "leaky_relu_backward.default": [((0.1, False), {})],
+    "clamp.default": [(case, {}) for case in ((-0.5, 2.0), (0.0,), (None, 0.1), (NAN,), (1, -1))],
+    "hardtanh.default": [((), {}), ((-0.3, 2.5), {})],
+    "elu.default": [((), {}), ((1.6, 1.05, 0.5), {})],
+    "pow.Tensor_Scalar": [((n,), {}) for n in (0, 1, 2, 3, -1, -2, 0.5, -0.5, 0.3, -2.7, INF, NAN)],
+}
+SCALARS = (0.1, 2.0, -0.5, 0.0)
+
+
+def edge_values(dtype: torch.dtype) -> torch.Tensor:
+    """Return numbers at which operations behave in special ways."""
+    info = torch.finfo(dtype)
+    positive = [0.0, info.smallest_normal, 0.1, 0.5, 1.0, 1.5, 2.5, 7.7, info.max / 2, info.max, INF]
+    return torch.tensor([*positive, *(-x for x in positive), NAN], dtype=torch.float64).to(dtype)
+
+
+def operands(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    """Return three tensors: pairs of edge values, and the second of the pairs in another order."""
+    values, info = edge_values(dtype), torch.finfo(dtype)
+    others = [0.0, -0.0, info.smallest_normal, -0.1, 1.0, -1.5, 7.7, info.max, INF, -INF, NAN]
+    second = torch.tensor(others, dtype=torch.float64).to(dtype)
+    x, y = (part.reshape(-1) for part in torch.meshgrid(values, second, indexing="ij"))
+    size = -(-len(x) // 64) * 64  # whole vectors: eager's zeros differ in what is left of them
+    x, y = (torch.cat([part, part])[:size] for part in (x, y))
+    return x, y, y.roll(97)
+
+
+def calls(name: str, tensors: tuple[torch.Tensor, ...]) -> Iterator[tuple[Any, tuple[Any, ...], Any]]:
+    """Iterate over the overload, arguments and options with which a row is called."""
+    overload = find_overload(name)
+    required = [a for a in overload._schema.arguments if not a.has_default_value()]
+    kinds = [str(argument.type) for argument in required]
+    places = iter(tensors)
+    given = [next(places) for kind in kinds if "Tensor" in kind]
+    if name.startswith("bitwise"):
+        given = [tensor > 0 for tensor in given]
+    elif name == "where.self":
+        given = [tensors[2] > 0, *tensors[:2]]
+    if name in CASES:
+        for arguments, options in CASES[name]:
+            yield overload, (*given, *arguments), options
+    elif kinds[0] != "Tensor":
+        for number in SCALARS:
+            yield overload, (number, *given), {}
+    elif len(given) < len(kinds):
+        for number in SCALARS if not name.startswith("bitwise") else (True, False):
+            yield overload, (*given, number), {}
+    elif name == "clamp.Tensor":
+        for bounds in (tensors[1:], (None, tensors[1]), (tensors[1], None)):
+            yield overload, (*given, *bounds), {}
+    else:
+        yield overload, tuple(given), {}
+
+
+def steps_apart(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Return how many steps between floating-point numbers are between two tensors, NaN aside."""
+    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}[wanted.dtype.itemsize]
+    least = torch.iinfo(whole).min
+    one, other = (tensor.contiguous().view(whole).to(torch.int64) for tensor in (found, wanted))
+    one, other = (torch.where(bits < 0, least - bits, bits) for bits in (one, other))
+    near = (one < 0) == (other < 0)  # the difference of others may overflow
+    return torch.where(near, (one - other).abs(), one.abs().maximum(other.abs()))
+
+
+def problems(found: torch.Tensor, wanted: torch.Tensor, most: int, ignored: torch.Tensor) -> str:
+    """Return how a result differs from eager's; "" where it does not."""
+    if found.dtype != wanted.dtype or found.shape != wanted.shape:
+        return f"{found.dtype} {found.shape} instead of {wanted.dtype} {wanted.shape}"
+    if wanted.dtype.is_floating_point:
+        wrong = found.isnan() != wanted.isnan()
+        wrong |= found.isinf() != wanted.isinf()
+        wrong |= (wanted == 0) & ((found != 0) | (found.signbit() != wanted.signbit()))
+        wrong |= ~wanted.isnan() & (steps_apart(found, wanted) > most)
+    else:
+        wrong = found != wanted
+    wrong &= ~ignored
+    if not wrong.any():
+        return ""
+    place = int(wrong.nonzero()[0])
+    return f"{int(wrong.sum())} of {wrong.numel()}, first at {place}: {found[place]} for {wanted[place]}"
+
+
+#: Steps that a result may be away from eager's; rows that are not listed give the same numbers.
+STEPS = dict.fromkeys(
+    "acosh asinh atanh cos cosh elu exp exp2 expm1 hypot log log10 log1p log2 pow sigmoid "
+    "sigmoid_backward silu silu_backward sin sinh tan tanh tanh_backward".split(),
+    4,
+)
+#: The machine's erf is inaccurate, and gelu loses digits where it is close to 0.
+STEPS |= {"erf": 16, "gelu": 64, "gelu_backward": 64}
+
+
+def most_steps(name: str, options: dict[str, Any], dtype: torch.dtype) -> int:
+    """Return how many steps a result may be away from eager's."""
+    first = name.split(".")[0]
+    if first in ("addcmul", "lerp") or "alpha" in options:
+        return 1 if dtype == torch.float32 else 8  # eager execution has a fused multiply-add
+    return 1 if first == "rsqrt" else STEPS.get(first, 0)
+
+
+def unsettled(name: str, options: dict[str, Any], given: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """Return where eager execution depends on the machine, or rounds more or less often."""
+    x, y, _ = given
+    huge = torch.finfo(x.dtype).max / 4
+    first = name.split(".")[0]
+    if first in ("fmod", "remainder", "div"):  # the quotient overflows, or is rounded to half precision
+        nearest = (x.double() / y.double()).round()
+        whole = options.get("rounding_mode") is not None and x.dtype.itemsize == 2
+        close = ((x / y).double() - nearest).abs() < 1e-2
+        return (x / y).isinf() | (x / 0.1).isinf() | (0.1 / y).isinf() | (whole & close)
+    if first == "erf":
+        return x.abs() < 1e-7
+    if first == "gelu" and options["approximate"] == "tanh":
+        return (x <= 0) | (x > huge)
+    if first == "sigmoid_backward":
+        return (x.abs() > huge) | (y.abs() > huge)
+    if first in ("addcmul", "lerp") or "alpha" in options:  # no fused multiply-add: only of float32
+        extreme = [(part.abs() > huge) | (part.abs() < 1e-4) for part in given]
+        return torch.stack(extreme).any(0) & (x.dtype != torch.float32)
+    return torch.zeros_like(x, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+def test_elementwise_rows_on_edge_values(dtype: torch.dtype, executor: str) -> None:
+    tensors = operands(dtype)
+    called: list[tuple[str, Any, Any]] = []
+
+    def compute_all(*given: torch.Tensor) -> list[torch.Tensor]:
+        called.clear()
+        results = []
+        for name in ROWS:
+            for overload, arguments, options in calls(name, given):
+                called.append((name, [a for a in arguments if not torch.is_tensor(a)], options))
+                results.append(overload(*arguments, **options))
+        return results
+
+    wanted = compute_all(*tensors)
+    program = Program.of(capture(compute_all, list(tensors)), executor, "forbidden")
+    wrong = []
+    for (name, numbers, options), one, other in zip(called, program(*tensors), wanted, strict=True):
+        ignored = unsettled(name, options, tensors)
+        problem = problems(one, other, most_steps(name, options, dtype), ignored)
+        if problem:
+            wrong.append(f"{name} {numbers} {options}: {problem}")
+    assert not wrong, "\n".join(wrong)
