@@ -19,7 +19,9 @@ begins at position 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
@@ -28,6 +30,42 @@ from locum.language.python import aggregate, constant, family, indices, select, 
 
 #: An index: a number, or an s-op that differs from position to position.
 Index = int | SOp
+
+
+@dataclass
+class PositionCount:
+    """The number of positions that tensors need."""
+
+    greatest: int = 0
+
+
+_position_count: ContextVar[PositionCount | None] = ContextVar("position_count", default=None)
+
+
+@contextmanager
+def measure_positions() -> Iterator[PositionCount]:
+    """Count the positions that the tensors and layouts made inside the block need.
+
+    A program has at least this length, since intermediate results may have more entries than inputs
+    and outputs.
+
+    >>> with measure_positions() as count:
+    ...     layout = Layout((2, 3), (3, 1))
+    >>> count.greatest
+    6
+    """
+    count = PositionCount()
+    token = _position_count.set(count)
+    try:
+        yield count
+    finally:
+        _position_count.reset(token)
+
+
+def _need_positions(number: int) -> None:
+    count = _position_count.get()
+    if count is not None:
+        count.greatest = max(count.greatest, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +90,7 @@ class Tensor:
         if self.storage < 0:
             end = self.offset + extent(self.shape, self.strides)
             object.__setattr__(self, "storage", end - self.start)
+        _need_positions(self.start + self.storage)
 
     @property
     def size(self) -> int:
@@ -69,9 +108,7 @@ class Tensor:
     def lies_as(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         """Return whether each entry is at the position that a result of this layout has it at."""
         steps = zip(self.shape, self.strides, strides, strict=False)
-        return (
-            self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
-        )
+        return self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
 
     # Views ------------------------------------------------------------------------------------------
 
@@ -172,6 +209,9 @@ class Layout:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        _need_positions(extent(self.shape, self.strides))
 
     @property
     def index(self) -> list[Index]:
