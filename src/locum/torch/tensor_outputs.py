@@ -113,10 +113,10 @@ class Memory:
             return value
         if self.dtype == torch.bool:
             return value != 0
-        if value.is_floating_point() and not self.dtype.is_floating_point:
-            if not bool((value.abs() <= LARGEST_EXACT).all()):
-                problem = f"expected integers of at most 2⁵³ as {self.dtype}, got larger ones or NaN"
-                raise ExecutionError(problem, "a result of U", kind="too large")
+        is_rounded = value.is_floating_point() and not self.dtype.is_floating_point
+        if is_rounded and not bool((value.abs() <= LARGEST_EXACT).all()):
+            problem = f"expected integers of at most 2⁵³ as {self.dtype}, got larger ones or NaN"
+            raise ExecutionError(problem, "a result of U", kind="too large")
         return value.to(self.dtype)
 
 
