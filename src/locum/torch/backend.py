@@ -39,6 +39,7 @@ def backend(
     """
     settings = read_options(options, mode)
     check_graph_break(graph)
+    check_inputs(inputs)
     usage = GraphUsage(settings, *_describe_graph(graph))
 
     def compile_as(kind: str) -> Callable[..., Any]:
@@ -82,11 +83,24 @@ def check_graph_break(graph: fx.GraphModule) -> None:
     reason = getattr(graph, "compile_subgraph_reason", None)
     if reason is not None and reason.graph_break:
         summary = str(reason.reason).strip().splitlines()[0]
-        place = f" ({reason.user_stack[-1]})" if reason.user_stack else ""
+        place = ""
+        if reason.user_stack:
+            line = reason.user_stack[-1]
+            place = f' (File "{line.filename}", line {line.lineno}, in {line.name})'
         raise InputError(
-            f"graph break: expected a function that Dynamo captures as one graph, got a break at "
-            f"{summary}{place}; try torch.compile(..., fullgraph=True) to see the reason"
+            f"graph break: expected a function that Dynamo captures as one graph, got {summary!r}{place}; "
+            "try torch.compile(..., fullgraph=True) for the reason"
         )
+
+
+def check_inputs(inputs: Sequence[Any]) -> None:
+    """Raise an error for inputs that have no strides."""
+    for value in inputs:
+        if isinstance(value, torch.Tensor) and (value.is_nested or value.layout is not torch.strided):
+            kind = "nested" if value.is_nested else value.layout
+            raise InputError(
+                f"inputs: expected strided tensors, got a {kind} one; try a padded or dense tensor"
+            )
 
 
 def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:

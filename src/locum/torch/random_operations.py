@@ -9,7 +9,6 @@ becomes a mask from the host and two products on U.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -113,31 +112,20 @@ class _Separation:
         """Copy a random node; return its results."""
         value = self.old.values[node]
         leading = 0 if operation is node.target else node.args.index(operation) + 1
-        given: list[Any] = list(fx.node.map_arg(node.args, self.new.__getitem__))
-        prefix, arguments = given[:leading], given[leading:]
+        arguments: list[Any] = list(fx.node.map_arg(node.args, self.new.__getitem__))
         options: Any = fx.node.map_arg(node.kwargs, self.new.__getitem__)
-        saves = leading == 1  # then the results are (state of the generator, results)
-        result = value[1] if saves else value
-        packet = operation.overloadpacket
-        finish: Callable[[fx.Node], Any] = lambda drawn: drawn  # noqa: E731
-        if packet is _aten.native_dropout:
-            x, p, train = arguments
-            finish = lambda drawn: self.dropout(node, drawn, x, p, train, result)  # noqa: E731
-        elif packet is _aten.normal and operation is not _aten.normal.float_float:
-            mean, std = (*arguments, 1.0)[:2]
-            finish = lambda drawn: self.shift_and_scale(node, drawn, mean, std, result)  # noqa: E731
-            deviation = 1.0 if isinstance(std, fx.Node) else std
-            arguments, options = [self.empty(node, result), 0.0, deviation], {}
-            operation = _aten.normal_functional.default
-        if packet in _LAYOUT_ONLY or operation is _aten.bernoulli.p:
-            arguments[0] = self.empty(node, self.values[arguments[0]])
-        if leading:
-            prefix[-1] = operation
-        target = node.target if leading else operation
-        drawn = self.add(node, target, (*prefix, *arguments), options, value)
-        if not saves:
-            return finish(drawn)
-        return self.item(node, drawn, 0, value[0]), finish(self.item(node, drawn, 1, result))
+        first = arguments[leading] if len(arguments) > leading else None
+        if operation.overloadpacket in _LAYOUT_ONLY or operation is _aten.bernoulli.p:
+            arguments[leading] = self.empty(node, self.values[first])
+        drawn = self.add(node, node.target, tuple(arguments), options, value)
+        if leading == 1:  # the results are (state of the generator, results)
+            state, value = self.item(node, drawn, 0, value[0]), value[1]
+            drawn = self.item(node, drawn, 1, value)
+        result: Any = drawn
+        if operation is _aten.native_dropout.default:
+            p, train = arguments[leading + 1 :]
+            result = self.dropout(node, drawn, first, p, train, value)
+        return (state, result) if leading == 1 else result
 
     def dropout(
         self,
@@ -149,7 +137,7 @@ class _Separation:
         value: tuple[torch.Tensor | None, torch.Tensor | None],
     ) -> tuple[Any, Any]:
         """Return x · mask / (1 − p) and the mask."""
-        product, kept = value
+        product, kept = (*value, None)[:2]  # results that are not used may be missing
         if kept is None:
             kept = torch.empty_like(self.values[x], dtype=torch.bool)
         mask = self.item(node, drawn, 1, kept)
@@ -158,14 +146,6 @@ class _Separation:
         scale = 1.0 if train is False else 0.0 if p == 1 else 1.0 / (1.0 - p)
         masked = self.add(node, _aten.mul.Tensor, (x, mask), {}, torch.empty_like(product))
         return self.add(node, _aten.mul.Tensor, (masked, scale), {}, product), mask
-
-    def shift_and_scale(
-        self, node: fx.Node, drawn: fx.Node, mean: Any, std: Any, value: torch.Tensor
-    ) -> fx.Node:
-        """Return mean + std · z for drawn numbers z; a number as ``std`` is in z already."""
-        if isinstance(std, fx.Node):
-            drawn = self.add(node, _aten.mul.Tensor, (drawn, std), {}, torch.empty_like(value))
-        return self.add(node, _aten.add.Tensor, (drawn, mean), {}, value)
 
     def empty(self, node: fx.Node, like: torch.Tensor) -> fx.Node:
         """Return a tensor of the host with the layout of another one."""

@@ -121,6 +121,8 @@ class Translation:
         if node.target is operator.getitem:
             source, place = cast(tuple[fx.Node, int], node.args)
             return self.read(source)[place]
+        for used in (node, *node.all_input_nodes):
+            _map(self._concrete.values[used], lambda value: _layout(node, value))
         row = _find_row(node)
         self._check_storage(node)
         arguments = fx.node.map_arg(node.args, self.read)
@@ -165,7 +167,7 @@ def _find_row(node: fx.Node) -> Row:
         raise _error(
             node,
             "expected random numbers whose parameters are inputs, got parameters that U computes; "
-            "try drawing them outside of the compiled function",
+            "try torch.rand_like or torch.randn_like, or drawing them outside of the compiled function",
         )
     target = node.target
     if isinstance(target, torch._ops.HigherOrderOperator):

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from operator import getitem
 from typing import Any
 
 import torch
@@ -171,9 +170,8 @@ def find_original(compiled: Any) -> Any:
 
 
 def _count_operations(nodes: Sequence[fx.Node]) -> Counter[tuple[str, str]]:
-    return Counter(
-        (module_path(node), str(node.target)) for node in nodes if node.target is not getitem
-    )
+    counted = (node for node in nodes if isinstance(node.target, torch._ops.OperatorBase))
+    return Counter((module_path(node), str(node.target)) for node in counted)
 
 
 def _sum_multiply_adds(program: Program, nodes: Sequence[fx.Node]) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from locum.constructions.tensor import Layout, Tensor, copy
 from locum.torch.numbers import convert
-from locum.torch.table import operation
+from locum.torch.table import TABLE, Row, operation
 
 
 @operation("casts", "_to_copy", "clone", "contiguous")
@@ -19,3 +21,12 @@ def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
 def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     """Return the entries of the source, in the type of the destination."""
     return out.result(convert(copy(out, source).sop, source.dtype, out.dtype))
+
+
+def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
+    """Return the entries in another type; PyTorch makes tensors of Python floats by this operation."""
+    return to_copy(out, a)
+
+
+_CONVERT = torch.ops.prims.convert_element_type.default
+TABLE[_CONVERT] = Row(_CONVERT, "casts", convert_element_type)
