@@ -88,8 +88,8 @@ def check_graph_break(graph: fx.GraphModule) -> None:
             line = reason.user_stack[-1]
             place = f' (File "{line.filename}", line {line.lineno}, in {line.name})'
         raise InputError(
-            f"graph break: expected a function that Dynamo captures as one graph, got {summary!r}{place}; "
-            "try torch.compile(..., fullgraph=True) for the reason"
+            "graph break: expected a function that Dynamo captures as one graph, got "
+            f"{summary!r}{place}; try torch.compile(..., fullgraph=True) for the reason"
         )
 
 

@@ -93,8 +93,8 @@ class Program:
         """Return the results of the graph, and the recorded steps."""
         with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
             known = self._host(arguments)
-            parts = [self._move(feed.entries(known[feed.node])) for feed in self._feeds]
-            found = self._run_program(parts) if self.roots else {}
+            parts = {feed.node: self._move(feed.entries(known[feed.node])) for feed in self._feeds}
+            found = self._run_program(list(parts.values())) if self.roots else {}
             results = self._outputs.make(known, found, parts)
         steps = {step: results[place] for step, place in self._steps.items()}
         return results[: self._result_count], steps
@@ -109,7 +109,7 @@ class Program:
                 started = time.perf_counter()
                 self.plan = plan_all(self.roots, self.length, parts)
                 self.seconds_to_plan = time.perf_counter() - started
-            values = [value.reshape(-1) for value in self.plan.run_all(parts)]
+            values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
         return dict(zip(self.roots, values, strict=True))
 
     def _move(self, part: torch.Tensor) -> torch.Tensor:

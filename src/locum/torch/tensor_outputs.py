@@ -6,8 +6,8 @@ have the same: results with the same fake storage share memory, and all others d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from locum.constructions.tensor import Tensor, contiguous_strides, extent
 from locum.errors import ExecutionError
 from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
+from locum.language.python import tokens
 from locum.torch.concrete_graph import ConcreteGraph, storage_key
 from locum.torch.translation import Translation, write_strided
 
@@ -39,10 +40,16 @@ class KnownOutput:
         return source.as_strided(shape, strides, source.storage_offset() + distance)
 
 
+#: What a result is read from: a root of the program, or a node of the host whose entries are tokens.
+Source = Node | fx.Node
+
+
 @dataclass(frozen=True)
 class ComputedOutput:
     """A result of U: where the program has it, and where it is in the memory of the result."""
 
+    source: Source
+    #: The result as a view of its source.
     tensor: Tensor
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -69,23 +76,22 @@ class Memory:
     outputs: dict[int, ComputedOutput] = field(default_factory=dict)
 
     @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors of the program that are read; none of them is empty."""
-        return [output.tensor for output in self.outputs.values() if output.tensor.size]
+    def read(self) -> list[ComputedOutput]:
+        """The results that have entries."""
+        return [output for output in self.outputs.values() if output.tensor.size]
 
     @cached_property
-    def is_laid_out(self) -> bool:
-        """Whether one root of the program is the memory of all results."""
-        roots = {tensor.sop.node for tensor in self.tensors}
-        return len(roots) == 1 and all(output.is_laid_out for output in self.outputs.values())
+    def source(self) -> Source | None:
+        """The source that is the memory of all results; None if they are written to new memory."""
+        sources = {output.source for output in self.read}
+        is_laid_out = all(output.is_laid_out for output in self.outputs.values())
+        return sources.pop() if len(sources) == 1 and is_laid_out else None
 
-    def make(self, found: Mapping[Node, torch.Tensor], taken: set[int]) -> dict[int, torch.Tensor]:
+    def make(self, found: Mapping[Source, torch.Tensor], taken: set[int]) -> dict[int, torch.Tensor]:
         """Return the results; ``taken`` has the addresses of memory that belongs to others."""
-        if self.is_laid_out:
-            (memory,) = {id(found[t.sop.node]): found[t.sop.node] for t in self.tensors}.values()
-            memory = self._convert(memory)
-            address = memory.untyped_storage().data_ptr()
-            if address in taken:
+        if self.source is not None:
+            memory = self._convert(found[self.source])
+            if memory.untyped_storage().data_ptr() in taken or memory.storage_offset():
                 memory = memory.clone()
             taken.add(memory.untyped_storage().data_ptr())
         else:
@@ -95,16 +101,16 @@ class Memory:
             for place, output in self.outputs.items()
         }
 
-    def _write(self, found: Mapping[Node, torch.Tensor]) -> torch.Tensor:
+    def _write(self, found: Mapping[Source, torch.Tensor]) -> torch.Tensor:
         """Return new memory with the entries of all results."""
         size = max(output.size for output in self.outputs.values())
         memory = torch.empty(size, dtype=self.dtype, device=self.device)
-        for output in self.outputs.values():
-            tensor = output.tensor
-            if tensor.size:
-                entries = self._convert(found[tensor.sop.node])
-                entries = entries.as_strided(tensor.shape, tensor.strides, tensor.offset)
-                write_strided(memory, entries, output.strides, output.offset)
+        for output in self.read:
+            tensor, entries = output.tensor, self._convert(found[output.source])
+            entries = entries.as_strided(
+                tensor.shape, tensor.strides, entries.storage_offset() + tensor.offset
+            )
+            write_strided(memory, entries, output.strides, output.offset)
         return memory
 
     def _convert(self, value: torch.Tensor) -> torch.Tensor:
@@ -154,23 +160,33 @@ class Outputs:
             self._of_host[place] = KnownOutput(base, (shape, strides, distance))
             return
         memory = self._memories.setdefault(storage_key(value), Memory(value.dtype, value.device))
-        tensor = self._translation.read(node)
-        memory.outputs[place] = ComputedOutput(tensor, shape, strides, value.storage_offset())
+        source, tensor = self._find_source(self._translation.read(node))
+        offset = value.storage_offset()
+        memory.outputs[place] = ComputedOutput(source, tensor, shape, strides, offset)
 
     def _add_tensor(self, place: int, tensor: Tensor) -> None:
         memory = Memory(getattr(torch, tensor.dtype), self._translation.device)
+        source, tensor = self._find_source(tensor)
         strides = contiguous_strides(tensor.shape)
-        memory.outputs[place] = ComputedOutput(tensor, tensor.shape, strides, 0)
+        memory.outputs[place] = ComputedOutput(source, tensor, tensor.shape, strides, 0)
         self._memories[place] = memory
+
+    def _find_source(self, tensor: Tensor) -> tuple[Source, Tensor]:
+        """Return what a result is read from. Copies of inputs are read from the input."""
+        if tensor.sop.node is not tokens.node or not tensor.size:
+            return tensor.sop.node, tensor
+        node, start = self._translation.find_feed(tensor)
+        return node, replace(tensor, offset=tensor.offset - start, start=0)
 
     @property
     def roots(self) -> dict[Node, range]:
         """The roots of the program, and the positions that are read of each."""
         stops: dict[Node, int] = {}
         for memory in self._memories.values():
-            for tensor in memory.tensors:
-                root, stop = tensor.sop.node, tensor.start + tensor.storage
-                stops[root] = max(stop, stops.get(root, 0))
+            for output in memory.read:
+                if isinstance(output.source, Node):
+                    stop = output.tensor.start + output.tensor.storage
+                    stops[output.source] = max(stop, stops.get(output.source, 0))
         return {root: range(stop) for root, stop in stops.items()}
 
     @property
@@ -182,15 +198,16 @@ class Outputs:
         self,
         known: Mapping[fx.Node, Any],
         found: Mapping[Node, torch.Tensor],
-        parts: Iterable[torch.Tensor],
+        parts: Mapping[fx.Node, torch.Tensor],
     ) -> list[Any]:
         """Return the results of a run: values of the host, and roots of the program.
 
         ``parts`` are the tokens, whose memory does not become memory of a result.
         """
-        taken = {part.untyped_storage().data_ptr() for part in parts}
+        taken = {part.untyped_storage().data_ptr() for part in parts.values()}
+        sources: dict[Source, torch.Tensor] = {**found, **parts}
         made: dict[int, Any] = dict(self._constants)
         made.update((place, output.make(known)) for place, output in self._of_host.items())
         for memory in self._memories.values():
-            made.update(memory.make(found, taken))
+            made.update(memory.make(sources, taken))
         return [made[place] for place in range(self._count)]

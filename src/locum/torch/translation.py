@@ -105,6 +105,16 @@ class Translation:
         self._tensors[node] = self._feed(node, value)
         return self._tensors[node]
 
+    def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int]:
+        """Return the node whose tokens a view shows, and the position of its first token."""
+        start = 0
+        for node, feed in self.feeds.items():
+            stop = start + extent(feed.shape, feed.strides)
+            if start <= tensor.offset < stop:
+                return node, start
+            start = stop
+        raise AssertionError("a view of tokens that no tensor has")
+
     def _feed(self, node: fx.Node, value: Any) -> Tensor:
         """Make the memory of a tensor the next tokens."""
         if not isinstance(value, torch.Tensor):
@@ -211,6 +221,8 @@ def _type(node: fx.Node, value: torch.Tensor) -> str:
     if not is_strided(value):
         kind = "quantised" if value.is_quantized else "nested" if value.is_nested else "sparse"
         raise _error(node, f"expected a strided tensor, got a {kind} one; try x.to_dense()")
+    if any(isinstance(size, torch.SymInt) for size in value.shape):
+        raise _error(node, f"expected a shape that does not depend on data, got {tuple(value.shape)}")
     if not is_float(dtype) and dtype != "bool" and dtype not in INTEGERS:
         known = "float64, float32, float16, bfloat16, bool, uint8, int8, int16, int32 or int64"
         raise _error(node, f"expected numbers of type {known}, got {dtype}")
