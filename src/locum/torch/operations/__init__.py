@@ -6,7 +6,8 @@ from locum.torch.operations import (
     elementwise,
     products,
     reductions,
+    storage_writes,
     views,
 )
 
-__all__ = ["casts", "creation", "elementwise", "products", "reductions", "views"]
+__all__ = ["casts", "creation", "elementwise", "products", "reductions", "storage_writes", "views"]
