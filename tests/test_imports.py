@@ -42,6 +42,7 @@ ROOMS: dict[str, list[str]] = {
         "dialects",
         "circuits",
         "simulators",
+        "torch",
         "learning",
         "verification",
         "paper",
@@ -57,6 +58,7 @@ ROOMS: dict[str, list[str]] = {
         "activations",
         "lookups",
         "integer_bounds",
+        "rounding",
         "elementwise",
         "types",
         "domains",
@@ -347,7 +349,7 @@ def test_no_circle_of_imports() -> None:
 
 def test_each_public_name_is_listed_once_and_exists() -> None:
     stub = (ROOT / "__init__.pyi").read_text(encoding="utf-8")
-    listed = [line.split()[3] for line in stub.splitlines() if line.startswith("from ")]
+    listed = [line.split()[3] for line in stub.splitlines() if line.startswith("from locum.")]
     assert len(listed) == len(set(listed))
     assert sorted(listed) == locum.__all__
     assert set(listed) <= set(dir(locum))
@@ -379,3 +381,10 @@ def test_a_name_that_needs_torch_says_so() -> None:
     script = "import sys; sys.modules['torch'] = None; import locum; locum.register_attention"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "locum.register_attention needs torch, which is not installed" in done.stderr
+
+
+def test_the_torch_package_is_imported_on_first_use() -> None:
+    assert loaded_by("import locum; locum.torch.report") >= {"torch"}
+    script = "import sys; sys.modules['torch'] = None; import locum; locum.torch"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "locum.torch needs torch, which is not installed" in done.stderr

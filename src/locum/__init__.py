@@ -14,15 +14,18 @@ __version__ = "0.2.0"
 
 
 def _public_names() -> dict[str, str]:
-    """Read the public names and their modules from the stub, which lists them for type checkers."""
+    """Read the public names and their modules from the stub, which lists them for type checkers.
+
+    A package (``from . import torch``) has no module.
+    """
     stub = pkgutil.get_data(__name__, "__init__.pyi")
     assert stub is not None
     imports = (line for line in ast.parse(stub).body if isinstance(line, ast.ImportFrom))
-    return {alias.name: str(line.module) for line in imports for alias in line.names}
+    return {alias.name: line.module or "" for line in imports for alias in line.names}
 
 
 _MODULES = _public_names()
-__all__ = sorted(_MODULES)
+__all__ = sorted(name for name, module in _MODULES.items() if module)
 
 
 def __getattr__(name: str) -> Any:
@@ -30,6 +33,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'locum' has no attribute {name!r}")
     try:
+        if not _MODULES[name]:
+            return importlib.import_module(f"locum.{name}")
         value = getattr(importlib.import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":

@@ -79,5 +79,7 @@ from locum.transformer import load as load
 from locum.verification import certify as certify
 from locum.verification import prove as prove
 
+from . import torch as torch
+
 __version__: str
 __all__: list[str]

@@ -1,1 +1,7 @@
 """``torch.compile(model, backend="locum")``: PyTorch programs as RASP programs."""
+
+from locum.torch.step_recorder import Recorder, record
+from locum.torch.translation import UnsupportedOperationError
+from locum.torch.usage_report import Report, report
+
+__all__ = ["Recorder", "Report", "UnsupportedOperationError", "record", "report"]

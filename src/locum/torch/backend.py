@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from torch import fx
@@ -11,35 +11,17 @@ from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 
 from locum.errors import InputError
-from locum.torch.program import Program
+from locum.torch.compiled_graph import CompiledGraph, box_arguments
+from locum.torch.program import Settings
+from locum.torch.random_operations import RANDOM
 from locum.torch.table import TABLE
+from locum.torch.usage import GraphUsage
 
-_EXECUTORS = ("fast", "dense", "heads")
-_HOST = ("allowed", "forbidden")
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of the backend."""
-
-    executor: str = "fast"
-    host: str = "allowed"
-
-    @classmethod
-    def read(cls, options: Mapping[str, Any] | None, mode: str | None) -> Options:
-        """Return the options of ``torch.compile``, or raise an error for unknown ones."""
-        if mode is not None:
-            raise InputError(
-                f'mode: expected none for the backend "locum", got {mode!r}; '
-                'try options={"executor": "fast"}'
-            )
-        known = {"executor": _EXECUTORS, "host": _HOST}
-        for name, value in (options or {}).items():
-            if name not in known:
-                raise InputError(f"options: expected {' or '.join(known)}, got {name!r}")
-            if value not in known[name]:
-                raise InputError(f"{name}: expected {', '.join(known[name])}, got {value!r}")
-        return cls(**dict(options or {}))
+#: The options of the backend and their values; the first value is the default.
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "executor": ("fast", "dense", "heads"),
+    "host": ("allowed", "forbidden"),
+}
 
 
 def backend(
@@ -49,37 +31,95 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Compile a captured graph: forward, inference and backward graphs become RASP programs."""
-    chosen = Options.read(options, mode)
+    """Compile a captured graph: forward, inference and backward graphs become RASP programs.
 
-    def compile_graph(graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return boxed(Program.of(graph, chosen.executor, chosen.host))
+    ``torch.compile(model, backend="locum", options={"executor": "fast", "host": "allowed"})`` calls
+    this function for each graph that Dynamo captures.
+    """
+    settings = read_options(options, mode)
+    check_graph_break(graph)
+    check_inputs(inputs)
+    usage = GraphUsage(settings, *_describe_graph(graph))
+
+    def compile_as(kind: str) -> Callable[..., Any]:
+        def compile_graph(captured: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            return box_arguments(CompiledGraph(captured, kind, usage))
+
+        return compile_graph
 
     compiler = aot_autograd(
-        fw_compiler=compile_graph,
-        bw_compiler=compile_graph,
-        inference_compiler=compile_graph,
+        fw_compiler=compile_as("forward"),
+        bw_compiler=compile_as("backward"),
+        inference_compiler=compile_as("inference"),
         decompositions=decompositions(),
     )
-    return compiler(graph, inputs)
+    return usage.count_calls(compiler(graph, inputs))
 
 
+def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Settings:
+    """Return the options of ``torch.compile``, or raise an error for unknown ones."""
+    if mode is not None:
+        raise InputError(
+            f'mode: expected none for the backend "locum", got {mode!r}; '
+            'try options={"executor": "fast"}'
+        )
+    for name, value in (options or {}).items():
+        if name not in OPTIONS:
+            raise InputError(
+                f"options: expected {' or '.join(OPTIONS)}, got {name!r}; "
+                'try options={"executor": "fast"}'
+            )
+        if value not in OPTIONS[name]:
+            raise InputError(
+                f"options: expected {' or '.join(OPTIONS[name])} for {name!r}, got {value!r}; "
+                f'try options={{"{name}": "{OPTIONS[name][0]}"}}'
+            )
+    return Settings(**dict(options or {}))
+
+
+def check_graph_break(graph: fx.GraphModule) -> None:
+    """Raise an error if Dynamo captured only a part of a function: the rest would run without U."""
+    reason = getattr(graph, "compile_subgraph_reason", None)
+    if reason is not None and reason.graph_break:
+        summary = str(reason.reason).strip().splitlines()[0]
+        place = ""
+        if reason.user_stack:
+            line = reason.user_stack[-1]
+            place = f' (File "{line.filename}", line {line.lineno}, in {line.name})'
+        raise InputError(
+            "graph break: expected a function that Dynamo captures as one graph, got "
+            f"{summary!r}{place}; try torch.compile(..., fullgraph=True) for the reason"
+        )
+
+
+def check_inputs(inputs: Sequence[Any]) -> None:
+    """Raise an error for inputs that have no strides."""
+    for value in inputs:
+        if isinstance(value, torch.Tensor) and (value.is_nested or value.layout is not torch.strided):
+            kind = "nested" if value.is_nested else value.layout
+            raise InputError(
+                f"inputs: expected strided tensors, got a {kind} one; try a padded or dense tensor"
+            )
+
+
+def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:
+    """Return the name of a graph, and whether Dynamo compiles no further graph of its function."""
+    name = graph.meta.get("dynamo_compile_id")
+    if name is None:
+        return "?", False
+    limit = torch._dynamo.config.recompile_limit
+    return str(name), bool(name.frame_compile_id is not None and name.frame_compile_id + 1 >= limit)
+
+
+@cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return PyTorch's decompositions of the operations that are not in the table."""
+    """Return PyTorch's decompositions of operations that are not in the table.
+
+    Random operations are not decomposed: a decomposition draws other numbers.
+    """
+    known: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     return {
         overload: function
-        for overload, function in core_aten_decompositions().items()
-        if overload not in TABLE
+        for overload, function in known.items()
+        if overload not in TABLE and getattr(overload, "overloadpacket", None) not in RANDOM
     }
-
-
-def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of one list, which it empties: AOT autograd frees what it passes on."""
-
-    def call(arguments: list[Any]) -> Any:
-        taken = list(arguments)
-        arguments.clear()
-        return function(*taken)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call

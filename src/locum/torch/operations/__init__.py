@@ -11,6 +11,7 @@ from locum.torch.operations import (
     normalisation,
     products,
     reductions,
+    storage_writes,
     views,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "normalisation",
     "products",
     "reductions",
+    "storage_writes",
     "views",
 ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from locum.constructions.tensor import Layout, Tensor
 from locum.torch.numbers import convert
-from locum.torch.table import operation
+from locum.torch.table import TABLE, Row, operation
 
 
 @operation("casts", "_to_copy", "clone")
@@ -25,3 +27,12 @@ def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False
 def type_as(out: Layout, a: Tensor, other: Tensor) -> Tensor:
     """Return the entries in the type of another tensor; the tensor itself if it is of that type."""
     return a if a.dtype == out.dtype else to_copy(out, a)
+
+
+def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
+    """Return the entries in another type; PyTorch makes tensors of Python floats by this operation."""
+    return to_copy(out, a)
+
+
+_CONVERT = torch.ops.prims.convert_element_type.default
+TABLE[_CONVERT] = Row(_CONVERT, "casts", convert_element_type)

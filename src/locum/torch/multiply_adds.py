@@ -1,0 +1,33 @@
+"""Count the multiply-adds of a node: products of matrices, convolutions and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils.flop_counter import flop_registry
+
+from locum.torch.concrete_graph import ConcreteGraph
+
+_aten = torch.ops.aten
+#: Products with a vector, which PyTorch's counter of floating-point operations does not count.
+_VECTOR_PRODUCTS = frozenset((_aten.dot, _aten.vdot, _aten.mv, _aten.addmv, _aten.addr, _aten.ger))
+
+
+def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
+    """Return the number of multiply-adds of a node, from the shapes of its arguments."""
+    packet = getattr(node.target, "overloadpacket", None)
+    values = concrete.values
+    arguments = fx.node.map_arg(node.args, values.__getitem__)
+    if packet in _VECTOR_PRODUCTS:
+        tensors = [value for value in arguments if isinstance(value, torch.Tensor)][-2:]
+        if packet in (_aten.addr, _aten.ger):
+            return math.prod(tensor.numel() for tensor in tensors)
+        return max(tensor.numel() for tensor in tensors)
+    if packet not in flop_registry:
+        return 0
+    options: dict[str, Any] = dict(fx.node.map_arg(node.kwargs, values.__getitem__))
+    operations: int = flop_registry[packet](*arguments, **options, out_val=values[node])
+    return operations // 2

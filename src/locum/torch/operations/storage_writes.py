@@ -1,0 +1,50 @@
+"""Write to the storage of a tensor at explicit strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from locum.constructions.tensor import Index, Layout, Tensor
+from locum.errors import LocumError
+from locum.language.handles import SOp
+from locum.language.python import indices, where
+from locum.torch.numbers import convert
+from locum.torch.table import operation
+
+
+@operation("indexing", "as_strided_scatter")
+def as_strided_scatter(
+    out: Layout,
+    a: Tensor,
+    source: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int | None = None,
+) -> Tensor:
+    """Return a copy in which the entries that ``as_strided`` shows are those of the source."""
+    before = convert(out.read(a), a.dtype, out.dtype)
+    if not source.size:
+        return out.result(before)
+    index, inside = _invert(size, stride, a.offset - a.start if offset is None else offset)
+    value = convert(source.at(*index), source.dtype, out.dtype)
+    return out.result(where(reduce(lambda x, y: x & y, inside), value, before))
+
+
+def _invert(size: Sequence[int], stride: Sequence[int], offset: int) -> tuple[list[Index], list[SOp]]:
+    """Return the index of the strided entry at each position, and when there is one."""
+    index: list[Index] = [0] * len(size)
+    inside: list[SOp] = [indices >= offset]
+    rest = indices - offset
+    inner = [dim for dim in range(len(size)) if size[dim] > 1]
+    for dim in sorted(inner, key=lambda dim: -stride[dim]):
+        smaller = [other for other in inner if stride[other] < stride[dim]]
+        if stride[dim] <= sum((size[other] - 1) * stride[other] for other in smaller):
+            raise LocumError(
+                "as_strided_scatter: expected entries that do not share memory, got "
+                f"size {tuple(size)} and stride {tuple(stride)}"
+            )
+        index[dim] = rest // stride[dim]
+        inside.append(index[dim] < size[dim])
+        rest = rest % stride[dim]
+    return index, [*inside, rest == 0]

@@ -1,0 +1,153 @@
+"""Record the steps of modules that run on U: attention patterns, and results of operations.
+
+>>> import torch, locum.torch
+>>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+>>> model.compile(backend="locum", fullgraph=True)  # doctest: +SKIP
+>>> with locum.torch.record("1") as recorded:  # doctest: +SKIP
+...     y = model(torch.ones(1, 2))
+>>> recorded["1"]["tanh"].shape  # doctest: +SKIP
+torch.Size([1, 2])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from locum.constructions.tensor import Tensor
+from locum.errors import InputError
+from locum.torch.node_origin import module_paths
+
+#: The steps that are attention patterns: the probabilities of attention, and of a softmax.
+PATTERNS = ("pattern", "softmax")
+
+
+class Step(NamedTuple):
+    """The name of a step: the path of its module, and its name in the module."""
+
+    module: str
+    name: str
+
+
+class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
+    """The steps of the recorded runs, by module path.
+
+    ``recorder[path][name]`` is a step of the last run that executed the module.
+    """
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        #: Shell-style patterns of module paths.
+        self.module_patterns = patterns
+        #: One dictionary {path: {step: tensor}} for each run.
+        self.runs: list[dict[str, dict[str, torch.Tensor]]] = []
+
+    def add(self, steps: Mapping[Step, torch.Tensor]) -> None:
+        """Add the steps of a run."""
+        run: dict[str, dict[str, torch.Tensor]] = {}
+        for step, tensor in steps.items():
+            run.setdefault(step.module, {})[step.name] = tensor
+        self.runs.append(run)
+
+    @property
+    def patterns(self) -> dict[str, torch.Tensor]:
+        """The attention pattern of each module that has one, as the last run computed it."""
+        found = {}
+        for path, steps in self.items():
+            names = [name for name in steps if name.rstrip("_0123456789").lstrip("_") in PATTERNS]
+            if names:
+                found[path] = steps[names[-1]]
+        return found
+
+    def __getitem__(self, path: str) -> Mapping[str, torch.Tensor]:
+        for run in reversed(self.runs):
+            if path in run:
+                return run[path]
+        recorded = ", ".join(self) or "no module"
+        raise KeyError(f"{path}: expected a recorded module, got one of {recorded}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(path for run in self.runs for path in run))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+_active: ContextVar[Recorder | None] = ContextVar("locum_recorder", default=None)
+
+
+@contextmanager
+def record(*modules: str) -> Iterator[Recorder]:
+    """Record the steps of modules in all runs of compiled forward graphs inside the block.
+
+    ``modules`` are paths of modules with shell-style wildcards, such as ``"*.self_attn"``. A path is
+    relative to the compiled module. Steps are the results of ATen operations (``addmm``, ``addmm_1``,
+    …) and the parts that a construction names, such as the ``pattern`` of attention. They are
+    additional roots of the RASP program, so no fusion hides them. Only the current thread records.
+    """
+    if not modules or not all(isinstance(pattern, str) for pattern in modules):
+        raise InputError(
+            f'record: expected paths of modules, got {modules!r}; try record("*.self_attn")'
+        )
+    recorder = Recorder(modules)
+    token = _active.set(recorder)
+    try:
+        yield recorder
+    finally:
+        _active.reset(token)
+
+
+def active_recorder() -> Recorder | None:
+    """Return the recorder of the innermost ``record`` block; None outside of it."""
+    return _active.get()
+
+
+# While a graph is translated ------------------------------------------------------------------------
+
+_observer: ContextVar[Callable[[str, Tensor], None] | None] = ContextVar("locum_observer", default=None)
+
+
+def observe(name: str, tensor: Tensor) -> Tensor:
+    """Name a tensor inside a construction, so that ``record`` can return it; return the tensor."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(name, tensor)
+    return tensor
+
+
+class StepCollector:
+    """Collects the steps of modules whose paths match patterns, while a graph is translated."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._patterns = patterns
+        self._names: Counter[Step] = Counter()
+        #: The tensor of each step, or the node on the host that has it.
+        self.steps: dict[Step, Tensor | fx.Node] = {}
+
+    @contextmanager
+    def observing(self, node: fx.Node) -> Iterator[None]:
+        """Collect what the construction of a node observes."""
+        token = _observer.set(lambda name, tensor: self.add(node, name, tensor))
+        try:
+            yield
+        finally:
+            _observer.reset(token)
+
+    def add(self, node: fx.Node, name: str, value: Any) -> None:
+        """Add a step of a node to every module around the node that is recorded."""
+        if isinstance(value, tuple):
+            for number, part in enumerate(value):
+                self.add(node, f"{name}.{number}", part)
+        elif isinstance(value, (Tensor, fx.Node)):
+            for path in dict.fromkeys(module_paths(node)):
+                if any(fnmatchcase(path, pattern) for pattern in self._patterns):
+                    step = Step(path, name)
+                    count = self._names[step]
+                    self._names[step] += 1
+                    self.steps[Step(path, f"{name}_{count}") if count else step] = value

@@ -1,0 +1,213 @@
+"""Make the results of a graph from the roots of its program.
+
+Results have the type, shape, strides and aliasing of eager execution. The fake tensors of the graph
+have the same: results with the same fake storage share memory, and all others do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import fx
+
+from locum.constructions.tensor import Tensor, contiguous_strides, extent
+from locum.errors import ExecutionError
+from locum.graph import Node
+from locum.graph.atoms import LARGEST_EXACT
+from locum.language.python import tokens
+from locum.torch.concrete_graph import ConcreteGraph, storage_key
+from locum.torch.translation import Translation, write_strided
+
+
+@dataclass(frozen=True)
+class KnownOutput:
+    """A result that the host has: an input or a node of the closed list, or a view of one."""
+
+    node: fx.Node
+    #: Shape, strides, and the distance from the beginning of the tensor, for a view.
+    view: tuple[tuple[int, ...], tuple[int, ...], int] | None = None
+
+    def make(self, known: Mapping[fx.Node, Any]) -> Any:
+        """Return the result."""
+        source = known[self.node]
+        if self.view is None:
+            return source
+        shape, strides, distance = self.view
+        return source.as_strided(shape, strides, source.storage_offset() + distance)
+
+
+#: What a result is read from: a root of the program, or a node of the host whose entries are tokens.
+Source = Node | fx.Node
+
+
+@dataclass(frozen=True)
+class ComputedOutput:
+    """A result of U: where the program has it, and where it is in the memory of the result."""
+
+    source: Source
+    #: The result as a view of its source.
+    tensor: Tensor
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether the program has the entries where the result has them."""
+        strides = zip(self.shape, self.tensor.strides, self.strides, strict=True)
+        return self.tensor.offset == self.offset and all(size == 1 or a == b for size, a, b in strides)
+
+    @property
+    def size(self) -> int:
+        """The number of entries of the memory that the result needs."""
+        return self.offset + extent(self.shape, self.strides)
+
+
+@dataclass
+class Memory:
+    """Results of U that share memory, by their places among the results of the graph."""
+
+    dtype: torch.dtype
+    device: torch.device
+    outputs: dict[int, ComputedOutput] = field(default_factory=dict)
+
+    @property
+    def read(self) -> list[ComputedOutput]:
+        """The results that have entries."""
+        return [output for output in self.outputs.values() if output.tensor.size]
+
+    @cached_property
+    def source(self) -> Source | None:
+        """The source that is the memory of all results; None if they are written to new memory."""
+        sources = {output.source for output in self.read}
+        is_laid_out = all(output.is_laid_out for output in self.outputs.values())
+        return sources.pop() if len(sources) == 1 and is_laid_out else None
+
+    def make(self, found: Mapping[Source, torch.Tensor], taken: set[int]) -> dict[int, torch.Tensor]:
+        """Return the results; ``taken`` has the addresses of memory that belongs to others."""
+        if self.source is not None:
+            memory = self._convert(found[self.source])
+            if memory.untyped_storage().data_ptr() in taken or memory.storage_offset():
+                memory = memory.clone()
+            taken.add(memory.untyped_storage().data_ptr())
+        else:
+            memory = self._write(found)
+        return {
+            place: memory.as_strided(output.shape, output.strides, output.offset)
+            for place, output in self.outputs.items()
+        }
+
+    def _write(self, found: Mapping[Source, torch.Tensor]) -> torch.Tensor:
+        """Return new memory with the entries of all results."""
+        size = max(output.size for output in self.outputs.values())
+        memory = torch.empty(size, dtype=self.dtype, device=self.device)
+        for output in self.read:
+            tensor, entries = output.tensor, self._convert(found[output.source])
+            entries = entries.as_strided(
+                tensor.shape, tensor.strides, entries.storage_offset() + tensor.offset
+            )
+            write_strided(memory, entries, output.strides, output.offset)
+        return memory
+
+    def _convert(self, value: torch.Tensor) -> torch.Tensor:
+        """Return computed numbers in the type of the results."""
+        if value.dtype == self.dtype:
+            return value
+        if self.dtype == torch.bool:
+            return value != 0
+        is_rounded = value.is_floating_point() and not self.dtype.is_floating_point
+        if is_rounded and not bool((value.abs() <= LARGEST_EXACT).all()):
+            problem = f"expected integers of at most 2⁵³ as {self.dtype}, got larger ones or NaN"
+            raise ExecutionError(problem, "a result of U", kind="too large")
+        return value.to(self.dtype)
+
+
+class Outputs:
+    """The results of a graph, in their order."""
+
+    def __init__(self, concrete: ConcreteGraph, translation: Translation, known: set[fx.Node]) -> None:
+        self._concrete, self._translation, self._known = concrete, translation, known
+        self._count = 0
+        self._constants: dict[int, Any] = {}
+        self._of_host: dict[int, KnownOutput] = {}
+        self._memories: dict[Any, Memory] = {}
+
+    def add(self, result: Any) -> int:
+        """Add a result: a node of the graph, a constant, or a tensor of the program."""
+        place, self._count = self._count, self._count + 1
+        if isinstance(result, Tensor):
+            self._add_tensor(place, result)
+        elif not isinstance(result, fx.Node):
+            self._constants[place] = result
+        elif self._concrete.is_number(result):
+            self._constants[place] = self._concrete.values[result]
+        elif result in self._known:
+            self._of_host[place] = KnownOutput(result)
+        else:
+            self._add_node(place, result)
+        return place
+
+    def _add_node(self, place: int, node: fx.Node) -> None:
+        value = self._concrete.values[node]
+        base = self._concrete.storage_base(node)
+        shape, strides = tuple(value.shape), value.stride()
+        if base in self._known:
+            distance = value.storage_offset() - self._concrete.values[base].storage_offset()
+            self._of_host[place] = KnownOutput(base, (shape, strides, distance))
+            return
+        memory = self._memories.setdefault(storage_key(value), Memory(value.dtype, value.device))
+        source, tensor = self._find_source(self._translation.read(node))
+        offset = value.storage_offset()
+        memory.outputs[place] = ComputedOutput(source, tensor, shape, strides, offset)
+
+    def _add_tensor(self, place: int, tensor: Tensor) -> None:
+        memory = Memory(getattr(torch, tensor.dtype), self._translation.device)
+        source, tensor = self._find_source(tensor)
+        strides = contiguous_strides(tensor.shape)
+        memory.outputs[place] = ComputedOutput(source, tensor, tensor.shape, strides, 0)
+        self._memories[place] = memory
+
+    def _find_source(self, tensor: Tensor) -> tuple[Source, Tensor]:
+        """Return what a result is read from. Copies of inputs are read from the input."""
+        if tensor.sop.node is not tokens.node or not tensor.size:
+            return tensor.sop.node, tensor
+        node, start = self._translation.find_feed(tensor)
+        return node, replace(tensor, offset=tensor.offset - start, start=0)
+
+    @property
+    def roots(self) -> dict[Node, range]:
+        """The roots of the program, and the positions that are read of each."""
+        stops: dict[Node, int] = {}
+        for memory in self._memories.values():
+            for output in memory.read:
+                if isinstance(output.source, Node):
+                    stop = output.tensor.start + output.tensor.storage
+                    stops[output.source] = max(stop, stops.get(output.source, 0))
+        return {root: range(stop) for root, stop in stops.items()}
+
+    @property
+    def wanted(self) -> list[fx.Node]:
+        """The nodes of the host that are read."""
+        return [output.node for output in self._of_host.values()]
+
+    def make(
+        self,
+        known: Mapping[fx.Node, Any],
+        found: Mapping[Node, torch.Tensor],
+        parts: Mapping[fx.Node, torch.Tensor],
+    ) -> list[Any]:
+        """Return the results of a run: values of the host, and roots of the program.
+
+        ``parts`` are the tokens, whose memory does not become memory of a result.
+        """
+        taken = {part.untyped_storage().data_ptr() for part in parts.values()}
+        sources: dict[Source, torch.Tensor] = {**found, **parts}
+        made: dict[int, Any] = dict(self._constants)
+        made.update((place, output.make(known)) for place, output in self._of_host.items())
+        for memory in self._memories.values():
+            made.update(memory.make(sources, taken))
+        return [made[place] for place in range(self._count)]

@@ -1,0 +1,249 @@
+"""Translate a captured graph into one RASP program.
+
+The tokens of the program are the entries of the tensors that are known on the host. Every other node
+is a construction from the table. The roots of the program are the storages of its results.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import torch
+from torch import fx
+
+from locum.constructions.tensor import (
+    Layout,
+    Tensor,
+    contiguous_strides,
+    extent,
+    is_dense,
+    measure_positions,
+)
+from locum.errors import LocumError
+from locum.language.python import tokens
+from locum.torch import operations as operations
+from locum.torch.concrete_graph import ConcreteGraph, is_strided
+from locum.torch.node_origin import describe_origin
+from locum.torch.numbers import INTEGERS, dtype_name, is_float
+from locum.torch.random_operations import drawn_operation
+from locum.torch.step_recorder import StepCollector
+from locum.torch.table import TABLE, Row
+
+
+class UnsupportedOperationError(LocumError):
+    """An operation of a captured graph that U does not compute."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A tensor whose memory becomes tokens."""
+
+    node: fx.Node
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def entries(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the memory of a tensor as one row, without a copy if it has the expected strides."""
+        size = extent(self.shape, self.strides)
+        if tensor.stride() == self.strides or tensor.numel() < 2:
+            return tensor.as_strided((size,), (1,))
+        memory = tensor.new_empty(size)
+        write_strided(memory, tensor, self.strides, 0)
+        return memory
+
+
+def write_strided(
+    memory: torch.Tensor, tensor: torch.Tensor, strides: tuple[int, ...], offset: int
+) -> None:
+    """Write a tensor into memory with the given strides; entries that share a place are equal."""
+    places = torch.arange(memory.numel(), device=memory.device)
+    memory[places.as_strided(tensor.shape, strides, offset).reshape(-1)] = tensor.reshape(-1)
+
+
+class Translation:
+    """The RASP program of a graph, before its roots are chosen."""
+
+    def __init__(
+        self, concrete: ConcreteGraph, known: set[fx.Node], collector: StepCollector | None = None
+    ) -> None:
+        self._concrete, self._known, self._collector = concrete, known, collector
+        #: The tensors that become tokens, in the order of the tokens.
+        self.feeds: dict[fx.Node, Feed] = {}
+        self.token_count = 0
+        #: Where the program runs: the device of the first tensor that is not a single number.
+        self.device = _device(concrete)
+        #: Nodes that U computes.
+        self.on_u: list[fx.Node] = []
+        self._tensors: dict[fx.Node, Any] = {}
+        with measure_positions() as positions:
+            self._translate()
+        #: The length of the sequence: tokens, and positions that results need.
+        self.length = max(self.token_count, positions.greatest, 1)
+
+    def _translate(self) -> None:
+        for node in self._concrete.graph.nodes:
+            if node.op != "call_function" or node in self._known or self._concrete.is_number(node):
+                if self._collector is not None and node in self._known and node.op == "call_function":
+                    self._collector.add(node, _step_name(node), node)
+                continue
+            self._tensors[node] = self._construct(node)
+            self.on_u.append(node)
+
+    def read(self, node: fx.Node) -> Any:
+        """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""
+        if node in self._tensors:
+            return self._tensors[node]
+        value = self._concrete.values[node]
+        if self._concrete.is_number(node):
+            return value
+        self._tensors[node] = self._feed(node, value)
+        return self._tensors[node]
+
+    def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int]:
+        """Return the node whose tokens a view shows, and the position of its first token."""
+        start = 0
+        for node, feed in self.feeds.items():
+            stop = start + extent(feed.shape, feed.strides)
+            if start <= tensor.offset < stop:
+                return node, start
+            start = stop
+        raise AssertionError("a view of tokens that no tensor has")
+
+    def _feed(self, node: fx.Node, value: Any) -> Tensor:
+        """Make the memory of a tensor the next tokens."""
+        if not isinstance(value, torch.Tensor):
+            raise _error(node, f"expected a tensor, got {type(value).__name__}")
+        dtype = _type(node, value)
+        shape, strides = tuple(value.shape), value.stride()
+        size, start = extent(shape, strides), self.token_count
+        self.feeds[node] = Feed(node, shape, strides)
+        self.token_count += size
+        return Tensor(tokens, shape, strides, start, dtype, start, size)
+
+    def _construct(self, node: fx.Node) -> Any:
+        """Return the result of a node: a tensor, or a tuple of them."""
+        if node.target is operator.getitem:
+            source, place = cast(tuple[fx.Node, int], node.args)
+            return self.read(source)[place]
+        for used in (node, *node.all_input_nodes):
+            _map(self._concrete.values[used], lambda value: _layout(node, value))
+        row = _find_row(node)
+        self._check_storage(node)
+        arguments = fx.node.map_arg(node.args, self.read)
+        options = dict(fx.node.map_arg(node.kwargs, self.read))
+        out = _map(self._concrete.values[node], lambda value: _layout(node, value))
+        _check_arguments(node, row, out, arguments, options)
+        try:
+            with self._collector.observing(node) if self._collector else nullcontext():
+                result = row.construct(out, *arguments, **options)
+        except UnsupportedOperationError:
+            raise
+        except LocumError as error:
+            raise _error(node, str(error)) from error
+        if self._collector is not None and row.kind != "views":
+            self._collector.add(node, _step_name(node), result)
+        return result
+
+    def _check_storage(self, node: fx.Node) -> None:
+        """Check that ``as_strided`` reads a storage that the program lays out as PyTorch does."""
+        if node.target is not torch.ops.aten.as_strided.default:
+            return
+        source = cast(fx.Node, node.args[0])
+        tensor, value = self.read(source), self._concrete.values[source]
+        strides = zip(value.shape, tensor.strides, value.stride(), strict=True)
+        if tensor.offset - tensor.start != value.storage_offset() or any(
+            size > 1 and a != b for size, a, b in strides
+        ):
+            raise _error(node, "expected a tensor without gaps in memory; try x.contiguous() before")
+
+
+def _device(concrete: ConcreteGraph) -> torch.device:
+    tensors = [value for value in concrete.values.values() if isinstance(value, torch.Tensor)]
+    tensors.sort(key=lambda value: value.ndim == 0)
+    return tensors[0].device if tensors else torch.device("cpu")
+
+
+def _find_row(node: fx.Node) -> Row:
+    row = TABLE.get(node.target)
+    if row is not None:
+        return row
+    if drawn_operation(node) is not None:
+        raise _error(
+            node,
+            "expected random numbers whose parameters are inputs, got parameters that U computes; "
+            "try torch.rand_like or torch.randn_like, or drawing them outside of the compiled function",
+        )
+    target = node.target
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        kind = "a higher-order operation"
+    elif isinstance(target, torch._ops.OpOverload) and target.namespace != "aten":
+        kind = "a custom operation"
+    else:
+        kind = "one without a construction"
+    raise _error(
+        node,
+        f"expected an operation that U computes, got {kind}; "
+        'try compiling only modules without it: module.compile(backend="locum")',
+    )
+
+
+def _check_arguments(node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> None:
+    """Check that a construction has the arguments of the call."""
+    try:
+        _signature(row.construct).bind(out, *arguments, **options)
+    except TypeError as error:
+        raise _error(node, f"expected arguments that U supports, got others: {error}") from None
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _layout(node: fx.Node, value: Any) -> Any:
+    """Return the layout of a result: eager's, or a contiguous one if eager's has gaps."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    dtype = _type(node, value)
+    shape, strides = tuple(value.shape), value.stride()
+    return Layout(shape, strides if is_dense(shape, strides) else contiguous_strides(shape), dtype)
+
+
+def _type(node: fx.Node, value: torch.Tensor) -> str:
+    """Return the type of a tensor's entries; raise an error for tensors that programs do not have."""
+    dtype = dtype_name(value.dtype)
+    if not is_strided(value):
+        kind = "quantised" if value.is_quantized else "nested" if value.is_nested else "sparse"
+        raise _error(node, f"expected a strided tensor, got a {kind} one; try x.to_dense()")
+    if any(isinstance(size, torch.SymInt) for size in value.shape):
+        raise _error(node, f"expected a shape that does not depend on data, got {tuple(value.shape)}")
+    if not is_float(dtype) and dtype != "bool" and dtype not in INTEGERS:
+        known = "float64, float32, float16, bfloat16, bool, uint8, int8, int16, int32 or int64"
+        raise _error(node, f"expected numbers of type {known}, got {dtype}")
+    return dtype
+
+
+def _error(node: fx.Node, problem: str) -> UnsupportedOperationError:
+    name = f"input {node.target}" if node.op in ("placeholder", "get_attr") else str(node.target)
+    problem, separator, advice = problem.partition("; try ")
+    return UnsupportedOperationError(f"{name}: {problem}{describe_origin(node)}{separator}{advice}")
+
+
+def _step_name(node: fx.Node) -> str:
+    """Return the name of an operation in a record, such as ``addmm``."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target.overloadpacket.__name__).lstrip("_")
+    return str(getattr(target, "__name__", target))
+
+
+def _map(value: Any, function: Callable[[Any], Any]) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(function(part) for part in value)
+    return function(value)

@@ -1,0 +1,178 @@
+"""Count what runs on U: calls of captured graphs, and runs of their programs, by compiled object.
+
+A run is counted for the compiled functions and modules whose calls are on the stack. One captured
+graph may serve several compiled objects, since Dynamo shares graphs between modules of the same class.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.eval_frame import OptimizeContext
+
+from locum.torch.multiply_adds import count_multiply_adds
+from locum.torch.node_origin import module_path
+from locum.torch.program import Program, Settings
+
+_lock = threading.Lock()
+_graphs: weakref.WeakSet[GraphUsage] = weakref.WeakSet()
+#: The compiled objects whose call is being run.
+_callers: ContextVar[tuple[Any, ...]] = ContextVar("locum_callers", default=())
+_EVAL_FRAME = OptimizeContext.__init__.__code__.co_filename
+
+
+@dataclass
+class Count:
+    """Runs and their time."""
+
+    runs: int = 0
+    seconds: float = 0.0
+
+    def add(self, runs: int, seconds: float) -> None:
+        """Add runs."""
+        self.runs += runs
+        self.seconds += seconds
+
+
+class ProgramUsage:
+    """What is known of a program, and how often it ran."""
+
+    def __init__(self, program: Program, kind: str) -> None:
+        #: ``forward``, ``backward`` or ``inference``.
+        self.kind = kind
+        self.tokens = program.token_count
+        #: Module path and operation → how often it occurs.
+        self.on_u = _count_operations(program.on_u)
+        self.on_host = _count_operations(program.on_host)
+        self.multiply_adds = _sum_multiply_adds(program, program.on_u)
+        self.multiply_adds_on_host = _sum_multiply_adds(program, program.on_host)
+        self.seconds_to_translate = program.seconds_to_translate
+        self._program = weakref.ref(program)
+        self._counts: weakref.WeakKeyDictionary[Any, Count] = weakref.WeakKeyDictionary()
+        self._without_caller = Count()
+
+    @property
+    def program(self) -> Program | None:
+        """The program; None if it was dropped for programs of other shapes."""
+        return self._program()
+
+    def add_run(self, seconds: float) -> None:
+        """Count a run for the compiled objects that are being called; a backward run has none."""
+        with _lock:
+            callers = () if self.kind == "backward" else _callers.get()
+            for caller in callers:
+                self._counts.setdefault(caller, Count()).add(1, seconds)
+            if not callers:
+                self._without_caller.add(1, seconds)
+
+    def count(self, objects: Sequence[Any] | None) -> Count:
+        """Return the runs of some compiled objects, or of all if None; backward runs are included."""
+        total = Count()
+        with _lock:
+            total.add(self._without_caller.runs, self._without_caller.seconds)
+            for caller, count in self._counts.items():
+                if is_among(caller, objects):
+                    total.add(count.runs, count.seconds)
+        return total
+
+
+class GraphUsage:
+    """What is known of a graph that Dynamo captured, and how often it was called."""
+
+    def __init__(self, settings: Settings, name: str, is_last: bool) -> None:
+        self.settings, self.name = settings, name
+        #: Whether Dynamo compiles no further graph of the same function.
+        self.is_last = is_last
+        self.programs: list[ProgramUsage] = []
+        self._calls: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._calls_without_caller = 0
+        with _lock:
+            _graphs.add(self)
+
+    def add_program(self, program: Program, kind: str) -> ProgramUsage:
+        """Add a program of the graph."""
+        usage = ProgramUsage(program, kind)
+        with _lock:
+            self.programs.append(usage)
+        return usage
+
+    def count_calls(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that counts its calls."""
+
+        def call(*arguments: Any) -> Any:
+            callers = find_callers()
+            with _lock:
+                for caller in callers:
+                    self._calls[caller] = self._calls.get(caller, 0) + 1
+                if not callers:
+                    self._calls_without_caller += 1
+            token = _callers.set(callers)
+            try:
+                return function(*arguments)
+            finally:
+                _callers.reset(token)
+
+        return call
+
+    def calls(self, objects: Sequence[Any] | None) -> int:
+        """Return the number of calls by some compiled objects, or by all if None."""
+        with _lock:
+            counted = sum(n for caller, n in self._calls.items() if is_among(caller, objects))
+        return counted + (self._calls_without_caller if objects is None else 0)
+
+
+def list_graphs() -> list[GraphUsage]:
+    """Return the graphs that are compiled now, in the order of their names."""
+    with _lock:
+        return sorted(_graphs, key=lambda graph: graph.name)
+
+
+def is_among(caller: Any, objects: Sequence[Any] | None) -> bool:
+    """Return whether an object is one of some objects; None stands for all."""
+    return objects is None or any(caller is one for one in objects)
+
+
+def find_callers() -> tuple[Any, ...]:
+    """Return the compiled functions and modules whose calls are on the stack, innermost first."""
+    callers: list[Any] = []
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if frame.f_code.co_filename == _EVAL_FRAME:
+            names = frame.f_locals
+            if isinstance(names.get("self"), OptimizeContext) and "fn" in names:
+                caller = find_original(names["fn"])
+                if not is_among(caller, callers):
+                    callers.append(caller)
+        frame = frame.f_back
+    return tuple(callers)
+
+
+def find_original(compiled: Any) -> Any:
+    """Return the module or function behind the wrappers of ``torch.compile`` and bound methods."""
+    if isinstance(compiled, torch._dynamo.OptimizedModule):
+        return compiled._orig_mod
+    while not isinstance(compiled, torch.nn.Module):
+        names = ("_torchdynamo_orig_callable", "__wrapped__", "__self__")
+        inner = next((getattr(compiled, name) for name in names if hasattr(compiled, name)), None)
+        if inner is None:
+            return compiled
+        compiled = inner
+    return compiled
+
+
+def _count_operations(nodes: Sequence[fx.Node]) -> Counter[tuple[str, str]]:
+    counted = (node for node in nodes if isinstance(node.target, torch._ops.OperatorBase))
+    return Counter((module_path(node), str(node.target)) for node in counted)
+
+
+def _sum_multiply_adds(program: Program, nodes: Sequence[fx.Node]) -> int:
+    return sum(count_multiply_adds(program.concrete, node) for node in nodes)

@@ -1,0 +1,254 @@
+"""Report what ran on U."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import torch
+from torch._dynamo.utils import counters
+
+from locum.analysis import Architecture, architecture
+from locum.errors import InputError
+from locum.graph import build
+from locum.torch.program import Program
+from locum.torch.usage import GraphUsage, ProgramUsage, find_original, list_graphs
+
+#: What each executor does.
+EXECUTORS: Mapping[str, str] = {
+    "fast": "evaluates plans derived from the program, runs no heads",
+    "dense": "evaluates the program by its definition, runs no heads",
+    "heads": "runs every head that is read as attention",
+}
+KINDS = ("inference", "forward", "backward")
+
+
+def report(compiled: Any = None) -> Report:
+    """Return a report of what a compiled function or module ran on U; without argument, of everything.
+
+    ``compiled`` is the result of ``torch.compile``, a module after ``module.compile(...)``, or a module
+    that contains compiled modules. Printing the report shows it; ``to_dict()`` returns it for JSON.
+
+    A run is attributed to the compiled objects whose calls are on the stack when it starts. Limits:
+
+    - Dynamo shares one graph between modules of the same class. Backward runs of a shared graph are
+      counted for each of these modules.
+    - Calls that Dynamo runs without a graph are not visible to a backend. The report compares calls of
+      captured graphs with runs, and warns about graph breaks and the recompilation limit. Use
+      ``fullgraph=True``, so that PyTorch raises an error in these cases.
+    - Counts are lost when PyTorch drops the compiled code, such as in ``torch._dynamo.reset()``.
+    """
+    if compiled is None:
+        return Report(list_graphs(), None)
+    if not callable(compiled):
+        raise InputError(
+            f"report: expected a compiled function or module, got {type(compiled).__name__}; "
+            "try locum.torch.report(module)"
+        )
+    found = find_original(compiled)
+    objects = list(found.modules()) if isinstance(found, torch.nn.Module) else [found]
+    objects += [find_original(one) for one in objects if one is not find_original(one)]
+    return Report([graph for graph in list_graphs() if graph.calls(objects)], objects)
+
+
+@dataclass(frozen=True)
+class ProgramReport:
+    """One program: a graph with concrete shapes."""
+
+    graph: GraphUsage
+    usage: ProgramUsage
+    runs: int
+    seconds: float
+
+    @property
+    def program(self) -> Program | None:
+        """The program; None if it was dropped for programs of other shapes."""
+        return self.usage.program
+
+    @cached_property
+    def architecture(self) -> Architecture | None:
+        """Layers and heads of the RASP program; None if the program was dropped."""
+        if self.program is None:
+            return None
+        roots = list(self.program.roots)
+        # An elementwise operation has no head and no layer.
+        return architecture(reduce(lambda a, b: build("add", a, b), roots)) if roots else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers of the program for JSON."""
+        size = self.architecture
+        plan = self.program.plan if self.program is not None else None
+        return {
+            "graph": self.graph.name,
+            "kind": self.usage.kind,
+            "executor": self.graph.settings.executor,
+            "tokens": self.usage.tokens,
+            "layers": size.layers if size else 0,
+            "heads": sum(size.heads) if size else 0,
+            "plan_steps": len(plan.steps) if plan is not None else 0,
+            "unplanned_s_ops": len(plan.opaque) if plan is not None else 0,
+            "runs": self.runs,
+            "seconds": self.seconds,
+        }
+
+
+class Report:
+    """What ran on U."""
+
+    def __init__(self, graphs: Sequence[GraphUsage], objects: Sequence[Any] | None) -> None:
+        self.graphs = list(graphs)
+        #: Calls of the captured graphs.
+        self.calls = sum(graph.calls(objects) for graph in graphs)
+        #: The programs that ran.
+        self.programs: list[ProgramReport] = []
+        for graph in graphs:
+            for usage in list(graph.programs):
+                count = usage.count(objects)
+                if count.runs:
+                    self.programs.append(ProgramReport(graph, usage, count.runs, count.seconds))
+
+    @property
+    def executors(self) -> list[str]:
+        """The executors of the graphs."""
+        return sorted({graph.settings.executor for graph in self.graphs})
+
+    @property
+    def runs(self) -> int:
+        """The number of runs of programs, forward and backward."""
+        return sum(self.runs_by_kind.values())
+
+    @property
+    def runs_by_kind(self) -> dict[str, int]:
+        """The number of runs of inference, forward and backward graphs."""
+        return {
+            kind: sum(one.runs for one in self.programs if one.usage.kind == kind) for kind in KINDS
+        }
+
+    @property
+    def multiply_adds(self) -> int:
+        """The multiply-adds of all runs that U computed."""
+        return sum(one.runs * one.usage.multiply_adds for one in self.programs)
+
+    @property
+    def multiply_adds_on_host(self) -> int:
+        """The multiply-adds of all runs that the host computed."""
+        return sum(one.runs * one.usage.multiply_adds_on_host for one in self.programs)
+
+    @property
+    def share(self) -> float:
+        """The share of the multiply-adds of captured graphs that U computed; 0 without runs."""
+        if not self.runs:
+            return 0.0
+        whole = self.multiply_adds + self.multiply_adds_on_host
+        return self.multiply_adds / whole if whole else 1.0
+
+    @property
+    def on_u(self) -> dict[str, dict[str, int]]:
+        """The operations that U computed in all runs: module path → operation → count."""
+        return self._operations(lambda usage: usage.on_u)
+
+    @property
+    def on_host(self) -> dict[str, dict[str, int]]:
+        """The operations that the host computed in all runs: module path → operation → count."""
+        return self._operations(lambda usage: usage.on_host)
+
+    def _operations(
+        self, choose: Callable[[ProgramUsage], Counter[tuple[str, str]]]
+    ) -> dict[str, dict[str, int]]:
+        counted: dict[str, dict[str, int]] = {}
+        for one in self.programs:
+            for (path, operation), number in choose(one.usage).items():
+                module = counted.setdefault(path, {})
+                module[operation] = module.get(operation, 0) + one.runs * number
+        return counted
+
+    @property
+    def plans(self) -> int:
+        """The number of plans that the fast executor made."""
+        programs = [one.program for one in self.programs]
+        return sum(program is not None and program.plan is not None for program in programs)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Wall time: of translating graphs, of planning, and of all runs, which include planning."""
+        programs = [one.program for one in self.programs]
+        return {
+            "translating": sum(one.usage.seconds_to_translate for one in self.programs),
+            "planning": sum(p.seconds_to_plan for p in programs if p is not None),
+            "running": sum(one.seconds for one in self.programs),
+        }
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may have run without U."""
+        found = []
+        if not self.runs:
+            found.append(
+                "0 runs: nothing ran on U. Methods such as generate() call the original module; try "
+                'model.compile(backend="locum", fullgraph=True).'
+            )
+        forward = self.runs - self.runs_by_kind["backward"]
+        if self.calls != forward:
+            found.append(
+                f"{self.calls} calls of graphs, but {forward} forward runs: some calls failed."
+            )
+        if any(graph.is_last for graph in self.graphs):
+            found.append(
+                "Dynamo reached its limit of recompilations (torch._dynamo.config.recompile_limit). "
+                "Calls with other shapes run without U; try fullgraph=True to raise an error."
+            )
+        breaks = sum(counters["graph_break"].values())
+        if breaks:
+            found.append(
+                f"Dynamo counted {breaks} graph breaks in this process. Code between graphs runs "
+                "without U; try fullgraph=True to raise an error."
+            )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        return {
+            "executors": {name: EXECUTORS[name] for name in self.executors},
+            "graphs": len(self.graphs),
+            "calls": self.calls,
+            "runs": self.runs_by_kind,
+            "multiply_adds": {
+                "on_u": self.multiply_adds,
+                "on_host": self.multiply_adds_on_host,
+                "share_on_u": self.share,
+            },
+            "operations": {"on_u": self.on_u, "on_host": self.on_host},
+            "programs": [one.to_dict() for one in self.programs],
+            "plans": self.plans,
+            "seconds": self.seconds,
+            "warnings": self.warnings,
+        }
+
+    def __str__(self) -> str:
+        executors = [f"{name}: {EXECUTORS[name]}" for name in self.executors] or ["none"]
+        runs = ", ".join(f"{number} {kind}" for kind, number in self.runs_by_kind.items() if number)
+        lines = [
+            f"executor       {'; '.join(executors)}",
+            f"calls          {self.calls} of {len(self.graphs)} captured graphs",
+            f"runs           {self.runs}" + (f" ({runs})" if runs else ""),
+            f"multiply-adds  {self.multiply_adds:,} on U ({self.share:.1%})",
+            f"plans          {self.plans}",
+            "time           " + ", ".join(f"{name} {s:.2f} s" for name, s in self.seconds.items()),
+        ]
+        for one in map(ProgramReport.to_dict, self.programs):
+            lines.append(
+                "program        {kind} graph {graph}: {tokens:,} tokens, {layers} layers, {heads:,} "
+                "heads, {plan_steps} plan steps, {runs} runs".format(**one)
+            )
+        for title, operations in (("on U", self.on_u), ("on the host", self.on_host)):
+            total = sum(sum(module.values()) for module in operations.values())
+            lines.append(f"{title:<15}{total} operations")
+            for path in sorted(operations):
+                counted = ", ".join(f"{name} × {n}" for name, n in sorted(operations[path].items()))
+                lines.append(f"  {path or '(root)'}: {counted}")
+        return "\n".join([*lines, *(f"warning        {text}" for text in self.warnings)])
+
+    __repr__ = __str__
