@@ -71,9 +71,7 @@ class Program:
         #: Roots that count, at position 0, the values that PyTorch raises an error for.
         self._required = {violations.node: problem for violations, problem in notes.required}
         #: The roots of the RASP program, and the positions that are read of each.
-        self.roots: Mapping[Node, range] = {
-            **dict.fromkeys(self._required, range(1)), **outputs.roots
-        }
+        self.roots: Mapping[Node, range] = {**dict.fromkeys(self._required, range(1)), **outputs.roots}
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
