@@ -85,7 +85,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
         return (_applied(node, inputs),)
     if op in ("member", "lookup"):
         return _table(node, inputs[0], scope)
-    indices = [_whole(lowered) for lowered in inputs]
+    indices = [whole(lowered) for lowered in inputs]
     if all(index is not None for index in indices):
         affine = _index(op, [index for index in indices if index is not None], scope)
         if affine is not None:
@@ -93,7 +93,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
     return _arithmetic(node, [terms_of(lowered) for lowered in inputs], scope)
 
 
-def _whole(lowered: Lowered) -> Affine | None:
+def whole(lowered: Lowered) -> Affine | None:
     """Return a lowered value as an integer known from the position, or None."""
     if isinstance(lowered, Affine):
         return lowered
@@ -212,7 +212,7 @@ def require_bounded(lowered: Lowered) -> None:
 
 def added(a: Lowered, b: Lowered) -> Lowered:
     """Add two lowered values in the order in which they are written."""
-    left, right = _whole(a), _whole(b)
+    left, right = whole(a), whole(b)
     if left is not None and right is not None:
         return left + right
     terms = terms_of(a), terms_of(b)
@@ -237,13 +237,13 @@ def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
     elif isinstance(a, GuardedCases) or isinstance(b, GuardedCases):
         condition, other = (a, b) if isinstance(a, GuardedCases) else (b, a)
         assert isinstance(condition, GuardedCases)
-        value = _whole(other)
+        value = whole(other)
         if value is not None and value.is_constant and predicate in ("==", "!="):
             if value.constant not in (0, 1):
                 return FALSE if predicate == "==" else TRUE
             is_same = (value.constant == 1) == (predicate == "==")
             return condition if is_same else conditions.negation(condition)
-    left, right = _whole(a), _whole(b)
+    left, right = whole(a), whole(b)
     if left is not None and right is not None:
         return conditions.comparison(predicate, left, right)
     arguments = (terms_of(a), terms_of(b))
@@ -274,7 +274,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
 
 def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
     """Lower ``lookup`` and ``member`` of a position: a load from a table of the program."""
-    index = _whole(key)
+    index = whole(key)
     if index is None:
         raise NotNumeric if _has_strings(node) else Stuck(f"{node.op} of data")
     if node.op == "member":

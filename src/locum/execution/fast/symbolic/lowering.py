@@ -269,8 +269,10 @@ class Lowering:
             raise NotNumeric
         if not isinstance(default, (int, float)) or not math.isfinite(default):
             raise Stuck("an infinite default")
-        if self.scope.ieee and self.is_fetch(selector):
-            return self.fetch(selector.inputs[1], values, float(default), p, heads, way)
+        if self.scope.ieee and self.is_position(selector):
+            position = self.lower(selector.inputs[1], p, heads, f"{way}y")
+            if indexing.whole(position) is None:
+                return self.fetch(terms_of(position), values, float(default))
         scores = []
         while selector.op == "best":
             selector, score = selector.inputs
@@ -280,22 +282,18 @@ class Lowering:
             return self.greatest(values, scores, keys, default, heads, way)
         return self.mean(values, keys, default, heads, way)
 
-    def is_fetch(self, selector: Node) -> bool:
-        """Return whether a selector selects the one key whose position data gives."""
+    def is_position(self, selector: Node) -> bool:
+        """Return whether a selector selects the one key whose position the query is."""
         if selector.op != "select" or selector.attributes["predicate"] != "==":
             return False
-        key, query = selector.inputs
-        return key.op == "indices" and query in self.buffers.data
+        return selector.inputs[0].op == "indices"
 
-    def fetch(
-        self, query: Node, values: Node, default: float, p: Affine, heads: Heads, way: str
-    ) -> Lowered:
-        """Lower a head that reads the key at a position that data gives."""
+    def fetch(self, position: Sum, values: Node, default: float) -> Lowered:
+        """Lower a head that reads the key at a position that is not affine in the loop variables."""
         if values.free:
             raise Stuck("a fetch from a family of values")
         if not self.buffers.holds(values):
             self.buffers.designate(values)
-        position = terms_of(self.lower(query, p, heads, f"{way}q"))
         return (Term(1, factors=(Fetch(values, position, default),)),)
 
     def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
