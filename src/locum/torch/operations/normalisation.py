@@ -1,4 +1,4 @@
-"""Softmax, layer norm, RMSNorm, batch norm and group norm, and their gradients."""
+"""Softmax, layer norm, batch norm and group norm, and their gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor, pointwise, sum_along
 from locum.constructions.tensor_normalisation import (
-    inverse_root,
     log_softmax,
     log_softmax_backward,
     masked_softmax,
@@ -92,7 +91,7 @@ def _backward(out: Layout, gradient: Tensor, result: Tensor, dim: int, function:
     return finish(out, function(*operands, dim % len(out.shape)))
 
 
-# Layer norm and RMSNorm -------------------------------------------------------------------------------
+# Layer norm -------------------------------------------------------------------------------------------
 
 
 def _parts(dtype: str, *tensors: Tensor | None) -> list[Any]:
@@ -145,19 +144,18 @@ def _gradients(
     weight: Tensor | None,
     dims: Sequence[int],
     others: Sequence[int],
-    has_mean: bool = True,
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of a normalisation's input, weight and bias, where there is a layout."""
-    results: list[Tensor | None] = [None] * len(out)
+    results: list[Tensor | None] = [None, None, None]
     if out[0] is not None:
         inner = gradient
         if weight is not None:
             inner = pointwise(lambda g, w: g * w, gradient, weight)
-        results[0] = finish(out[0], standardise_backward(inner, normal, scale, dims, has_mean))
+        results[0] = finish(out[0], standardise_backward(inner, normal, scale, dims))
     if out[1] is not None:
         products = pointwise(lambda g, y: g * y, gradient, normal)
         results[1] = _total(out[1], products, others)
-    if len(out) > 2 and out[2] is not None:
+    if out[2] is not None:
         results[2] = _total(out[2], gradient, others)
     return tuple(results)
 
@@ -167,40 +165,6 @@ def _total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
     if not dims:
         return finish(out, a)
     return out.result(finish(keep_dimensions(out, a, dims), sum_along(a, dims)).sop)
-
-
-@operation("normalisation", "_fused_rms_norm")
-def rms_norm(
-    out: Any, a: Tensor, shape: Sequence[int], weight: Tensor | None, epsilon: float | None
-) -> tuple[Tensor, ...]:
-    """Divide by the root of the mean square of the last dimensions; return also 1 / that root."""
-    dims = list(range(len(a.shape) - len(shape), len(a.shape)))
-    dtype = computing_type(a.dtype)
-    wide, weight = _parts(dtype, a, weight)
-    if epsilon is None:
-        epsilon = 2.0**-52 if dtype == "float64" else 2.0**-23
-    scale = inverse_root(wide, dims, epsilon)
-    results = scale_and_shift(wide, scale, weight, None), scale
-    return tuple(finish(layout, part) for layout, part in zip(out, results, strict=True))
-
-
-@operation("normalisation", "_fused_rms_norm_backward")
-def rms_norm_backward(
-    out: Any,
-    gradient: Tensor,
-    a: Tensor,
-    shape: Sequence[int],
-    scale: Tensor,
-    weight: Tensor | None,
-    output_mask: Sequence[bool],
-) -> tuple[Tensor | None, ...]:
-    """Return the gradients of input and weight."""
-    lead = len(a.shape) - len(shape)
-    gradient, wide, scale, weight = _parts(computing_type(a.dtype), gradient, a, scale, weight)
-    normal = pointwise(lambda x, s: x * s, wide, scale)
-    dims = list(range(lead, len(a.shape)))
-    layouts = (out[0], out[1] if weight is not None else None)
-    return _gradients(layouts, gradient, normal, scale, weight, dims, list(range(lead)), False)
 
 
 # Group norm -------------------------------------------------------------------------------------------

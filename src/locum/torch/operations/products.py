@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Sequence
 from typing import Any
 
-from locum.constructions.tensor import Layout, Tensor, matmul, reduce_sum
+from locum.constructions.tensor import Layout, Tensor, contract, matmul, reduce_sum
 from locum.torch.numbers import cast, compute, computing_type
 from locum.torch.table import operation
 
@@ -47,6 +49,30 @@ def addmv(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha:
     dtype = computing_type(out.dtype)
     column = _column(dtype, cast(a, dtype), cast(b, dtype))
     return combine(out, c, Layout(out.shape, out.strides, dtype).result(column.sop), beta, alpha)
+
+
+@operation("products", "_trilinear")
+def trilinear(
+    out: Layout,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    expand_a: Sequence[int],
+    expand_b: Sequence[int],
+    expand_c: Sequence[int],
+    sum_dims: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """Multiply three tensors with dimensions inserted, and add up along dimensions; rounded once."""
+    dtype = computing_type(out.dtype)
+    factors = []
+    for tensor, places in zip((a, b, c), (expand_a, expand_b, expand_c), strict=True):
+        tensor = cast(tensor, dtype)
+        for dim in sorted(places):
+            tensor = tensor.unsqueeze(dim)
+        factors.append((tensor, string.ascii_lowercase[: len(tensor.shape)]))
+    kept = "".join(letter for dim, letter in enumerate(factors[0][1]) if dim not in sum_dims)
+    return out.rounded(contract(Layout(out.shape, out.strides, dtype), kept, *factors).sop)
 
 
 def _column(dtype: str, a: Tensor, b: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from locum.constructions.tensor import Layout, Tensor, elementwise, reduce_sum
+from locum.constructions.tensor import Layout, Tensor, elementwise, pointwise, reduce_sum
 from locum.constructions.tensor_normalisation import log_sum_exp
 from locum.constructions.tensor_reductions import (
     greatest,
@@ -289,7 +289,7 @@ def vector_norm(
     """Return (Σ |x|ᵖ)^(1/p) along dimensions, computed in float64; p may be infinite or 0."""
     along = chosen(a, dims)
     whole = Layout.contiguous(a.shape, "float64")
-    sizes = elementwise(whole, abs, cast(cast(a, out.dtype), "float64"))
+    sizes = elementwise(whole, abs, cast(cast(a, computing_type(out.dtype)), "float64"))
     if math.isinf(order):
         if any(a.shape[dim] == 0 for dim in along):
             if order < 0:
@@ -307,3 +307,11 @@ def vector_norm(
     )
     sums = total(Layout(out.shape, out.strides, "float64"), raised, along).sop
     return out.rounded(sqrt(sums) if power == 2 else apply("power", sums, 1 / power))
+
+
+@operation("reductions", "dist")
+def dist(out: Layout, a: Tensor, b: Tensor, order: Any = 2) -> Tensor:
+    """Return the norm of the difference of two tensors."""
+    dtype = computing_type(out.dtype)
+    apart = pointwise(lambda x, y: x - y, cast(a, dtype), cast(b, dtype))
+    return vector_norm(out, apart, order)
