@@ -87,13 +87,15 @@ class Translation:
         self.length = max(self.token_count, positions.greatest, 1)
 
     def _translate(self) -> None:
+        needed = self._concrete.find_needed()
         for node in self._concrete.graph.nodes:
-            if node.op != "call_function" or node in self._known or self._concrete.is_number(node):
-                if self._collector is not None and node in self._known and node.op == "call_function":
-                    self._collector.add(node, _step_name(node), node)
+            if node.op != "call_function" or node not in needed or self._concrete.is_number(node):
                 continue
-            self._tensors[node] = self._construct(node)
-            self.on_u.append(node)
+            if node not in self._known:
+                self._tensors[node] = self._construct(node)
+                self.on_u.append(node)
+            elif self._collector is not None:
+                self._collector.add(node, _step_name(node), node)
 
     def read(self, node: fx.Node) -> Any:
         """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""
