@@ -66,8 +66,12 @@ class Program:
         self._result_count = len(concrete.outputs)
         self._feeds: Sequence[Feed] = list(translation.feeds.values())
         self._device = translation.device
+        self._conditions = translation.conditions
         #: The roots of the RASP program, and the positions that are read of each.
-        self.roots: Mapping[Node, range] = outputs.roots
+        self.roots: Mapping[Node, range] = {
+            **dict.fromkeys(self._conditions, range(1)),
+            **outputs.roots,
+        }
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
@@ -95,6 +99,7 @@ class Program:
             known = self._host(arguments)
             parts = {feed.node: self._move(feed.entries(known[feed.node])) for feed in self._feeds}
             found = self._run_program(list(parts.values())) if self.roots else {}
+            self._check(found)
             results = self._outputs.make(known, found, parts)
         steps = {step: results[place] for step, place in self._steps.items()}
         return results[: self._result_count], steps
@@ -111,6 +116,15 @@ class Program:
                 self.seconds_to_plan = time.perf_counter() - started
             values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
         return dict(zip(self.roots, values, strict=True))
+
+    def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
+        """Raise an error if an input is not allowed, such as an index out of range."""
+        if not self._conditions:
+            return
+        violations = torch.stack([found[root][0].double() for root in self._conditions])
+        broken = torch.nonzero(violations)
+        if broken.numel():
+            raise InputError(list(self._conditions.values())[int(broken[0])])
 
     def _move(self, part: torch.Tensor) -> torch.Tensor:
         """Return tokens on the device of the program; PyTorch allows single numbers elsewhere."""
