@@ -21,9 +21,10 @@ from locum.torch import UnsupportedOperationError  # noqa: E402
 from locum.torch.backend import backend, decompositions  # noqa: E402
 from locum.torch.compiled_graph import MOST_PROGRAMS  # noqa: E402
 from locum.torch.host_operations import TABLE_OPERATIONS  # noqa: E402
+from locum.torch.notes import require  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from locum.torch.random_operations import RANDOM  # noqa: E402
-from locum.torch.table import TABLE  # noqa: E402
+from locum.torch.table import TABLE, Row  # noqa: E402
 from tests.torch.comparing import assert_same, check_like_eager, compile_on_u  # noqa: E402
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -433,3 +434,22 @@ def test_threads() -> None:
     assert not wrong
     report = locum.torch.report(compiled)
     assert (report.calls, report.runs) == (12, 12)
+
+
+# Conditions on inputs -------------------------------------------------------------------------------
+
+
+def test_a_condition_of_a_construction_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A construction notes a condition; a run raises an error where the condition does not hold."""
+    overload = torch.ops.aten.tanh.default
+    row = TABLE[overload]
+
+    def positive(out: Any, a: Any) -> Any:
+        require(locum.where(a.at(0) < 0, 1.0, 0.0), "tanh: expected a first entry above 0")
+        return row.construct(out, a)
+
+    monkeypatch.setitem(TABLE, overload, Row(overload, row.kind, positive))
+    compiled = compile_on_u(torch.tanh)
+    assert_same(torch.tanh(torch.ones(2)), compiled(torch.ones(2)))
+    with pytest.raises(locum.InputError, match=r"aten\.tanh\.default: tanh: expected a first entry"):
+        compiled(-torch.ones(2))

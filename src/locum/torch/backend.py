@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import torch
-from torch import fx
+from torch import Tensor, fx, strided
 from torch._decomp import core_aten_decompositions
+from torch._dynamo import config as dynamo_config
 from torch._dynamo.backends.common import aot_autograd
 
 from locum.errors import InputError
@@ -96,7 +96,7 @@ def check_graph_break(graph: fx.GraphModule) -> None:
 def check_inputs(inputs: Sequence[Any]) -> None:
     """Raise an error for inputs that have no strides."""
     for value in inputs:
-        if isinstance(value, torch.Tensor) and (value.is_nested or value.layout is not torch.strided):
+        if isinstance(value, Tensor) and (value.is_nested or value.layout is not strided):
             kind = "nested" if value.is_nested else value.layout
             raise InputError(
                 f"inputs: expected strided tensors, got a {kind} one; try a padded or dense tensor"
@@ -108,7 +108,7 @@ def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:
     name = graph.meta.get("dynamo_compile_id")
     if name is None:
         return "?", False
-    limit = torch._dynamo.config.recompile_limit
+    limit = dynamo_config.recompile_limit
     return str(name), bool(name.frame_compile_id is not None and name.frame_compile_id + 1 >= limit)
 
 

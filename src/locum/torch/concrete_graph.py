@@ -41,6 +41,14 @@ class ConcreteGraph:
         results: Sequence[Any] = output.args[0]
         return results
 
+    def find_needed(self) -> set[fx.Node]:
+        """Return the nodes that the results depend on."""
+        needed: set[fx.Node] = set()
+        for node in reversed(self.graph.nodes):
+            if node.op == "output" or node in needed:
+                needed.update((node, *node.all_input_nodes))
+        return needed
+
     def is_number(self, node: fx.Node) -> bool:
         """Return whether a node is a number, or None: a constant of the program."""
         value = self.values.get(node)

@@ -21,7 +21,6 @@ from locum.execution.fast.plan import Plan
 from locum.graph import Node
 from locum.torch.concrete_graph import ConcreteGraph, read_metadata
 from locum.torch.host_operations import HostPart, choose_host_nodes
-from locum.torch.notes import collect_notes
 from locum.torch.random_operations import separate_random_numbers
 from locum.torch.step_recorder import Step, StepCollector
 from locum.torch.tensor_outputs import Outputs
@@ -55,8 +54,7 @@ class Program:
             concrete, tables=settings.host == "allowed", integer_inputs=not is_backward
         )
         collector = StepCollector(recorded) if recorded else None
-        with collect_notes() as notes:
-            translation = Translation(concrete, known, collector)
+        translation = Translation(concrete, known, collector)
         outputs = Outputs(concrete, translation, known)
         for result in concrete.outputs:
             outputs.add(result)
@@ -68,10 +66,12 @@ class Program:
         self._result_count = len(concrete.outputs)
         self._feeds: Sequence[Feed] = list(translation.feeds.values())
         self._device = translation.device
-        #: Roots that count, at position 0, the values that PyTorch raises an error for.
-        self._required = {violations.node: problem for violations, problem in notes.required}
+        self._conditions = translation.conditions
         #: The roots of the RASP program, and the positions that are read of each.
-        self.roots: Mapping[Node, range] = {**dict.fromkeys(self._required, range(1)), **outputs.roots}
+        self.roots: Mapping[Node, range] = {
+            **dict.fromkeys(self._conditions, range(1)),
+            **outputs.roots,
+        }
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
@@ -118,11 +118,13 @@ class Program:
         return dict(zip(self.roots, values, strict=True))
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
-        """Raise the error of the first condition on the input that does not hold."""
-        counts = [found[node][0] for node in self._required]
-        if counts and bool(torch.stack([count != 0 for count in counts]).any()):
-            violated = (problem for node, problem in self._required.items() if found[node][0] != 0)
-            raise InputError(next(violated))
+        """Raise an error if an input is not allowed, such as an index out of range."""
+        if not self._conditions:
+            return
+        violations = torch.stack([found[root][0].double() for root in self._conditions])
+        broken = torch.nonzero(violations)
+        if broken.numel():
+            raise InputError(list(self._conditions.values())[int(broken[0])])
 
     def _move(self, part: torch.Tensor) -> torch.Tensor:
         """Return tokens on the device of the program; PyTorch allows single numbers elsewhere."""

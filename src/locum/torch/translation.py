@@ -26,10 +26,12 @@ from locum.constructions.tensor import (
     measure_positions,
 )
 from locum.errors import LocumError
+from locum.graph import Node
 from locum.language.python import tokens
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ConcreteGraph, is_strided
 from locum.torch.node_origin import describe_origin
+from locum.torch.notes import collect_notes
 from locum.torch.numbers import INTEGERS, dtype_name, is_float
 from locum.torch.random_operations import drawn_operation
 from locum.torch.step_recorder import StepCollector
@@ -80,6 +82,8 @@ class Translation:
         self.device = _device(concrete)
         #: Nodes that U computes.
         self.on_u: list[fx.Node] = []
+        #: S-ops that are 0 at position 0 unless an input is not allowed; the error in words.
+        self.conditions: dict[Node, str] = {}
         self._tensors: dict[fx.Node, Any] = {}
         with measure_positions() as positions:
             self._translate()
@@ -87,13 +91,15 @@ class Translation:
         self.length = max(self.token_count, positions.greatest, 1)
 
     def _translate(self) -> None:
+        needed = self._concrete.find_needed()
         for node in self._concrete.graph.nodes:
-            if node.op != "call_function" or node in self._known or self._concrete.is_number(node):
-                if self._collector is not None and node in self._known and node.op == "call_function":
-                    self._collector.add(node, _step_name(node), node)
+            if node.op != "call_function" or node not in needed or self._concrete.is_number(node):
                 continue
-            self._tensors[node] = self._construct(node)
-            self.on_u.append(node)
+            if node not in self._known:
+                self._tensors[node] = self._construct(node)
+                self.on_u.append(node)
+            elif self._collector is not None:
+                self._collector.add(node, _step_name(node), node)
 
     def read(self, node: fx.Node) -> Any:
         """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""
@@ -140,12 +146,17 @@ class Translation:
         out = _map(self._concrete.values[node], lambda value: _layout(node, value))
         _check_arguments(node, row, out, arguments, options)
         try:
-            with self._collector.observing(node) if self._collector else nullcontext():
+            with (
+                self._collector.observing(node) if self._collector else nullcontext(),
+                collect_notes() as notes,
+            ):
                 result = row.construct(out, *arguments, **options)
         except UnsupportedOperationError:
             raise
         except LocumError as error:
             raise _error(node, str(error)) from error
+        for violations, problem in notes.required:
+            self.conditions[violations.node] = str(_error(node, problem))
         if self._collector is not None and row.kind != "views":
             self._collector.add(node, _step_name(node), result)
         return result

@@ -22,6 +22,20 @@ def zeros(out: Layout, *arguments: Any, **options: Any) -> Tensor:
     return out.result(scalar(0, out.dtype))
 
 
+@operation(
+    "creation",
+    "empty.memory_format",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+)
+def empty(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 0 everywhere; PyTorch returns any numbers."""
+    return out.result(scalar(0, out.dtype))
+
+
 @operation("creation", "ones", "ones_like", "new_ones")
 def ones(out: Layout, *arguments: Any, **options: Any) -> Tensor:
     """Return 1 everywhere."""
