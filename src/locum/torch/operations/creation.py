@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor
@@ -12,9 +11,35 @@ from locum.torch.table import operation
 
 
 @operation("creation", "full", "full_like", "new_full")
-def full(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+def full(out: Layout, shape: Any, *values: Any, **options: Any) -> Tensor:
     """Return the same number everywhere."""
-    return out.result(scalar(arguments[-1], out.dtype))
+    return out.result(scalar(values[-1], out.dtype))
+
+
+@operation("creation", "zeros", "zeros_like", "new_zeros")
+def zeros(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 0 everywhere."""
+    return out.result(scalar(0, out.dtype))
+
+
+@operation(
+    "creation",
+    "empty.memory_format",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+)
+def empty(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 0 everywhere; PyTorch returns any numbers."""
+    return out.result(scalar(0, out.dtype))
+
+
+@operation("creation", "ones", "ones_like", "new_ones")
+def ones(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 1 everywhere."""
+    return out.result(scalar(1, out.dtype))
 
 
 @operation("creation", "scalar_tensor")
@@ -23,26 +48,9 @@ def scalar_tensor(out: Layout, value: Any, **options: Any) -> Tensor:
     return out.result(scalar(value, out.dtype))
 
 
-def _filled(number: int, doc: str) -> Callable[..., Tensor]:
-    def construct(out: Layout, *arguments: Any, **options: Any) -> Tensor:
-        return out.result(scalar(number, out.dtype))
-
-    construct.__doc__ = doc
-    return construct
-
-
-operation("creation", "ones", "ones_like", "new_ones")(_filled(1, "Return 1 everywhere."))
-operation("creation", "zeros", "zeros_like", "new_zeros")(_filled(0, "Return 0 everywhere."))
-operation(
-    "creation",
-    *("empty.memory_format", "empty_like", "empty_strided", "empty_permuted"),
-    *("new_empty", "new_empty_strided"),
-)(_filled(0, "Return 0 everywhere; PyTorch leaves the numbers undefined."))
-
-
 @operation("creation", "arange.start_step")
 def arange(out: Layout, start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, …, of which floats are rounded once."""
+    """Return start, start + step, …; floats are rounded once."""
     dtype = "float64" if is_float(out.dtype) else out.dtype
     value = scalar(start, dtype) + convert(indices, "int64", dtype) * scalar(step, dtype)
     return out.result(rounded(value, out.dtype))
