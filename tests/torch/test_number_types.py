@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from locum.errors import LocumError
-from locum.torch.notes import collect_notes
 from locum.torch.program import Program
 from tests.torch.opinfo import capture
 
@@ -117,18 +116,13 @@ def test_python_numbers_are_rounded_as_in_eager_execution(kind: torch.dtype) -> 
     )  # fmt: skip
 
 
-def test_integers_beyond_float64_are_noted() -> None:
-    """The note is a number at position 0: how many results exceed 2⁵³."""
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_integers_beyond_float64_raise(executor: str) -> None:
     x = torch.tensor([2**52, 3, -(2**52)])
-    graph = capture(lambda x: (x * 4, x + 1, x.abs()), [x])
-    with collect_notes() as notes:
-        program = Program.of(graph, "dense", "forbidden")
-    program.roots = {violations.node: range(1) for violations, _ in notes.required}
-    from locum.execution import run_all
-
-    counts = run_all(program.roots, [x], program.length, executor="dense")
-    assert [int(count) for count in counts] == [2, 0]
-    assert all("2⁵³" in problem for _, problem in notes.required)
+    assert torch.equal(run(lambda x: x + 1 > 3, x, executor=executor)[0], x + 1 > 3)
+    for function in (lambda x: x * 4 > 3, lambda x: x**2 == 9, lambda x: x % (x - 3) == 0):
+        with pytest.raises((LocumError, RuntimeError), match="2⁵³|ZeroDivisionError"):
+            run(function, x, executor=executor)
 
 
 def test_views_outside_of_the_storage_raise() -> None:
