@@ -194,7 +194,7 @@ def run_all(
         ]
     from locum.execution import heads
 
-    return [value.double() for value in heads.evaluate_all(roots, tokens, names)]
+    return [value.double().contiguous() for value in heads.evaluate_all(roots, tokens, names)]
 
 
 def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:

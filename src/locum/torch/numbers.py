@@ -71,7 +71,7 @@ def convert(value: SOp, dtype: str, to: str) -> SOp:
     if dtype == "bool":
         return where(value, 1, 0)
     if is_float(dtype):
-        return wrap(truncate(value), to)
+        return wrap(apply("float64", truncate(value)), to)
     widens = INTEGERS.index(to) > INTEGERS.index(dtype)
     return value if widens and to != "int8" else wrap(value, to)
 
@@ -152,12 +152,16 @@ def read(out: Layout, operand: Any, dtype: str) -> SOp:
 def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str) -> SOp:
     """Apply a function to s-ops of a type, and round each of its steps and constants to the type.
 
-    S-ops that the function does not get as arguments stay as they are.
+    Numbers of the program are passed on as constants. S-ops that the function does not get as arguments
+    stay as they are.
     """
     if not is_float(dtype) or dtype == "float64":  # every executor computes in float64
         return function(*values)
-    places = [None if value is None else _OPERANDS[n] for n, value in enumerate(values)]
-    known = {_OPERANDS[n].node: value.node for n, value in enumerate(values) if value is not None}
+    places, known = list(values), dict[Node, Node]()
+    for n, value in enumerate(values):
+        if value is not None and value.node.op != "constant":
+            places[n] = _OPERANDS[n]
+            known[_OPERANDS[n].node] = value.node
     operands = frozenset(known)
 
     def put(node: Node) -> Node:

@@ -6,7 +6,7 @@ from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor
 from locum.language.python import indices
-from locum.torch.numbers import computing_type, convert, rounded, scalar
+from locum.torch.numbers import convert, is_float, rounded, scalar
 from locum.torch.table import operation
 
 
@@ -50,7 +50,7 @@ def scalar_tensor(out: Layout, value: Any, **options: Any) -> Tensor:
 
 @operation("creation", "arange.start_step")
 def arange(out: Layout, start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, …"""
-    dtype = computing_type(out.dtype)
+    """Return start, start + step, …; floats are rounded once."""
+    dtype = "float64" if is_float(out.dtype) else out.dtype
     value = scalar(start, dtype) + convert(indices, "int64", dtype) * scalar(step, dtype)
     return out.result(rounded(value, out.dtype))

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from locum.constructions.tensor import Layout, Tensor
-from locum.errors import LocumError
 from locum.language.handles import SOp
 from locum.language.python import apply, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.numbers import (
@@ -306,6 +307,12 @@ def exp2(x: SOp) -> SOp:
     return 2.0**x
 
 
+@formula("ldexp.Tensor")
+def ldexp(x: SOp, y: SOp) -> SOp:
+    """Return x times 2 to the power of y."""
+    return x * 2.0**y
+
+
 @formula("expm1", dtype="float64")
 def expm1(x: SOp) -> SOp:
     """Return e to the power of x, minus 1, without cancellation near 0."""
@@ -533,6 +540,8 @@ def shrink_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
 @formula("maximum", exact=True)
 def maximum(x: SOp, y: SOp) -> SOp:
     """Return the greater of two numbers: NaN if one is NaN, and 0 of 0 and −0."""
+    if _is_usual(y):
+        return where(x <= y, y, x)
     same = where(x == 0, x + y, x)
     return where(x == y, same, where((x > y) | (x != x), x, y))
 
@@ -540,8 +549,18 @@ def maximum(x: SOp, y: SOp) -> SOp:
 @formula("minimum", exact=True)
 def minimum(x: SOp, y: SOp) -> SOp:
     """Return the lesser of two numbers: NaN if one is NaN, and −0 of 0 and −0."""
+    if _is_usual(y):
+        return where(x > y, y, x)
     same = where(x == 0, -(-x - y), x)
     return where(x == y, same, where((x < y) | (x != x), x, y))
+
+
+def _is_usual(x: SOp) -> bool:
+    """Return whether it is a number of the program, neither NaN nor −0."""
+    if x.node.op != "constant":
+        return False
+    value: Any = x.node.attributes["value"]
+    return bool(value == value and (value != 0 or math.copysign(1.0, value) > 0))
 
 
 @formula("fmax", exact=True)
@@ -623,19 +642,28 @@ def logical_not(x: SOp) -> SOp:
     return ~x
 
 
+#: Bits of an integer besides its sign; those of int64 are what float64 holds.
+_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 53}
+
+
 def bitwise(name: str, function: Formula) -> None:
-    """Enter an operation on bits, which U computes on booleans."""
+    """Enter an operation on bits: on booleans, or on each bit of integers."""
 
-    def construct(out: Layout, *operands: Any) -> Tensor:
-        if out.dtype != "bool":
-            raise LocumError(
-                f"bitwise_{name}: expected booleans, got {out.dtype}; "
-                f"try torch.logical_{name} where the numbers are 0 and 1"
-            )
-        return compute(out, function, *operands)
+    def construct(out: Layout, a: Any, b: Any) -> Tensor:
+        if out.dtype == "bool":
+            return compute(out, function, a, b)
+        weights = [2**place for place in range(_BITS[out.dtype])]
 
-    construct.__doc__ = f"Apply logical {name} to booleans."
-    operation("elementwise", f"bitwise_{name}.Tensor", f"bitwise_{name}.Scalar")(construct)
+        def of_integers(x: SOp, y: SOp) -> SOp:
+            total = where(function(x < 0, y < 0), -2 * weights[-1], 0)
+            for weight in weights:
+                total += where(function(x // weight % 2 == 1, y // weight % 2 == 1), weight, 0)
+            return total
+
+        return compute(out, of_integers, a, b)
+
+    construct.__doc__ = f"Apply logical {name} to booleans, or to each bit of integers."
+    operation("elementwise", *(f"bitwise_{name}.{kind}" for kind in ("Tensor", "Scalar")))(construct)
 
 
 for _name, _function in {"and": logical_and, "or": logical_or, "xor": logical_xor}.items():
@@ -646,6 +674,31 @@ for _name, _function in {"and": logical_and, "or": logical_or, "xor": logical_xo
 def bitwise_not(out: Layout, a: Tensor) -> Tensor:
     """Return the complement: of an integer x, −1 − x."""
     return compute(out, logical_not if out.dtype == "bool" else lambda x: -1 - x, a)
+
+
+@operation(
+    "elementwise",
+    *("bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar"),
+    *("__lshift__.Tensor", "__lshift__.Scalar"),
+)
+def shift_left(out: Layout, a: Any, b: Any) -> Tensor:
+    """Return a · 2ᵇ; 0 where b is negative or not below the number of bits."""
+    bits = 8 * getattr(torch, out.dtype).itemsize
+    return compute(out, lambda x, y: where((y < 0) | (y >= bits), 0, x * 2 ** abs(y)), a, b)
+
+
+@operation(
+    "elementwise",
+    *("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar"),
+    *("__rshift__.Tensor", "__rshift__.Scalar"),
+)
+def shift_right(out: Layout, a: Any, b: Any) -> Tensor:
+    """Return a / 2ᵇ, rounded down; −1 or 0 where b is negative or not below the number of bits."""
+    bits = 8 * getattr(torch, out.dtype).itemsize
+    sign: Formula = lambda x: where(x < 0, -1, 0)  # noqa: E731
+    return compute(
+        out, lambda x, y: where((y < 0) | (y >= bits), sign(x), x // 2 ** abs(y)), a, b
+    )
 
 
 @operation("elementwise", "where.self")

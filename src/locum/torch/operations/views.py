@@ -155,6 +155,14 @@ def as_strided(
     return replace(a, shape=tuple(size), strides=tuple(stride), offset=first)
 
 
+@operation("views", "narrow_copy")
+def narrow_copy(out: Layout, a: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Copy a range of a dimension."""
+    dim %= len(a.shape)
+    first = start % a.shape[dim] if start < 0 else start
+    return to_copy(out, a.slice(dim, first, first + length))
+
+
 # Views as copies ------------------------------------------------------------------------------------
 
 

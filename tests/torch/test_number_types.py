@@ -1,0 +1,133 @@
+"""Types of numbers: promotion, casts, integers and Python's numbers, as in eager execution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from locum.errors import LocumError
+from locum.torch.program import Program
+from tests.torch.opinfo import capture
+
+INF, NAN = math.inf, math.nan
+EXECUTORS = ("fast", "dense", "heads")
+
+
+def run(function: Callable[..., Any], *tensors: torch.Tensor, executor: str = "fast") -> Any:
+    """Run a function of tensors as a program that computes integers, too."""
+    program = Program.of(capture(function, list(tensors)), executor, "forbidden")
+    return program(*tensors)
+
+
+def assert_same(function: Callable[..., Any], *tensors: torch.Tensor) -> None:
+    """Assert that every executor gives eager's numbers, to the last bit and in type."""
+    wanted = function(*tensors)
+    wanted = wanted if isinstance(wanted, (tuple, list)) else [wanted]
+    for executor in EXECUTORS:
+        for one, other in zip(run(function, *tensors, executor=executor), wanted, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True, msg=executor)
+            if other.is_floating_point():
+                assert torch.equal(one.signbit() & ~one.isnan(), other.signbit() & ~other.isnan())
+
+
+def vector(*numbers: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=dtype)
+
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+OTHERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@pytest.mark.parametrize("source", [*FLOATS, *OTHERS], ids=str)
+def test_casts_between_all_types(source: torch.dtype) -> None:
+    numbers = vector(0.0, -0.0, 0.4, -1.6, 1.5, 2.5, 77.7, -77.7, 100.0, -128.0, dtype=torch.float64)
+    if source in (torch.bool, torch.uint8):
+        numbers = numbers.abs()
+    x = numbers.to(source)
+    targets = [kind for kind in (*FLOATS, *OTHERS) if kind != torch.uint8 or source not in FLOATS]
+    assert_same(lambda x: [x.to(kind) for kind in targets if kind != source], x)
+
+
+def test_casts_round_and_overflow() -> None:
+    x = vector(70000.0, -70000.0, 65519.9, 1e-8, 3.4e38, 1.00390625, INF, -INF, NAN)
+    assert_same(lambda x: [x.half().float(), x.bfloat16().float(), (x.double() * 1e10).float()], x)
+
+
+def test_narrow_integers_wrap_around() -> None:
+    for kind in (torch.int8, torch.uint8, torch.int16, torch.int32):
+        info = torch.iinfo(kind)
+        x = torch.tensor([info.max, info.min, 1, 3], dtype=kind)
+        y = torch.tensor([1, 1, 2, info.max // 2], dtype=kind)
+        assert_same(lambda x, y: [x + y, x - y, y * 3, x + 1, -x, ~x, x.abs(), x.to(torch.int8)], x, y)
+
+
+def test_arithmetic_of_integers() -> None:
+    x = torch.tensor([7, -7, 7, -7, 0, 2**40])
+    y = torch.tensor([2, 2, -2, -2, 5, 3])
+    assert_same(
+        lambda x, y: [
+            x * y, x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc"), x / y,
+            (x % 5) ** (y + 2), torch.sign(x), x.clamp(-1, 3), torch.maximum(x, y), x & y, x | y, x ^ y,
+            x << 2, x >> y.abs(), x == y, x < 3, x > 2.5, torch.where(x > y, x, y),
+        ],
+        x,
+        y,
+    )  # fmt: skip
+
+
+def test_an_integer_zero_has_no_sign() -> None:
+    assert_same(lambda x: [1.0 / (-x), 1.0 / (x * -3), 1.0 / (x - 1).float().long()], torch.tensor([0]))
+
+
+def test_arithmetic_of_booleans() -> None:
+    x, y = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
+    assert_same(
+        lambda x, y: [
+            x + y, x * y, x & y, x | y, x ^ y, ~x, x == y, x < y, torch.logical_xor(x, y), x + 1,
+            x * 0.5, x.sum(), torch.maximum(x, y), (x + y) == y, x / y,
+        ],
+        x,
+        y,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("one", [*FLOATS, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("other", [torch.float64, torch.float32, torch.bfloat16, torch.int32], ids=str)
+def test_tensors_without_dimensions_are_promoted(one: torch.dtype, other: torch.dtype) -> None:
+    x = vector(0.1, 1.0, -3.3, 7.0).to(one)
+    y = torch.tensor(1.1).to(other)
+    assert_same(lambda x, y: [x + y, x * y, y / x, x < y, x == y, torch.where(x > 0, x, y)], x, y)
+
+
+@pytest.mark.parametrize("kind", FLOATS, ids=str)
+def test_python_numbers_are_rounded_as_in_eager_execution(kind: torch.dtype) -> None:
+    x = vector(0.1, 0.3, -0.7, 16777217.0, 2.0).to(kind)
+    assert_same(
+        lambda x: [
+            x + 0.1, x - 0.1, 0.1 - x, x * 0.1, x / 0.3, 0.1 / x, x == 0.1, x <= 0.3, x.clamp(0.1, 0.3),
+            x % 0.3, x > 16777217, torch.nn.functional.leaky_relu(x, 0.1), x.masked_fill(x > 0, 0.1),
+            torch.nn.functional.threshold(x, 0.1, 0.7), torch.full_like(x, 0.1), x + True,
+        ],
+        x,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_integers_beyond_float64_raise(executor: str) -> None:
+    x = torch.tensor([2**52, 3, -(2**52)])
+    assert torch.equal(run(lambda x: x + 1 > 3, x, executor=executor)[0], x + 1 > 3)
+    for function in (lambda x: x * 4 > 3, lambda x: x**2 == 9, lambda x: x % (x - 3) == 0):
+        with pytest.raises((LocumError, RuntimeError), match="2⁵³|ZeroDivisionError"):
+            run(function, x, executor=executor)
+
+
+def test_views_outside_of_the_storage_raise() -> None:
+    x = torch.arange(6.0)
+    inside = run(lambda x: (x * 2).as_strided((2, 2), (2, 1), 1), x)[0]
+    assert torch.equal(inside, (x * 2).as_strided((2, 2), (2, 1), 1))
+    with pytest.raises(LocumError, match=r"as_strided: expected a view within the 6 entries"):
+        run(lambda x: torch.ops.aten.as_strided((x * 2)[:3], (3,), (4,), 0), x)
