@@ -33,9 +33,9 @@ def chosen(a: Tensor, dims: Any) -> list[int]:
 
 
 def total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Add up in the type that the result is computed in; the sum is not rounded."""
-    dtype = computing_type(out.dtype)
-    return reduce_sum(Layout(out.shape, out.strides, dtype), cast(a, dtype), dims)
+    """Add up in the type that the result is computed in."""
+    wide = Layout(out.shape, out.strides, computing_type(out.dtype))
+    return wide.rounded(reduce_sum(wide, cast(a, wide.dtype), dims).sop)
 
 
 @operation("reductions", "sum.dim_IntList", "sum")
