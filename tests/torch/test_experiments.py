@@ -157,6 +157,7 @@ def test_a_masked_row_of_attention(executor: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed:UserWarning")
 def test_half_precision_rounds_once() -> None:
     """The error against float64 is at most 1.1 times the error of eager execution."""
     torch.manual_seed(0)
@@ -302,7 +303,7 @@ def flexible(q: Any) -> Any:
 UNSUPPORTED = {
     "cond": (branch, lambda: torch.ones(3), "cond: expected .*got a higher-order operation"),
     "flex_attention": (flexible, lambda: torch.ones(1, 1, 16, 8), "flex_attention: expected"),
-    "custom operation": (twice, lambda: torch.ones(3), "twice.default: expected .* a custom operation"),
+    "custom operation": (lambda x: twice(x) + 1, lambda: torch.ones(3), "twice.default: .* a custom"),
     "complex numbers": (
         lambda x: torch.view_as_real(torch.fft.fft(x)),
         lambda: torch.ones(3),
@@ -366,6 +367,9 @@ def test_quantised_weights_as_integers() -> None:
 
 
 def test_shapes_that_depend_on_data_raise() -> None:
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        with pytest.raises(UnsupportedOperationError, match=r"aten\.nonzero\.default"):
-            compile_on_u(lambda x: torch.nonzero(x) * 2)(torch.ones(3))
+    compiled = compile_on_u(lambda x: torch.nonzero(x) * 2)
+    with (
+        torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True),
+        pytest.raises(UnsupportedOperationError, match=r"aten\.nonzero\.default"),
+    ):
+        compiled(torch.ones(3))
