@@ -12,7 +12,7 @@ torch: Any = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from locum.torch.step_recorder import observe  # noqa: E402
+from locum.constructions.observation import observe  # noqa: E402
 from locum.torch.table import TABLE, Row  # noqa: E402
 from tests.torch.comparing import compile_on_u  # noqa: E402
 

@@ -12,8 +12,8 @@ torch.Size([1, 2])
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from locum.constructions.observation import observing
 from locum.constructions.tensor import Tensor
 from locum.errors import InputError
 from locum.torch.node_origin import module_paths
@@ -108,19 +109,6 @@ def active_recorder() -> Recorder | None:
     return _active.get()
 
 
-# While a graph is translated ------------------------------------------------------------------------
-
-_observer: ContextVar[Callable[[str, Tensor], None] | None] = ContextVar("locum_observer", default=None)
-
-
-def observe(name: str, tensor: Tensor) -> Tensor:
-    """Name a tensor inside a construction, so that ``record`` can return it; return the tensor."""
-    observer = _observer.get()
-    if observer is not None:
-        observer(name, tensor)
-    return tensor
-
-
 class StepCollector:
     """Collects the steps of modules whose paths match patterns, while a graph is translated."""
 
@@ -130,14 +118,9 @@ class StepCollector:
         #: The tensor of each step, or the node on the host that has it.
         self.steps: dict[Step, Tensor | fx.Node] = {}
 
-    @contextmanager
-    def observing(self, node: fx.Node) -> Iterator[None]:
-        """Collect what the construction of a node observes."""
-        token = _observer.set(lambda name, tensor: self.add(node, name, tensor))
-        try:
-            yield
-        finally:
-            _observer.reset(token)
+    def observing(self, node: fx.Node) -> AbstractContextManager[None]:
+        """Collect what the construction of a node names by ``observe``."""
+        return observing(lambda name, tensor: self.add(node, name, tensor))
 
     def add(self, node: fx.Node, name: str, value: Any) -> None:
         """Add a step of a node to every module around the node that is recorded."""
