@@ -46,11 +46,19 @@ def test_steps_are_those_of_the_module(executor: str) -> None:
         result = compiled(x)
     inner = torch.tanh(model.blocks[0].up(x))
     steps = recorded["blocks.0"]
-    assert list(steps) == ["addmm", "tanh", "addmm_1"]
+    assert list(steps) == ["addmm", "tanh", "addmm_1", "output"]
     torch.testing.assert_close(steps["tanh"], inner.detach())
     torch.testing.assert_close(steps["addmm_1"], model.blocks[0](x).detach())
-    torch.testing.assert_close(recorded["blocks.1.down"]["addmm"], result)
+    torch.testing.assert_close(recorded["blocks.1.down"]["output"], result)
     assert set(recorded) == {f"blocks.{n}{part}" for n in (0, 1) for part in ("", ".up", ".down")}
+
+
+def test_the_output_has_the_shape_of_the_module() -> None:
+    model, x = Model(), torch.randn(2, 3, 4)
+    with torch.no_grad(), locum.torch.record("blocks.0") as recorded:
+        compile_on_u(model)(x)
+    assert recorded["blocks.0"]["addmm_1"].shape == (6, 4)
+    torch.testing.assert_close(recorded["blocks.0"]["output"], model.blocks[0](x).detach())
 
 
 def test_only_the_block_records() -> None:
