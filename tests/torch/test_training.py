@@ -159,10 +159,11 @@ def test_gradients_under_autocast() -> None:
     torch.testing.assert_close(gradients[0], gradients[1], rtol=2e-2, atol=2e-2)
 
 
-def test_autocast_around_the_backward_pass_changes_nothing() -> None:
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_autocast_around_the_backward_pass_changes_nothing(dynamic: bool | None) -> None:
     network, x = make_network(dropout=0).float(), torch.randn(3, 4)
     expected = torch.autograd.grad(network(x).sum(), list(network.parameters()))
-    loss = compile_on_u(network)(x).sum()
+    loss = compile_on_u(network, dynamic=dynamic)(x).sum()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert_same(expected, torch.autograd.grad(loss, list(network.parameters())))
 

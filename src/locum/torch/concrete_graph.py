@@ -7,7 +7,8 @@ these fake tensors in their metadata.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter, getitem
 from typing import Any
@@ -119,7 +120,7 @@ def _results(node: fx.Node) -> tuple[Any, ...] | None:
 def propagate_shapes(module: fx.GraphModule, arguments: Sequence[Any]) -> ConcreteGraph:
     """Return a graph with the fake tensors that it computes for arguments of these shapes."""
     interpreter = _Propagation(module)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    with plain_execution(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fake = [
             mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
             for value in arguments
@@ -139,6 +140,13 @@ class _Propagation(fx.Interpreter):
         """Run a node and keep its value."""
         self.values[n] = super().run_node(n)
         return self.values[n]
+
+
+@contextmanager
+def plain_execution() -> Iterator[None]:
+    """Run operations as they are called, whatever the user's settings: no gradients, no autocast."""
+    with torch.no_grad(), torch._C._DisableAutocast():
+        yield
 
 
 def shape_key(arguments: Sequence[Any]) -> Hashable:

@@ -19,7 +19,7 @@ from locum.execution import run_all
 from locum.execution.fast.cache import plan_all
 from locum.execution.fast.plan import Plan
 from locum.graph import Node
-from locum.torch.concrete_graph import ConcreteGraph, read_metadata
+from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata
 from locum.torch.host_operations import HostPart, choose_host_nodes
 from locum.torch.random_operations import separate_random_numbers
 from locum.torch.step_recorder import Step, StepCollector
@@ -95,7 +95,7 @@ class Program:
 
     def run(self, arguments: Sequence[Any]) -> tuple[list[Any], dict[Step, torch.Tensor]]:
         """Return the results of the graph, and the recorded steps."""
-        with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
+        with plain_execution():
             known = self._host(arguments)
             parts = {feed.node: self._move(feed.entries(known[feed.node])) for feed in self._feeds}
             found = self._run_program(list(parts.values())) if self.roots else {}

@@ -54,7 +54,12 @@ _OTHERS = frozenset(
 #: All operations that draw random numbers.
 RANDOM = _LAYOUT_ONLY | _OTHERS
 _ORIGIN = ("nn_module_stack", "fwd_nn_module_stack", "stack_trace")
-_SAVE, _RESTORE = "run_and_save_rng_state", "run_with_rng_state"
+#: Higher-order operations of activation checkpointing → the place of the operation that they run.
+_WITH_STATE = {
+    "run_and_save_rng_state": 0,
+    "run_with_rng_state": 1,
+    "graphsafe_run_with_rng_state": 0,
+}
 
 
 def drawn_operation(node: fx.Node) -> Any:
@@ -65,7 +70,7 @@ def drawn_operation(node: fx.Node) -> Any:
     """
     target: Any = node.target
     if isinstance(target, torch._ops.HigherOrderOperator):
-        place = {_SAVE: 0, _RESTORE: 1}.get(target.__name__)
+        place = _WITH_STATE.get(target.__name__)
         target = None if place is None else node.args[place]
     is_aten = isinstance(target, torch._ops.OpOverload)
     return target if is_aten and target.overloadpacket in RANDOM else None
@@ -118,14 +123,15 @@ class _Separation:
         if operation.overloadpacket in _LAYOUT_ONLY or operation is _aten.bernoulli.p:
             arguments[leading] = self.empty(node, self.values[first])
         drawn = self.add(node, node.target, tuple(arguments), options, value)
-        if leading == 1:  # the results are (state of the generator, results)
+        saves = node.target is torch.ops.higher_order.run_and_save_rng_state
+        if saves:  # the results are (state of the generator, results)
             state, value = self.item(node, drawn, 0, value[0]), value[1]
             drawn = self.item(node, drawn, 1, value)
         result: Any = drawn
         if operation is _aten.native_dropout.default:
             p, train = arguments[leading + 1 :]
             result = self.dropout(node, drawn, first, p, train, value)
-        return (state, result) if leading == 1 else result
+        return (state, result) if saves else result
 
     def dropout(
         self,

@@ -12,8 +12,8 @@ torch.Size([1, 2])
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from locum.constructions.observation import observing
 from locum.constructions.tensor import Tensor
 from locum.errors import InputError
 from locum.torch.node_origin import module_paths
@@ -87,9 +88,10 @@ def record(*modules: str) -> Iterator[Recorder]:
     """Record the steps of modules in all runs of compiled forward graphs inside the block.
 
     ``modules`` are paths of modules with shell-style wildcards, such as ``"*.self_attn"``. A path is
-    relative to the compiled module. Steps are the results of ATen operations (``addmm``, ``addmm_1``,
-    …) and the parts that a construction names, such as the ``pattern`` of attention. They are
-    additional roots of the RASP program, so no fusion hides them. Only the current thread records.
+    relative to the compiled module. The steps of a module are its ``output``, the results of its ATen
+    operations (``addmm``, ``addmm_1``, …), and the parts that a construction names, such as the
+    ``pattern`` of attention. Steps are additional roots of the RASP program, so no fusion hides them.
+    Only the current thread records.
     """
     if not modules or not all(isinstance(pattern, str) for pattern in modules):
         raise InputError(
@@ -108,19 +110,6 @@ def active_recorder() -> Recorder | None:
     return _active.get()
 
 
-# While a graph is translated ------------------------------------------------------------------------
-
-_observer: ContextVar[Callable[[str, Tensor], None] | None] = ContextVar("locum_observer", default=None)
-
-
-def observe(name: str, tensor: Tensor) -> Tensor:
-    """Name a tensor inside a construction, so that ``record`` can return it; return the tensor."""
-    observer = _observer.get()
-    if observer is not None:
-        observer(name, tensor)
-    return tensor
-
-
 class StepCollector:
     """Collects the steps of modules whose paths match patterns, while a graph is translated."""
 
@@ -130,24 +119,35 @@ class StepCollector:
         #: The tensor of each step, or the node on the host that has it.
         self.steps: dict[Step, Tensor | fx.Node] = {}
 
-    @contextmanager
-    def observing(self, node: fx.Node) -> Iterator[None]:
-        """Collect what the construction of a node observes."""
-        token = _observer.set(lambda name, tensor: self.add(node, name, tensor))
-        try:
-            yield
-        finally:
-            _observer.reset(token)
+    def observing(self, node: fx.Node) -> AbstractContextManager[None]:
+        """Collect what the construction of a node names by ``observe``."""
+        return observing(lambda name, tensor: self.add(node, name, tensor))
 
     def add(self, node: fx.Node, name: str, value: Any) -> None:
-        """Add a step of a node to every module around the node that is recorded."""
+        """Add a step of a node to every recorded module around the node."""
+        for path in self._recorded_paths(node):
+            self._add(path, name, value)
+
+    def add_outputs(self, values: Mapping[fx.Node, Any]) -> None:
+        """Add the results that modules pass on to nodes outside of them: ``output``, ``output_1``, …"""
+        for node, value in values.items():
+            for path in self._recorded_paths(node):
+                if any(path not in module_paths(user) for user in node.users):
+                    self._add(path, "output", value)
+
+    def _recorded_paths(self, node: fx.Node) -> list[str]:
+        return [
+            path
+            for path in dict.fromkeys(module_paths(node))
+            if any(fnmatchcase(path, pattern) for pattern in self._patterns)
+        ]
+
+    def _add(self, path: str, name: str, value: Any) -> None:
         if isinstance(value, tuple):
             for number, part in enumerate(value):
-                self.add(node, f"{name}.{number}", part)
+                self._add(path, f"{name}.{number}", part)
         elif isinstance(value, (Tensor, fx.Node)):
-            for path in dict.fromkeys(module_paths(node)):
-                if any(fnmatchcase(path, pattern) for pattern in self._patterns):
-                    step = Step(path, name)
-                    count = self._names[step]
-                    self._names[step] += 1
-                    self.steps[Step(path, f"{name}_{count}") if count else step] = value
+            step = Step(path, name)
+            count = self._names[step]
+            self._names[step] += 1
+            self.steps[Step(path, f"{name}_{count}") if count else step] = value

@@ -100,6 +100,8 @@ class Translation:
                 self.on_u.append(node)
             elif self._collector is not None:
                 self._collector.add(node, _step_name(node), node)
+        if self._collector is not None:
+            self._collector.add_outputs({node: self._tensors[node] for node in self.on_u})
 
     def read(self, node: fx.Node) -> Any:
         """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""

@@ -192,9 +192,7 @@ class Report:
             )
         forward = self.runs - self.runs_by_kind["backward"]
         if self.calls != forward:
-            found.append(
-                f"{self.calls} calls of graphs, but {forward} forward runs: some calls failed."
-            )
+            found.append(f"{self.calls} calls of graphs, {forward} forward runs: some calls failed.")
         if any(graph.is_last for graph in self.graphs):
             found.append(
                 "Dynamo reached its limit of recompilations (torch._dynamo.config.recompile_limit). "

@@ -1,0 +1,39 @@
+"""Name tensors inside constructions, so that a program can return them as additional results.
+
+>>> from locum import tokens
+>>> from locum.constructions.tensor import Tensor
+>>> seen = {}
+>>> with observing(seen.__setitem__):
+...     pattern = observe("pattern", Tensor(tokens, (2,), (1,)))
+>>> seen["pattern"] is pattern
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from locum.constructions.tensor import Tensor
+
+Observer = Callable[[str, Tensor], None]
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+
+
+def observe(name: str, tensor: Tensor) -> Tensor:
+    """Name a tensor inside a construction; return the tensor."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(name, tensor)
+    return tensor
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Call ``observer`` with each tensor that constructions name inside the block."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
