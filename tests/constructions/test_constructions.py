@@ -465,8 +465,71 @@ def test_lipschitz_networks() -> None:
     network = lipschitz_network(f, np.linspace(-3, 3, 5).tolist())
     few = [-2.5, -0.3, 1.1]
     assert_close(network.program(3).run(few)[:, 0], network(few))
-    with pytest.raises(locum.GraphError, match="not 1-Lipschitz"):
+    with pytest.raises(locum.GraphError, match="expected a 1-Lipschitz function"):
         lipschitz_network(lambda x: 2 * x, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: float(np.sqrt(z @ z)),
+        lambda z: float(z.max()),
+        lambda z: math.sin(z[0]) * math.cos(z[-1]) / 1.5,
+        lambda z: -2.0,
+    ],
+)
+def test_lipschitz_networks_of_several_variables(inputs: int, function: Any) -> None:
+    random = np.random.default_rng(inputs)
+    for count in (1, 2, 5, 12):
+        knots = random.normal(size=(count, inputs))
+        network = lipschitz_network(function, knots)
+        assert (network.inputs, max(network.norms) <= 1) == (inputs, True)
+        np.testing.assert_allclose(network(knots), [function(knot) for knot in knots], atol=1e-14)
+        points = random.normal(size=(60, inputs))
+        values, expected = np.array(network(points)), [function(point) for point in points]
+        gaps = np.linalg.norm(points[:, None] - points, axis=2)
+        assert (np.abs(values[:, None] - values) <= gaps + 1e-12).all()
+        nearest = np.linalg.norm(points[:, None] - knots, axis=2).min(axis=1)
+        assert (np.abs(values - expected) <= 2 * nearest + 1e-12).all()
+    few = lipschitz_network(function, knots[:3])
+    assert_close(few.program(2).run(points[:2].ravel())[:, 0], few(points[:2]))
+
+
+def test_maxmin_networks_of_own_weights() -> None:
+    random = np.random.default_rng(0)
+    first, second, last = (random.normal(size=shape) for shape in ((4, 3), (2, 4), (1, 2)))
+    biases = [random.normal(size=size) for size in (4, 2, 1)]
+    network = c.MaxMinNetwork(tuple(zip((first, second, last), biases, strict=True)))
+    x = random.normal(size=(2, 3))
+
+    def maxmin(z: Any) -> Any:
+        return np.concatenate([np.sort(pair)[::-1] for pair in np.split(z, len(z) // 2)])
+
+    expected = []
+    for point in x:
+        z = second @ maxmin(first @ point + biases[0]) + biases[1]
+        expected.append((last @ maxmin(z) + biases[2])[0])
+    assert_close(network(x), expected)
+    assert_close(network.program(2).run(x.ravel())[:, 0], expected)
+
+
+def test_wrong_lipschitz_networks() -> None:
+    eye, one = np.eye(2), np.ones((1, 2))
+    for make, words in (
+        (lambda: lipschitz_network(lambda z: z[0] + z[1], [(0, 0), (1, 1)]), "a 1-Lipschitz function"),
+        (lambda: lipschitz_network(abs, []), "one or more finite knots"),
+        (lambda: lipschitz_network(abs, [[1, 2], [3]]), "knots: expected an array of numbers"),
+        (lambda: lipschitz_network(lambda z: z, [(1, 2)]), "a finite value at"),
+        (lambda: lipschitz_network(lambda z: "x", [1.0]), "the value at 1.0: expected an array"),
+        (lambda: lipschitz_network(math.hypot, [1.0])([[1.0, 2.0]]), "rows of 1 numbers"),
+        (lambda: c.MaxMinNetwork(()), "no layers"),
+        (lambda: c.MaxMinNetwork(((eye, np.ones(2)),)), "a last layer of one row, got 2 rows"),
+        (lambda: c.MaxMinNetwork(((eye, np.ones(3)),)), "one entry of b for each row of W"),
+        (lambda: c.MaxMinNetwork(((one, [0]), (np.eye(1), [0]))), "an even number of rows"),
+    ):
+        with pytest.raises(locum.GraphError, match=words):
+            make()
 
 
 @once
