@@ -170,9 +170,7 @@ def test_different_alphabets_are_rejected(p: tuple[str, str], q: tuple[str, str]
     """No program is said to accept a word that it rejects because of its symbols."""
     texts = ["\n".join([*_OC, text]) if "o < c" in text else text for text, _ in (p, q)]
     forms = [form for _, form in (p, q)]
-    with pytest.raises(
-        InputError, match="expected the same for both languages, got {.*} and {"
-    ) as error:
+    with pytest.raises(InputError, match="expected the same for both languages") as error:
         equivalent(*(read(text, form) for text, form in zip(texts, forms, strict=True)))
     advice = re.search(r"try read\(…, alphabet=(\[.*?\])\) for both", str(error.value))
     assert advice is not None

@@ -198,8 +198,8 @@ class Classification:
             group = next(group for group in self.groups if not group.is_solvable)
             reason = f"a group of order {group.order} is not"
             where = (
-                "NC¹-complete (Barrington 1989): transformers of fixed depth and logarithmic precision, "
-                "which are in TC⁰ (Merrill & Sabharwal 2023), recognise it only if TC⁰ = NC¹"
+                "NC¹-complete (Barrington 1989): transformers of fixed depth and logarithmic "
+                "precision, which are in TC⁰ (Merrill & Sabharwal 2023), recognise it only if TC⁰ = NC¹"
             )
         return Line("solvable", self.solvable, reason, where)
 
