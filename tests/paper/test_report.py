@@ -84,4 +84,8 @@ def test_the_comparison_has_claimed_and_measured_columns(report: Report) -> None
         == len({(row.operation, row.order) for row in rows if row.status == "measured"}) - 1
     )
     assert re.search(r"inversion of 3 × 3: .* 1216 layers", " ".join(sentences))
+    # What is compared is told: instructions with units, ours with reconstructions.
+    (inversion,) = (sentence for sentence in sentences if sentence.startswith("inversion of 3 × 3"))
+    assert "(ours, cofactor: hard attention, exact feed-forwards (instructions))" in inversion
+    assert f"{compare.RECONSTRUCTED}, Newton by FLEQ: softmax attention, relu units" in inversion
     assert "<table>" in compare_page(rows)
