@@ -51,7 +51,6 @@ import locum
 from benchmarks.on_device import measured
 from locum.errors import InputError
 from locum.simulators.models import Checkpoint, EncoderModel, read_checkpoint
-from locum.simulators.models.batch import padded
 
 LENGTHS = [8, 32, 128, 512]
 LONGEST = 512
@@ -148,6 +147,14 @@ def texts_of(lengths: Sequence[int]) -> list[list[int]]:
     return [[101 + (k + 7 * length) % 1000 for k in range(length)] for length in lengths]
 
 
+def padded(texts: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The ids, padded to the longest text, and 1 where there is a token."""
+    seen = torch.tensor([[k < len(text) for k in range(max(map(len, texts)))] for text in texts])
+    ids = torch.zeros(seen.shape, dtype=torch.long)
+    ids[seen] = torch.tensor([number for text in texts for number in text])
+    return ids, seen.float()
+
+
 def peer_of(checkpoint: Checkpoint) -> tuple[Any, str]:
     """What U is compared with, and what that is called."""
     try:
@@ -199,8 +206,7 @@ def measure(checkpoint: Checkpoint, lengths: Sequence[int], seconds: float) -> d
     texts = texts_of(lengths)
     peer, _ = peer_of(checkpoint)
     factored = model_of(checkpoint, "factored")
-    numbers, counted = padded(factored.texts(texts), max(lengths))
-    ids, seen = torch.from_numpy(numbers), torch.from_numpy(counted).float()
+    ids, seen = padded(texts)
     work: dict[str, Work] = {
         "peer": lambda: peer(ids, seen),
         "encoder": lambda: encoded(factored, texts),

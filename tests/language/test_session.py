@@ -183,7 +183,7 @@ def test_drawing_is_handed_on() -> None:
 
 
 def test_drawing_is_paid_for_before_heads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = []
+    counted: list[Any] = []
     monkeypatch.setattr(session_module, "architecture", counted.append)
     monkeypatch.setattr(Session, "run_program", lambda *_: [0, 1, 2])
     session = Session(drawer=lambda *_: Path("picture.svg"))
