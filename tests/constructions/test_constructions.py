@@ -515,18 +515,19 @@ def test_maxmin_networks_of_own_weights() -> None:
 
 
 def test_wrong_lipschitz_networks() -> None:
-    eye, one = np.eye(2), np.ones((1, 2))
+    eye, one, zero = np.eye(2), np.ones((1, 2)), np.zeros(1)
+    word: Any = lambda z: "x"  # noqa: E731
     for make, words in (
         (lambda: lipschitz_network(lambda z: z[0] + z[1], [(0, 0), (1, 1)]), "a 1-Lipschitz function"),
         (lambda: lipschitz_network(abs, []), "one or more finite knots"),
         (lambda: lipschitz_network(abs, [[1, 2], [3]]), "knots: expected an array of numbers"),
         (lambda: lipschitz_network(lambda z: z, [(1, 2)]), "a finite value at"),
-        (lambda: lipschitz_network(lambda z: "x", [1.0]), "the value at 1.0: expected an array"),
+        (lambda: lipschitz_network(word, [1.0]), "the value at 1.0: expected an array"),
         (lambda: lipschitz_network(math.hypot, [1.0])([[1.0, 2.0]]), "rows of 1 numbers"),
         (lambda: c.MaxMinNetwork(()), "no layers"),
         (lambda: c.MaxMinNetwork(((eye, np.ones(2)),)), "a last layer of one row, got 2 rows"),
         (lambda: c.MaxMinNetwork(((eye, np.ones(3)),)), "one entry of b for each row of W"),
-        (lambda: c.MaxMinNetwork(((one, [0]), (np.eye(1), [0]))), "an even number of rows"),
+        (lambda: c.MaxMinNetwork(((one, zero), (np.eye(1), zero))), "an even number of rows"),
     ):
         with pytest.raises(locum.GraphError, match=words):
             make()

@@ -75,7 +75,7 @@ class MaxMinNetwork:
     @property
     def inputs(self) -> int:
         """n₀, the number of entries of a point."""
-        return self.layers[0][0].shape[1]
+        return int(self.layers[0][0].shape[1])
 
     @property
     def norms(self) -> list[float]:
