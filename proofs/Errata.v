@@ -27,27 +27,24 @@ Theorem E17_corrected : forall n d dv : nat, criterion n d dv <-> (n <= d)%nat.
 Proof. unfold criterion. lia. Qed.
 
 (** ** E1, Listing 2: 2.73 is not e to three significant digits *)
-Lemma exp_times n y : exp (INR n * y) = exp y ^ n.
-Proof.
-  induction n; [simpl; now rewrite Rmult_0_l, exp_0|].
-  rewrite S_INR, Rmult_plus_distr_r, exp_plus, IHn, Rmult_1_l. simpl. ring.
-Qed.
+Lemma square_below x y z : 0 <= x -> z <= x * x -> x <= exp y -> z <= exp (2 * y).
+Proof. intros. replace (2 * y) with (y + y) by lra. rewrite exp_plus. nra. Qed.
 
+(** exp(−1/256) ≥ 255/256, squared eight times and rounded down to six digits. *)
 Lemma e_below : exp 1 < 2725 / 1000.
 Proof.
-  assert (P : (399 / 400) ^ 400 <= exp (-1)).
-  { replace (-1) with (INR 400 * (- (1 / 400))) by (rewrite INR_IZR_INZ; simpl; lra).
-    rewrite exp_times. apply pow_incr. split; [lra|].
-    pose proof (exp_ineq1_le (- (1 / 400))). lra. }
-  assert (Q : 1000 / 2725 < (399 / 400) ^ 400).
-  { unfold Rdiv. rewrite Rpow_mult_distr, pow_inv. rewrite !pow_IZR.
-    apply Rmult_lt_reg_r with (IZR (400 ^ Z.of_nat 400)); [apply IZR_lt; reflexivity|].
-    rewrite (Rmult_assoc (IZR (399 ^ _))), Rinv_l, Rmult_1_r by (apply IZR_neq; discriminate).
-    apply Rmult_lt_reg_r with 2725; [lra|].
-    replace (1000 * / 2725 * IZR (400 ^ Z.of_nat 400) * 2725) with (1000 * IZR (400 ^ Z.of_nat 400)) by field.
-    rewrite <- !mult_IZR. apply IZR_lt. vm_compute. reflexivity. }
-  assert (exp 1 * exp (-1) = 1) by (rewrite <- exp_plus; replace (1 + -1) with 0 by lra; apply exp_0).
-  pose proof (exp_pos (-1)). pose proof (exp_pos 1). nra.
+  assert (H : 255 / 256 <= exp (- (1 / 256))) by (pose proof (exp_ineq1_le (- (1 / 256))); lra).
+  apply (square_below _ _ (992202 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (984464 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (969169 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (939288 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (882261 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (778384 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (605881 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (367091 / 1000000)) in H; [|lra|lra].
+  replace (2 * _) with (- (1)) in H by lra.
+  assert (exp 1 * exp (- (1)) = 1) by (rewrite <- exp_plus; replace (1 + - (1)) with 0 by lra; apply exp_0).
+  pose proof (exp_pos 1). nra.
 Qed.
 
 Theorem E1_refuted : ~ Rabs (273 / 100 - exp 1) <= 5 / 1000.
