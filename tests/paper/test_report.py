@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from locum.display.charts import line_chart
 from locum.display.report import FILTERS, compare_page, report_markdown, report_page
 from locum.paper import compare
 from locum.paper.errata import ERRATA
@@ -88,6 +89,13 @@ def test_quotes_are_set_with_scripts_and_escaped(page: str) -> None:
     assert "if S[i]&lt;S[i+1] to α ∈ {0}<sup>|S|</sup>" in page
     assert "(0 if tokens&lt;0 else tokens);" in page
     assert "R″_{(l−1)k + (l′−1) + 1}" in page  # the transcription
+
+
+def test_names_of_lines_that_coincide_are_not_cut_off() -> None:
+    chart = line_chart("tokens", [1, 2], {name: [3, 12] for name in ("paper", "fetch", "tiled")})
+    heights = [float(y) for y in re.findall(r'<text x="370" y="([-\d.]+)"', chart)]
+    assert len(set(heights)) == 3
+    assert min(heights) >= 12
 
 
 def test_the_markdown_has_every_statement(report: Report) -> None:

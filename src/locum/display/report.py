@@ -29,7 +29,8 @@ _STYLE = """
 }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 66rem; padding: 0 1rem;
   color: var(--ink); background: var(--page); overflow-wrap: break-word; }
-h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; } h3 { margin: 0; font-size: 1.1rem; }
+h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
+h3 { margin: 1.4rem 0 .3rem; font-size: 1.1rem; } .head h3 { margin: 0; }
 a { color: inherit; } h3 a { text-decoration: none; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92em; }
