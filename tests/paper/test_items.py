@@ -83,6 +83,15 @@ def test_work_has_every_proof_and_each_refutation_once() -> None:
     assert set(quick) < set(proofs)
 
 
+def test_quick_proofs_have_every_claim_in_the_recipe_of_the_paper() -> None:
+    for item in ITEMS.values():
+        quick = set(item.quick_proofs)
+        assert {instance.name for instance in quick} == {instance.name for instance in item.proofs}
+        for instance in item.proofs:
+            if instance.recipe == "paper" and sum(instance.shape) <= 7:
+                assert (instance.name, "paper") in {(each.name, each.recipe) for each in quick}
+
+
 def test_a_wrong_count_or_a_wrong_instance_does_not_hold() -> None:
     good = examine(ITEMS["transpose"])
     assert good.holds
