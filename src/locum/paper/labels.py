@@ -106,7 +106,7 @@ _ALL = [
     Label(
         "lem:multihead", "lemma", "multi-head", 613, "multihead",
         "any operation on H blocks at once",
-        ("E13",),
+        ("E13", "E41"),
     ),
     Label(
         "thm:U_multihead", "theorem", "H heads", 629, "multihead-attention",
