@@ -50,45 +50,46 @@ Qed.
 Theorem E1_refuted : ~ Rabs (273 / 100 - exp 1) <= 5 / 1000.
 Proof. intros H. pose proof e_below. pose proof (Rle_abs (273 / 100 - exp 1)). lra. Qed.
 
-(** ** E15, Corollary hierarchy: zero padding is not exact (m = d = 1, n = 2: ½ instead of 1) *)
+(** ** E15, the embedding of Corollary hierarchy is not exact (order (1, 1, 1) in (2, 2, 2): ½ instead of 1) *)
 Definition pad (m d : nat) (x : nat -> nat -> R) (i j : nat) : R :=
   if Nat.ltb i m && Nat.ltb j d then x i j else 0.
 Theorem E15_refuted :
-  ~ forall N n d dv m x a v tokens, (0 < m)%nat -> (m <= n)%nat -> (0 < d)%nat -> (0 < dv)%nat ->
+  ~ forall N n d dv m e ev x a v tokens, (0 < m <= n)%nat -> (0 < e <= d)%nat -> (0 < ev <= dv)%nat ->
+      (n <= Nat.min d dv)%nat -> (m <= Nat.min e ev)%nat ->
       (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat -> numbers N tokens ->
-      tokens_hold N tokens n d 0 (pad m d x) -> tokens_hold N tokens d d (n * d) a ->
-      tokens_hold N tokens d dv (n * d + d * d) v ->
+      tokens_hold N tokens n d 0 (pad m e x) -> tokens_hold N tokens d d (n * d) (pad e e a) ->
+      tokens_hold N tokens d dv (n * d + d * d) (pad e ev v) ->
       exists y, run N tokens (U n d dv) = Some y /\
-        forall i j, (i < m)%nat -> (j < dv)%nat -> y (i * dv + j)%nat = Num (attention m d x a v i j).
+        forall i j, (i < m)%nat -> (j < ev)%nat -> y (i * dv + j)%nat = Num (attention m e x a v i j).
 Proof.
   intros H. pose (x := fun _ _ : nat => 1). pose (a := fun _ _ : nat => 0). pose (v := fun _ _ : nat => 1).
-  pose (tokens := fun q : nat => Num (match q with 0 => 1 | 3 => 1 | _ => 0 end)).
-  assert (NUM : numbers 4 tokens) by (eexists; intros q Q; reflexivity).
-  assert (TX : tokens_hold 4 tokens 2 1 0 (pad 1 1 x)).
-  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]]; [| |lia]; assert (j = 0%nat) by lia; subst j; reflexivity. }
-  assert (TA : tokens_hold 4 tokens 1 1 (2 * 1) a).
-  { split; [simpl; lia|]. intros i j I J. assert (i = 0 /\ j = 0)%nat as [-> ->] by lia. reflexivity. }
-  assert (TV : tokens_hold 4 tokens 1 1 (2 * 1 + 1 * 1) v).
-  { split; [simpl; lia|]. intros i j I J. assert (i = 0 /\ j = 0)%nat as [-> ->] by lia. reflexivity. }
-  destruct (H 4 2 1 1 1 x a v tokens)%nat as [y [Y V1]]; auto; try lia.
-  destruct (U_simulates 4 2 1 1 tokens (pad 1 1 x) a v) as [z [Z V2]]; auto; try lia.
+  pose (tokens := fun q : nat => Num (match q with 0 => 1 | 8 => 1 | _ => 0 end)).
+  assert (NUM : numbers 12 tokens) by (eexists; intros q Q; reflexivity).
+  assert (TX : tokens_hold 12 tokens 2 2 0 (pad 1 1 x)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]], j as [|[|j]]; (reflexivity || lia). }
+  assert (TA : tokens_hold 12 tokens 2 2 (2 * 2) (pad 1 1 a)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]], j as [|[|j]]; (reflexivity || lia). }
+  assert (TV : tokens_hold 12 tokens 2 2 (2 * 2 + 2 * 2) (pad 1 1 v)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]], j as [|[|j]]; (reflexivity || lia). }
+  destruct (H 12 2 2 2 1 1 1 x a v tokens)%nat as [y [Y V1]]; auto; try (simpl; lia).
+  destruct (U_simulates 12 2 2 2 tokens (pad 1 1 x) (pad 1 1 a) (pad 1 1 v)) as [z [Z V2]]; auto; try lia.
   rewrite Y in Z. injection Z as <-. specialize (V1 0 0 ltac:(lia) ltac:(lia))%nat.
   specialize (V2 0 0 ltac:(lia) ltac:(lia))%nat. rewrite V1 in V2. injection V2 as V2.
   unfold attention, dot, score, dot, pad, x, a, v in V2. simpl in V2.
   repeat (rewrite ?Rmult_0_l, ?Rmult_0_r, ?Rplus_0_l, ?Rplus_0_r, ?Rmult_1_l, ?Rmult_1_r, ?exp_0 in V2). lra.
 Qed.
 
-(** ** E16, step 3 of its proof: scores over √d give another attention (X = (1; 0), A = V = 1, order (2, 1, 1) in (2, 4, 4)) *)
+(** ** E16, step 3 of its proof: scores over √d give another attention (X = (1, 0; 0, 0), A = V = I, order (2, 2, 2) in (2, 4, 4)) *)
 Definition scaled_attention n d (scale : R) (x a v : nat -> nat -> R) : nat -> nat -> R :=
   dot n (fun i l => exp (score d x a i l / scale) / sum n (fun m => exp (score d x a i m / scale))) (dot d x v).
 Theorem E16_refuted :
-  ~ forall n e d x a v, (0 < n)%nat -> (0 < e)%nat -> (e <= d)%nat ->
+  ~ forall n e d x a v, (0 < n <= e)%nat -> (e <= d)%nat ->
       forall i j, (i < n)%nat -> (j < e)%nat ->
         scaled_attention n d (sqrt (INR d)) (pad n e x) (pad e e a) (pad e e v) i j = attention n e x a v i j.
 Proof.
-  intros H. pose (x := fun i _ : nat => match i with 0%nat => 1 | _ => 0 end).
-  pose (one := fun _ _ : nat => 1).
-  specialize (H 2 1 4 x one one ltac:(lia) ltac:(lia) ltac:(lia) 0 0 ltac:(lia) ltac:(lia))%nat.
+  intros H. pose (x := fun i j : nat => match i, j with 0%nat, 0%nat => 1 | _, _ => 0 end).
+  pose (one := fun i j : nat => if Nat.eqb i j then 1 else 0).
+  specialize (H 2 2 4 x one one ltac:(lia) ltac:(lia) 0 0 ltac:(lia) ltac:(lia))%nat.
   replace (sqrt (INR 4)) with 2 in H
     by (replace (INR 4) with (2 * 2) by (simpl; lra); symmetry; apply sqrt_square; lra).
   unfold scaled_attention, attention, dot, score, dot, pad, x, one in H. simpl in H.

@@ -180,8 +180,12 @@ def test_e8_four_heads_need_one_call_of_cofactor() -> None:
     calls = ERRATA["E4"].quotes[0].count("Cofactor()")
     definition = listings.text("cofactor").partition("def Cofactor()")[2]
     assert calls * definition.count("select(") == 8
-    whole = Matrix(locum.tokens, locum.length**0.5, locum.length**0.5)
-    assert c.inverse(whole, recipe="paper", order=3).sop.architecture.heads == [1, 4, 1, 1, 1]
+    text = listings.text("inverse_corrected")
+    last = "Transpose(cofactors / Det(cofactors));"
+    assert text.count(last) == 1
+    quotient = text.replace(last, "cofactors / Det(cofactors);")
+    for source, heads in ((text, [1, 4, 1, 1, 1]), (quotient, [1, 4, 1, 1])):
+        assert Session(SQUARE).script(source)[-1][1].architecture.heads == heads
 
 
 def test_e9_the_base_case_of_proposition_1d() -> None:
@@ -190,6 +194,10 @@ def test_e9_the_base_case_of_proposition_1d() -> None:
         assert [rows * i + j for i, j in places] == printed != list(range(6))
         assert [columns * i + j for i, j in places] == list(range(6))
         assert [c.prop((rows, columns), place) for place in places] == list(range(6))
+    for rows, columns in itertools.product(range(1, 6), repeat=2):
+        printed = [rows * i + j for i in range(rows) for j in range(columns)]
+        assert (len(set(printed)) < len(printed)) == (1 < rows < columns)
+        assert (max(printed) > rows * columns - 1) == (rows > columns)
 
 
 def test_e10_the_operation_circ_needs_as_many_values_as_columns() -> None:
@@ -253,10 +261,49 @@ def test_e14_a_feed_forward_does_not_contract_a_sequence() -> None:
     np.testing.assert_allclose(simulate(3, 3, 3).run(tokens), attention(x, a, v), atol=1e-14)
 
 
+def constant_shape(listing: str, tokens: list[float], *changes: tuple[str, str]) -> list[float]:
+    """Run a listing after replacing text in it."""
+    text = listings.text(listing)
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return list(Session(tokens).script(text)[-1][1](tokens))
+
+
+def test_e14_operations_in_series_keep_the_redundant_tokens() -> None:
+    def product(sequence: list[float], offset: int) -> list[float]:
+        """A 3×3 product of the first 9 tokens and the 9 tokens from the offset on."""
+        views = Matrix(locum.tokens, 3, 3), Matrix(locum.tokens, 3, 3, offset=offset)
+        return list(c.matmul(*views, recipe="paper").sop(sequence))
+
+    x, a, v = RANDOM.normal(size=(3, 3, 3))
+    xs, as_, vs = (list(m.ravel()) for m in (x, a, v))
+    y1 = product([*xs, *as_], 9)
+    assert len(y1) == 18
+    scores = product([*y1, *x.T.ravel()], 18)
+    assert len(scores) == 27
+    expected = x @ a @ x.T
+    np.testing.assert_allclose(np.reshape(scores[:9], (3, 3)), expected, atol=1e-13)
+    wrong = product([*y1, *x.T.ravel()], 9)  # the redundant tokens are between the operands
+    assert np.abs(np.reshape(wrong[:9], (3, 3)) - expected).max() > 1e-3
+    base, shape = ("2.73^", "2.718281828459045^"), ("length/3", "3")
+    denominator = "denom = (denom1+denom2+denom3)"
+    guard = f"{denominator};", f"{denominator} if indices < 9 else 1;"
+    of_length = np.reshape(constant_shape("softmax", y1, base)[:9], (3, 3))
+    assert np.abs(of_length - softmax(np.reshape(y1[:9], (3, 3)))).max() > 1e-3
+    with pytest.raises(locum.LocumError, match="division by zero at position 9"):
+        constant_shape("softmax", scores, base, shape)
+    weights = constant_shape("softmax", scores, base, shape, guard)
+    np.testing.assert_allclose(np.reshape(weights[:9], (3, 3)), softmax(expected), atol=1e-13)
+    xv = product([*xs, *vs], 9)
+    result = product([*weights, *xv], len(weights))
+    np.testing.assert_allclose(np.reshape(result[:9], (3, 3)), attention(x, a, v), atol=1e-13)
+
+
 def test_e15_zero_padding_is_not_exact() -> None:
-    ones, zeros = np.ones((1, 1)), np.zeros((1, 1))
-    assert attention(ones, zeros, ones) == 1.0
-    assert attention(np.array([[1.0], [0.0]]), zeros, ones)[0, 0] == 0.5
+    corner = np.diag([1.0, 0.0])  # X = (1) and V = (1) in order (2, 2, 2)
+    assert attention(np.ones((1, 1)), np.zeros((1, 1)), np.ones((1, 1))) == 1.0
+    assert attention(corner, np.diag([0.0, 1.0]), corner)[0, 0] == 0.5
     m, n, d = 2, 4, 3
     x, a, v = RANDOM.normal(size=(m, d)), RANDOM.normal(size=(d, d)), RANDOM.normal(size=(d, d))
     padded = np.concatenate([x, np.zeros((n - m, d))])
@@ -264,6 +311,8 @@ def test_e15_zero_padding_is_not_exact() -> None:
     z = np.exp(x @ a @ x.T).sum(1, keepdims=True)
     assert np.abs(actual - expected).max() > 1e-3
     np.testing.assert_allclose(actual, expected * z / (z + n - m), atol=1e-13)
+    repeated = np.concatenate([x, x])  # exact without a mask, since m divides n
+    np.testing.assert_allclose(attention(repeated, a, v)[:m], expected, atol=1e-13)
     xs, as_, vs = c.concatenate(locum.tokens, (n, d), (d, d), (d, d))
     scores = c.matmul(c.matmul(xs, as_), c.transpose(xs))
     program = c.matmul(c.softmax(scores, mask=m), c.matmul(xs, vs))
@@ -272,16 +321,28 @@ def test_e15_zero_padding_is_not_exact() -> None:
 
 
 def test_e16_the_square_root_of_d() -> None:
-    x, one = np.array([[1.0], [0.0]]), np.ones((1, 1))
+    x, one = np.diag([1.0, 0.0]), np.eye(2)
     larger = [np.zeros((2, 4)), np.zeros((4, 4)), np.zeros((4, 4))]
     for part, whole in zip((x, one, one), larger, strict=True):
-        whole[: part.shape[0], :1] = part
-    larger[1][1:, 1:] = np.eye(3)  # the identity block of step 2
+        whole[:2, :2] = part
+    larger[1][2:, 2:] = np.eye(2)  # the identity block of step 2
     xs, as_, vs = larger
     printed = softmax(xs @ as_ @ xs.T / math.sqrt(4)) @ xs @ vs
     assert round(float(printed[0, 0]), 3) == 0.622
     assert round(float(attention(x, one, one)[0, 0]), 3) == 0.731
-    np.testing.assert_allclose(attention(xs, as_, vs)[:, :1], attention(x, one, one), atol=1e-15)
+    np.testing.assert_allclose(attention(xs, as_, vs)[:, :2], attention(x, one, one), atol=1e-15)
+
+
+@pytest.mark.parametrize("number", ["E15", "E16"])
+def test_e15_e16_refuted_orders_satisfy_the_condition_of_theorem_1(number: str) -> None:
+    refutable = ERRATA[number].refutable
+    assert refutable is not None
+    m, e, e_v, n, d, d_v = refutable.corrected.shape
+    claim = refutable.claim()
+    assert tuple(claim.shape) == (m, e, e_v, n, d, d_v)
+    assert m <= min(e, e_v)
+    assert n <= min(d, d_v)
+    assert isinstance(prove(claim), Refutation)
 
 
 def fits(n: int, d: int, d_v: int, minimum: Callable[[int, int], Fraction]) -> bool:
@@ -325,6 +386,12 @@ def test_e19_the_residual_sum_needs_d_equal_to_d_v() -> None:
     tokens = [*x.ravel(), *a.ravel(), *v.ravel()]
     result = c.add(Matrix(locum.tokens, 3, 2), simulate(3, 2, 2)).run(tokens)
     np.testing.assert_allclose(result, x + attention(x, a, v), atol=1e-14)
+    # With an output projection, W₁ has d rows.
+    v, output = RANDOM.normal(size=(2, 1)), RANDOM.normal(size=(1, 2))
+    w1, w2 = RANDOM.normal(size=(2, 4)), RANDOM.normal(size=(4, 2))
+    T = Encoder(MultiHeadAttention([Attention(a, v)], output), w1, w2)
+    expected = np.maximum((x + attention(x, a, v) @ output) @ w1, 0) @ w2
+    np.testing.assert_allclose(UniversalSimulator(T.order(3))(T, x), expected, atol=1e-13)
 
 
 def test_e20_one_attention_matrix_for_all_values() -> None:
@@ -340,12 +407,11 @@ def test_e20_one_attention_matrix_for_all_values() -> None:
     assert wider.sop.node is not program.sop.node  # it depends on the shape
 
 
-def test_e21_infinite_biases_satisfy_the_printed_bound() -> None:
-    biases = [np.inf, 0.0]
-    assert max(biases) <= np.inf
-    assert not max(biases) < np.inf
-    values = [np.array([[1.0, 0.0]]) @ (z + biases) for z in RANDOM.normal(size=(5, 2))]
-    assert np.isinf(values).all()
+def test_e21_biases_are_real_by_definition() -> None:
+    text = paper()
+    assert r"b^{(\ell)} \in \mathbb{R}^{n_{\ell}}$, given that" in text
+    (bound,) = ERRATA["E21"].quotes
+    assert text.index(r"b^{(\ell)} \in \mathbb{R}^{n_{\ell}}$") < text.index(bound)
 
 
 def phi(x: Any) -> Any:
@@ -401,6 +467,34 @@ def test_e23_a_row_of_zeros_attends_to_everything() -> None:
             assert (powers / printed).tolist() == [0.25] * 4
 
 
+def aggregate_hard(pattern: Any, values: Any) -> Any:
+    """A selector of RASP as scores of average-hard attention."""
+    return average_hard(np.asarray(pattern, dtype=float), np.asarray(values, dtype=float))
+
+
+def test_e23_listings_5_and_6_rely_on_empty_selections() -> None:
+    def match2(aggregate: Callable[[Any, Any], Any], tokens: list[int], p: int) -> list[int]:
+        rest = np.array(tokens) % p
+        detect = aggregate(np.equal.outer(p - rest, rest), np.array(tokens))
+        return [int(value != 0) for value in detect]
+
+    assert match2(mean, [1, 1], 5) == run("match2", [1, 1]) == [0, 0]
+    assert match2(aggregate_hard, [1, 1], 5) == [1, 1]
+
+    def maxmin(aggregate: Callable[[Any, Any], Any], tokens: list[float]) -> list[float]:
+        at, s = np.arange(len(tokens)), np.array(tokens)
+        even = np.equal.outer(at % 2 + 1, np.ones(len(at)))
+        minimum = aggregate(np.equal.outer(at + 1, at) & even, s)
+        flip = np.where(s - minimum < 0, 1.0, 0.0)
+        flip = flip + aggregate(np.equal.outer(at, at + 1), flip)
+        other = aggregate(np.equal.outer(at + np.where(at % 2 == 0, 1, -1), at), s)
+        return [float(x) for x in flip * other + (1 - flip) * s]
+
+    assert maxmin(mean, [3.0, 1.0]) == run("maxmin", [3.0, 1.0]) == [3.0, 1.0]
+    assert maxmin(mean, [1.0, 3.0]) == run("maxmin", [1.0, 3.0]) == [3.0, 1.0]
+    assert maxmin(aggregate_hard, [3.0, 1.0]) != [3.0, 1.0]
+
+
 def algorithm_5(r: int, a: int, b: int, divisor: int, gather: bool = False) -> Any:
     """A matrix of Algorithm 5 for the shift (a, b): R[j, i] = 1 as printed, or R[i, j] = 1."""
     matrix = np.zeros((r * r, r * r))
@@ -420,13 +514,21 @@ def test_e24_line_3_of_algorithm_5_has_r_for_n(gather: bool) -> None:
 
 
 def test_e25_algorithm_5_shifts_in_the_other_direction() -> None:
-    reads = {r: (algorithm_5(r, 1, 1, r) @ np.arange(r * r))[0] for r in (3, 4)}
+    first = {r: (algorithm_5(r, 1, 1, r) @ np.arange(r * r))[0] for r in (3, 4)}
     listing = {r: r * (2 % r) + 2 % r for r in (3, 4)}  # `one = idx3*n+idx4` at (0, 0)
-    assert divmod(reads[4], 4) == (3, 3) != divmod(listing[4], 4) == (2, 2)
-    assert divmod(reads[3], 3) == divmod(listing[3], 3) == (2, 2)
+    assert divmod(first[4], 4) == (3, 3) != divmod(listing[4], 4) == (2, 2)
+    assert divmod(first[3], 3) == divmod(listing[3], 3) == (2, 2)
     # With R[i, j] = 1 and the names exchanged, the directions agree at every order.
     for r in (3, 4, 5):
-        assert (algorithm_5(r, 2, 2, r, gather=True) @ np.arange(r * r))[0] == r * 2 + 2
+        at = np.arange(r * r)
+        for u, v in (
+            (2, 2),
+            (1, 1),
+            (2, 1),
+            (1, 2),
+        ):  # Q, P, S, R of Algorithm 5; P, Q, R, S of Listing 7
+            reads = algorithm_5(r, u, v, r, gather=True) @ at
+            assert reads.tolist() == ((at // r + u) % r * r + (at % r + v) % r).tolist()
 
 
 def test_e26_heads_are_stacked_side_by_side() -> None:
@@ -458,6 +560,14 @@ def test_e27_prop_is_not_injective_over_all_shapes() -> None:
         rows, columns = array.shape
         program = c.transpose(Matrix(locum.tokens, rows, columns), "paper")
         assert program.run(array.ravel().tolist()).tolist() == array.T.tolist()
+
+
+def test_e28_n_heads_copy_all_tokens_to_every_position() -> None:
+    n, p = 3, 5
+    for word in itertools.product(range(1, p + 1), repeat=n):
+        heads = [average_hard(np.tile(np.eye(n)[j], (n, 1)), np.array(word)) for j in range(n)]
+        copies = np.column_stack(heads)
+        assert copies.tolist() == [list(word)] * n  # a function of a position decides the rest
 
 
 def test_e28_two_layers_of_n_heads_decide_match3() -> None:
@@ -603,6 +713,9 @@ def test_e39_the_lines_of_algorithm_3() -> None:
     for part, statement in zip(parts, statements, strict=False):
         assert part in statement
     assert r"(see Lines 1 and 2, \autoref{algo:matmul})" in text
+    end = text.index(r"\label{algo:softmax}")
+    statements = text[text.rindex(r"\KwIn", 0, end) : end].split(r"\;")
+    assert "Let $R_l" in statements[1]  # statement 2, which Lemma multi-head calls line 3
 
 
 def test_e40_the_second_product_of_the_feed_forward() -> None:
@@ -613,11 +726,53 @@ def test_e40_the_second_product_of_the_feed_forward() -> None:
     assert len(algorithm_3(hidden, w2, stride=d2)) == 5 < len(expected)
     length = max(d1 * (n + d2), n * d2)
     np.testing.assert_allclose(algorithm_3(hidden, w2, stride=d2, length=length), expected)
+    left, right = RANDOM.normal(size=(3, 1)), RANDOM.normal(size=(1, 4))
+    padded = [*left.ravel().tolist(), *right.ravel().tolist(), *[0.0] * 5]
+    assert run("matmul", padded) == [0.0] * 12
+    constant = constant_shape("matmul", padded, ("k = length/(3+4);", "k = 1;"))
+    np.testing.assert_allclose(np.reshape(constant, (3, 4)), left @ right)
     x, a, v = RANDOM.normal(size=(3, 3, 3))
     w1 = RANDOM.normal(size=(3, d1))
     T = Encoder(Attention(a, v), w1, w2)
     result = UniversalSimulator(T.order(n))(T, x)
     np.testing.assert_allclose(result, np.maximum((x + attention(x, a, v)) @ w1, 0) @ w2, atol=1e-13)
+
+
+def test_e41_heads_are_not_zero_outside_their_blocks() -> None:
+    heads = 2
+    blocks = [3.0, 5.0]
+    block = [
+        locum.select(locum.indices, h, "==") & locum.select(locum.indices, locum.indices, "==")
+        for h in range(heads)
+    ]
+    parts = [locum.exp(locum.aggregate(chosen, locum.tokens)) for chosen in block]
+    sums = [locum.aggregate(chosen, part) for chosen, part in zip(block, parts, strict=True)]
+    assert parts[0](blocks)[1] == 1.0
+    assert sums[0](blocks)[1] == 0.0
+    with pytest.raises(locum.LocumError, match="division by zero at position 1"):
+        (parts[0] / sums[0])(blocks)
+    added = locum.exp(locum.tokens) / (sums[0] + sums[1])
+    assert added(blocks) == [1.0, 1.0]
+    inside = [locum.indices == h for h in range(heads)]
+    guarded = [
+        locum.where(here, part / locum.where(here, total, 1), 0)
+        for here, part, total in zip(inside, parts, sums, strict=True)
+    ]
+    assert guarded[0](blocks) == [1.0, 0.0]
+    assert (guarded[0] + guarded[1])(blocks) == [1.0, 1.0]
+
+
+def test_e41_listing_1_copies_entries_outside_the_block() -> None:
+    def transpose(offset: int) -> locum.SOp:
+        at = locum.indices - offset
+        columns = locum.length / 2 / 3
+        reflected = (at % 3) * columns + (at - at % 3) / 3
+        return locum.aggregate(locum.select(at, reflected, "=="), locum.tokens)
+
+    zeros, second = [0.0] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert transpose(6)([*zeros, *second]) == [0, 1, 3, 0, 2, 4, 1, 3, 5, 2, 4, 6]
+    result = locum.where(locum.indices >= 6, transpose(6), 0)([*zeros, *second])
+    assert result == [*zeros, 1, 3, 5, 2, 4, 6]
 
 
 def test_sums_are_exact_up_to_rounding() -> None:
