@@ -487,12 +487,14 @@ def test_e23_listings_5_and_6_rely_on_empty_selections() -> None:
         minimum = aggregate(np.equal.outer(at + 1, at) & even, s)
         flip = np.where(s - minimum < 0, 1.0, 0.0)
         flip = flip + aggregate(np.equal.outer(at, at + 1), flip)
-        other = aggregate(np.equal.outer(at + np.where(at % 2 == 0, 1, -1), at), s)
+        sides = (np.tile((at % 2 == n)[:, None], len(at)) for n in (0, 1))
+        revby2 = sum(aggregate(side, np.full(len(at), x)) for side, x in zip(sides, (1, -1), strict=True))
+        other = aggregate(np.equal.outer(at + revby2, at), s)
         return [float(x) for x in flip * other + (1 - flip) * s]
 
     assert maxmin(mean, [3.0, 1.0]) == run("maxmin", [3.0, 1.0]) == [3.0, 1.0]
     assert maxmin(mean, [1.0, 3.0]) == run("maxmin", [1.0, 3.0]) == [3.0, 1.0]
-    assert maxmin(aggregate_hard, [3.0, 1.0]) != [3.0, 1.0]
+    assert maxmin(aggregate_hard, [1.0, 3.0]) == [1.0, 3.0]
 
 
 def algorithm_5(r: int, a: int, b: int, divisor: int, gather: bool = False) -> Any:

@@ -1,17 +1,12 @@
-"""The words of the paper's TeX source, to find quotes in it. The source is not part of the repository.
-
-``LOCUM_PAPER=file.tex`` names the file. Without it, ``../shared/paper`` next to the repository is read.
-"""
+"""The words of the paper's TeX source, to find quotes in it."""
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from functools import cache
-from pathlib import Path
 
-_BESIDE = Path(__file__).parents[3] / "shared" / "paper" / "universal-simulators-of-attention.tex"
+from tests.paper.source import read_source
 
 #: Commands of TeX, and how quotes write them.
 _SYMBOLS = {
@@ -59,7 +54,5 @@ def normalise_tex(text: str) -> str:
 @cache
 def source() -> list[str] | None:
     """Return the lines of the source, or None if it is not here."""
-    named = os.environ.get("LOCUM_PAPER")
-    if named is None and not _BESIDE.exists():
-        return None
-    return Path(named or _BESIDE).read_text(encoding="utf-8").splitlines()
+    text = read_source()
+    return None if text is None else text.splitlines()

@@ -19,9 +19,17 @@ def normalised(text: str) -> str:
     return " ".join(text.split())
 
 
-def paper() -> str:
-    """Return the source with normalised whitespace, or skip the test."""
+def read_source() -> str | None:
+    """Return the source, or None if it is not here."""
     named = os.environ.get("LOCUM_PAPER")
     if named is None and not _BESIDE.exists():
+        return None
+    return Path(named or _BESIDE).read_text(encoding="utf-8")
+
+
+def paper() -> str:
+    """Return the source with normalised whitespace, or skip the test."""
+    text = read_source()
+    if text is None:
         pytest.skip("the TeX source of the paper is not here; set LOCUM_PAPER to its path")
-    return normalised(Path(named or _BESIDE).read_text(encoding="utf-8"))
+    return normalised(text)

@@ -92,7 +92,7 @@ def test_a_corrected_line_takes_the_erratum_away(
     assert erratum in judge(key).errata
     mutate(name, old, new)
     row = judge(key)
-    assert row.status == "partly"  # another erratum is left
+    assert row.status == "wording"  # an erratum of notation is left
     assert erratum not in row.errata
 
 

@@ -428,6 +428,36 @@ def check_blocks() -> Iterator[Evidence]:
         yield summarise(f"{what}, {change}", outcomes, "c", about=about, erratum="E13")
 
 
+def check_softmax_of_blocks() -> Iterator[Evidence]:
+    """Apply Algorithm 2 to H = 2 blocks, one head to each, and add the results."""
+
+    def run(is_corrected: bool) -> Callable[[Shape], tuple[Any, Any]]:
+        def softmax(shape: Shape) -> tuple[Any, Any]:
+            (r,) = shape
+            blocks, size = draw(2, r, r), r * r
+            total = np.zeros(2 * size)
+            for head, block in enumerate(blocks):
+                own = slice(head * size, (head + 1) * size)
+                padded = np.zeros(2 * size)
+                padded[own] = prop(block)
+                powers, sums = np.exp(padded), np.zeros(2 * size)
+                sums[own] = sum(circ(R, powers[own]) for R in algorithms.softmax_matrices(r, r))
+                quotient = powers / sums  # 1/0 outside of the block
+                if is_corrected:
+                    quotient = np.where(sums > 0, quotient, 0.0)
+                total = total + quotient
+            expected = [np.exp(block) / np.exp(block).sum(1, keepdims=True) for block in blocks]
+            return total, np.concatenate([prop(block) for block in expected])
+
+        return softmax
+
+    what = "Algorithm 2 on two blocks of r×r, r = 1 … 5, each head on its block among zeros"
+    shapes = [(r,) for r in range(1, 6)]
+    yield summarise(what, try_shapes(shapes, run(False)), "r", erratum="E41")
+    inside = f"{what}, 0 outside of the block"
+    yield summarise(inside, try_shapes(shapes, run(True)), "r", about=CORRECTED)
+
+
 def check_figure_1() -> Iterator[Evidence]:
     """Carry out Figure 1 by Algorithms 1 to 3, with ⊗ as the matrix product and as defined."""
 

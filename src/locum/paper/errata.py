@@ -120,7 +120,7 @@ _ALL = [
     Erratum(
         "E8", "C", "Appendix, last paragraph, number of heads",
         ("we may combine some arithmetic operations",),
-        "The count of five layers and four heads presumes that `Cofactor()` is computed once. Figure 3 suggests this, but the expression calls it twice.",
+        "The count of five layers and four heads presumes that `Cofactor()` is computed once. The text refers to Figure 3 for this, but the expression calls it twice.",
         "Counted by text, `Cofactor()/Det(Cofactor())` has eight selectors in its second layer.",
         "Write `cf = Cofactor(); cf/Det(cf)`, followed by the transposition. Then the count of five layers and four heads is right: the quotient has four layers, and the transposition is the fifth.",
     ),
@@ -170,7 +170,7 @@ _ALL = [
     Erratum(
         "E15", "A", "Corollary hierarchy, end of the proof",
         (r"contribute only trivial linear transformations (due to $\mathbf{0}$ and $\mathbf{I}$ blocks), leaving the simulation exact",),
-        "The problem is the embedding of the proof, not the statement. A padded row has score 0, and exp(0) = 1 enters each denominator Z. The result is T(X)·Z/(Z + n − m), which is T(X) for every X only if n = m.",
+        "The problem is the embedding of the proof, not the statement. A padded row has score 0, and exp(0) = 1 enters the denominator Zᵢ of each row. Row i of T(X) is multiplied by Zᵢ/(Zᵢ + n − m), which is 1 only if n = m.",
         "m = e = e_v = 1, X = (1), A = (0), V = (1), in order (2, 2, 2): the first entry is ½ instead of 1.",
         "Mask the softmax: sum over the first m keys only (`softmax(scores, mask=m)`). With the mask among the tokens, the corollary is right. If m divides n, repeating the rows of X is exact without a mask.",
         Refutable(as_printed.zero_padding, ClaimInstance("hierarchy", (1, 1, 1, 2, 2, 2))),
@@ -201,7 +201,7 @@ _ALL = [
         "E19", "C", "Corollary encoder, residual sum",
         (r"$T(X) = \operatorname{FFN}\left(X + \sigma\left(X AX^\top\right)XV\right)$",),
         "X has d columns and the attention has d_v. The sum is defined only for d = d_v, which the corollary does not state.",
-        "(n, d, d_v) = (3, 2, 1): a 3×2 matrix plus a 3×1 matrix.",
+        "(n, d, d_v) = (2, 3, 2): a 2×3 matrix plus a 2×2 matrix.",
         "Add the condition d = d_v, or an output projection from d_v to d columns. With the projection, W₁ is d×d₁ instead of d_v×d₁.",
     ),
     Erratum(
@@ -228,8 +228,8 @@ _ALL = [
     Erratum(
         "E23", "B", "RASP as average-hard attention; rows of zeros in Algorithms 2, 3 and 5, in identify and in Listings 5 and 6",
         ("it is evident that the attention module in RASP is AHA", "a simple average hard attention transformer (AHAT) can be realized to compute the task"),
-        "Average-hard attention averages over all maximal scores, so it always attends to a position. A row of zeros averages all values instead of giving 0. RASP gives 0 for an empty selection, so the listings do not have this problem, but those heads are not average-hard attention. `MinSel` of Listing 5 and `sel` of Listing 6 also rely on empty selections.",
-        "Algorithm 2 on the 2×2 matrix of zeros: with average-hard attention, each entry is ¼ instead of ½. Listing 6 on `[1, 1]` with p = 5 gives `[1, 1]` instead of `[0, 0]`. Listing 5 on `[3, 1]` does not give `[3, 1]`.",
+        "Average-hard attention averages over all maximal scores, so it always attends to a position. A row of zeros averages all values instead of giving 0. RASP gives 0 for an empty selection, so the listings do not have this problem, but those heads are not average-hard attention. `MinSel`, the shift of `reqFlip` and both selections of `revby2` in Listing 5, and `sel` of Listing 6, also rely on empty selections.",
+        "Algorithm 2 on the 2×2 matrix of zeros: with average-hard attention and the factor c of Proposition AHAT, each entry is ¼ instead of ½. Listing 6 on `[1, 1]` with p = 5 gives `[1, 1]` instead of `[0, 0]`. Listing 5 on `[1, 3]` gives `[1, 3]` instead of `[3, 1]`, because `revby2` is 1 − 1 = 0 everywhere.",
         "Add a position with the value 0 and a score between 0 and 1. The rows of zeros attend to it, and the other rows do not.",
     ),
     Erratum(
@@ -291,7 +291,7 @@ _ALL = [
     Erratum(
         "E32", "C", "Figures 1 and 2, symbols",
         (r"(m1) {$\otimes$}", r"Operations $\top, \boxtimes \text{ and } \sigma$ represent", "Y3 = softmax(S)"),
-        "Figure 1 draws ⊗, which Section 3 defines as the elementwise product, for the matrix product ⊠ of its caption. In Figure 2, S is not defined. Its legend names Listing 3 for 3×3 products, but Listing 3 is for c = 4.",
+        "Figure 1 draws ⊗, which Section 3 defines as the elementwise product, for the matrix product ⊠ of its caption. The legend of the figure makes the meaning clear. In Figure 2, S is not defined. Its legend names Listing 3 for 3×3 products, but Listing 3 is for c = 4.",
         "X and A of Figure 2: the first entry of X ⊗ A is 0.08, and Y1 has 0.51. On their 18 tokens, Listing 3 has k = 18/7 and gives zeros.",
         "⊠ in Figure 1, softmax(Y2) in Figure 2, and \"as in Listing 3, for 3×3 matrices\" in the legend.",
     ),
@@ -355,7 +355,7 @@ _ALL = [
         "E41", "B", "Lemma multi-head, sum of the heads",
         ("Then just adding up all such $H$ sequences would produce",),
         "The proof states that T_⊛, with `indices` modified and applied to 0…0 X 0…0, gives 0 outside the block of the head. For softmax, the numerator is exp(0) = 1 and `sum` is 0 there, so the last line of Algorithm 2 divides 1 by 0. Listing 1 copies entries of the block to positions outside it. The proof allows modified feed-forward weights, but gives none for this.",
-        "Softmax, H = 2, two 1×1 blocks: position 1 of head 1 is 1/0. Transposition of two 3×2 blocks with `indices-6`: head 2 on (0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6) gives (0, 1, 3, 0, 2, 4, 1, 3, 5, 2, 4, 6).",
+        "Softmax, H = 2, two 1×1 blocks: position 1 of head 1 is 1/0. Transposition of two 3×2 blocks with `indices-6` and `length/2` (E13): head 2 on (0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6) gives (0, 1, 3, 0, 2, 4, 1, 3, 5, 2, 4, 6).",
         "For softmax, add the H sequences `sum` before dividing, or set the denominator to 1 outside the block. Set the result of each head to 0 outside its block before adding.",
     ),
 ]  # fmt: skip

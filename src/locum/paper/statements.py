@@ -411,7 +411,11 @@ _ALL = [
         "there exists a transformer T_{h⊚} realizing ⊙_{h=1}^{H}(⊚_{i=1}^{n}X_i^{(h)}) on input "
         "⊙_{i=1}^{n}(⊙_{h=1}^{H}X_i^{(h)}), if there is a transformer T_⊚ realizing the operation ⊚ on input "
         "⊙_{i=1}^{n}X_i … copy the operations from T_⊚ with possible modification in indices",
-        checks=(algorithm.check_blocks, algorithm.check_rows_of_identify),
+        checks=(
+            algorithm.check_blocks,
+            algorithm.check_softmax_of_blocks,
+            algorithm.check_rows_of_identify,
+        ),
         claims=("multihead_transpose", "multihead_matmul"),
         items=("multihead",),
     ),
