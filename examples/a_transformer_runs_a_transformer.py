@@ -1,10 +1,10 @@
-"""A transformer that runs a transformer: U's weights, built first, and then a layer for them to run.
+"""A compiled U with symbolic feed-forwards runs encoder layers of torch that are made after it.
 
-U is compiled from the order alone (three rows of four numbers, two heads, six hidden units). Only then
-is an encoder layer of torch made, norms, biases and GELU included; its matrices and its input become
-U's tokens, and U's weights compute what the layer computes. Norms and GELU of numbers that are only
-known then are instructions of exact feed-forwards, a reference for analysis; a plain attention is run
-by hidden units, too (stock_encoder.py). Needs torch.
+U is compiled from the order alone (three rows of four numbers, two heads, six hidden units). Then an
+encoder layer of torch is made, with norms, biases and GELU; its matrices and its input become U's
+tokens, and the network computes the output of the layer. The attention heads are weights. The
+feed-forwards are symbolic: norms, GELU and products are executed as instructions, not by an MLP.
+stock_encoder.py runs a plain attention by hidden units instead. Needs torch.
 """
 
 import numpy as np

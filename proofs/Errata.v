@@ -1,7 +1,8 @@
-(** * The paper's wrong statements, refuted: ¬ ∀ …, each by the counterexample of docs/errata.md
+(** * Statements of the paper that do not hold as printed, each with the counterexample of docs/errata.md
 
-    Every definition says what the paper prints; every theorem, [E1_refuted] … [E20_refuted], that it does
-    not hold as printed. What holds instead is proven in the other files ([Constructions.v] lists it). *)
+    The definitions are what the paper prints. Each theorem, [E1_refuted] … [E36_refuted], negates the
+    printed statement. The corrected statements are proven in the other files ([Constructions.v] lists
+    them). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -15,126 +16,80 @@ Theorem E9_refuted :
       (m0 * i0 + i1 = m0 * j0 + j1)%nat -> i0 = j0 /\ i1 = j1.
 Proof. intros H. destruct (H 2 3 0 2 1 0)%nat; lia. Qed.
 
-(** ** E17, Theorem 1: n ≤ min(d, d_v) is not needed for the products to fit: (4, 2, 1) *)
+(** ** E17, Theorem 1: the paper's criterion k ≥ min(r, c) does not require n ≤ min(d, d_v) ((2, 2, 1)) *)
+Definition criterion (n d dv : nat) : Prop :=
+  (* X·A, XA·Xᵀ, X·V and softmax·XV *)
+  (Nat.min n d <= d /\ Nat.min n n <= d /\ Nat.min n dv <= d /\ Nat.min n dv <= n)%nat.
 Theorem E17_refuted :
-  ~ forall n d dv : nat, (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat ->
-      (* k ≥ rc/(r + c) for X·A, XA·Xᵀ, X·V and softmax·XV *)
-      (n * d <= d * (n + d))%nat -> (n * n <= d * (n + n))%nat ->
-      (n * dv <= d * (n + dv))%nat -> (n * dv <= n * (n + dv))%nat ->
-      (n <= Nat.min d dv)%nat.
-Proof. intros H. specialize (H 4 2 1)%nat. simpl in H. lia. Qed.
+  ~ forall n d dv : nat, (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> criterion n d dv -> (n <= Nat.min d dv)%nat.
+Proof. intros H. specialize (H 2 2 1)%nat. unfold criterion in H. simpl in H. lia. Qed.
+Theorem E17_corrected : forall n d dv : nat, criterion n d dv <-> (n <= d)%nat.
+Proof. unfold criterion. lia. Qed.
 
-(** ** E20, Tables 1 and 2: a product has r + c + rc heads, not 2rc (3×·×4) *)
-Theorem E20_refuted : ~ forall r c : nat, (r + c + r * c = 2 * (r * c))%nat.
-Proof. intros H. specialize (H 3 4)%nat. discriminate. Qed.
+(** ** E1, Listing 2: 2.73 is not e to three significant digits *)
+Lemma square_below x y z : 0 <= x -> z <= x * x -> x <= exp y -> z <= exp (2 * y).
+Proof. intros. replace (2 * y) with (y + y) by lra. rewrite exp_plus. nra. Qed.
 
-(** ** E5, Lemma inversion: the cyclic minors of order 3 are not cofactors at order 2 (1, 2; 3, 4) *)
-Definition cyclic_minor (r : nat) (M : nat -> nat -> R) (i j : nat) : R :=
-  M ((i + 1) mod r)%nat ((j + 1) mod r)%nat * M ((i + 2) mod r)%nat ((j + 2) mod r)%nat
-  - M ((i + 1) mod r)%nat ((j + 2) mod r)%nat * M ((i + 2) mod r)%nat ((j + 1) mod r)%nat.
-Theorem E5_refuted :
-  ~ forall M : nat -> nat -> R,
-      sum 2 (fun j => M 0%nat j * cyclic_minor 2 M 0 j)
-      = M 0%nat 0%nat * M 1%nat 1%nat - M 0%nat 1%nat * M 1%nat 0%nat.
+(** exp(−1/256) ≥ 255/256, squared eight times and rounded down to six digits. *)
+Lemma e_below : exp 1 < 2725 / 1000.
 Proof.
-  intros H. specialize (H (fun i j => INR (2 * i + j + 1))). unfold cyclic_minor in H. simpl in H. lra.
+  assert (H : 255 / 256 <= exp (- (1 / 256))) by (pose proof (exp_ineq1_le (- (1 / 256))); lra).
+  apply (square_below _ _ (992202 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (984464 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (969169 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (939288 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (882261 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (778384 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (605881 / 1000000)) in H; [|lra|lra].
+  apply (square_below _ _ (367091 / 1000000)) in H; [|lra|lra].
+  replace (2 * _) with (- (1)) in H by lra.
+  assert (exp 1 * exp (- (1)) = 1) by (rewrite <- exp_plus; replace (1 + - (1)) with 0 by lra; apply exp_0).
+  pose proof (exp_pos 1). nra.
 Qed.
 
-(** ** E1, Listing 2: base 2.73 is not e (the row (1, 2)) *)
-Lemma exp_times n y : exp (INR n * y) = exp y ^ n.
-Proof.
-  induction n; [simpl; now rewrite Rmult_0_l, exp_0|].
-  rewrite S_INR, Rmult_plus_distr_r, exp_plus, IHn, Rmult_1_l. simpl. ring.
-Qed.
+Theorem E1_refuted : ~ Rabs (273 / 100 - exp 1) <= 5 / 1000.
+Proof. intros H. pose proof e_below. pose proof (Rle_abs (273 / 100 - exp 1)). lra. Qed.
 
-Lemma e_below : exp 1 < 273 / 100.
-Proof.
-  assert (P : (199 / 200) ^ 200 <= exp (-1)).
-  { replace (-1) with (INR 200 * (- (1 / 200))) by (rewrite INR_IZR_INZ; simpl; lra).
-    rewrite exp_times. apply pow_incr. split; [lra|].
-    pose proof (exp_ineq1_le (- (1 / 200))). lra. }
-  assert (Q : 100 / 273 < (199 / 200) ^ 200).
-  { unfold Rdiv. rewrite Rpow_mult_distr, pow_inv. rewrite !pow_IZR.
-    apply Rmult_lt_reg_r with (IZR (200 ^ Z.of_nat 200)); [apply IZR_lt; reflexivity|].
-    rewrite (Rmult_assoc (IZR (199 ^ _))), Rinv_l, Rmult_1_r by (apply IZR_neq; discriminate).
-    apply Rmult_lt_reg_r with 273; [lra|].
-    replace (100 * / 273 * IZR (200 ^ Z.of_nat 200) * 273) with (100 * IZR (200 ^ Z.of_nat 200)) by field.
-    rewrite <- !mult_IZR. apply IZR_lt. vm_compute. reflexivity. }
-  assert (exp 1 * exp (-1) = 1) by (rewrite <- exp_plus; replace (1 + -1) with 0 by lra; apply exp_0).
-  pose proof (exp_pos (-1)). pose proof (exp_pos 1). nra.
-Qed.
-
-Theorem E1_refuted :
-  ~ forall N tokens r c M, (0 < c)%nat -> (r * c <= N)%nat ->
-      holds N tokens closed (row_major Tokens r c) M ->
-      holds N tokens closed (row_major (softmax false (Base (Fraction 273 100)) (inside r c) c Tokens) r c)
-        (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
-Proof.
-  intros H. pose (M := fun i j : nat => INR (j + 1)). pose (tokens := fun q => Num (INR (q + 1))).
-  assert (X : holds 2 tokens closed (row_major Tokens 1 2) M).
-  { apply holds_compact. split; [now exists (fun _ _ => 0%nat)|]. exists (fun q => INR (q + 1)).
-    split; [intros; now apply gives_tokens|]. intros i j I J. assert (i = 0%nat) by lia. subst i.
-    split; [lia|reflexivity]. }
-  pose proof (H 2 tokens 1 2 M ltac:(lia) ltac:(lia) X)%nat as A.
-  pose proof (unmasked_softmax_correct 2 tokens closed 1 2 (Base (Fraction 273 100)) false Tokens M
-    ltac:(lia) ltac:(lia) ltac:(simpl; split; [reflexivity|lra]) X) as B.
-  apply holds_compact in A, B. destruct A as [_ [f [F A]]], B as [_ [g [G B]]].
-  destruct (A 0 0 ltac:(lia) ltac:(lia))%nat as [_ A0], (B 0 0 ltac:(lia) ltac:(lia))%nat as [_ B0].
-  destruct (F (fun _ _ => 0%nat) I) as [u [U1 U2]], (G (fun _ _ => 0%nat) I) as [v [V1 V2]].
-  assert (E : f 0%nat = g 0%nat).
-  { rewrite U1 in V1. injection V1 as <-. specialize (U2 0%nat ltac:(lia)). rewrite V2 in U2 by lia.
-    now injection U2. }
-  simpl in A0, B0. unfold M in A0, B0. simpl in A0, B0. rewrite E, B0 in A0. clear - A0.
-  replace (1 + 1) with (INR 2 * 1) in A0 by (simpl; lra). rewrite exp_times in A0.
-  unfold Rpower in A0. set (l := ln (273 / 100)) in *.
-  replace (INR 2 * 1 * l) with (INR 2 * l) in A0 by lra. rewrite exp_times in A0. rewrite Rmult_1_l in A0.
-  assert (L : exp l = 273 / 100) by (apply exp_ln; lra). rewrite L in A0.
-  pose proof e_below. pose proof (exp_pos 1). set (e := exp 1) in *.
-  assert (Z1 : 273 / 100 / (0 + 273 / 100 + (273 / 100) ^ 2) = 1 / (1 + 273 / 100)) by (simpl; field).
-  assert (Z2 : e / (0 + e + e ^ 2) = 1 / (1 + e)) by (simpl; field; split; nra).
-  rewrite Z1, Z2 in A0. unfold Rdiv in A0. rewrite !Rmult_1_l in A0.
-  apply (f_equal Rinv) in A0. rewrite !Rinv_inv in A0. lra.
-Qed.
-
-(** ** E15, Corollary hierarchy: zero padding is not exact (m = d = 1, n = 2: ½ instead of 1) *)
+(** ** E15, the embedding of Corollary hierarchy is not exact (order (1, 1, 1) in (2, 2, 2): ½ instead of 1) *)
 Definition pad (m d : nat) (x : nat -> nat -> R) (i j : nat) : R :=
   if Nat.ltb i m && Nat.ltb j d then x i j else 0.
 Theorem E15_refuted :
-  ~ forall N n d dv m x a v tokens, (0 < m)%nat -> (m <= n)%nat -> (0 < d)%nat -> (0 < dv)%nat ->
+  ~ forall N n d dv m e ev x a v tokens, (0 < m <= n)%nat -> (0 < e <= d)%nat -> (0 < ev <= dv)%nat ->
+      (n <= Nat.min d dv)%nat -> (m <= Nat.min e ev)%nat ->
       (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat -> numbers N tokens ->
-      tokens_hold N tokens n d 0 (pad m d x) -> tokens_hold N tokens d d (n * d) a ->
-      tokens_hold N tokens d dv (n * d + d * d) v ->
+      tokens_hold N tokens n d 0 (pad m e x) -> tokens_hold N tokens d d (n * d) (pad e e a) ->
+      tokens_hold N tokens d dv (n * d + d * d) (pad e ev v) ->
       exists y, run N tokens (U n d dv) = Some y /\
-        forall i j, (i < m)%nat -> (j < dv)%nat -> y (i * dv + j)%nat = Num (attention m d x a v i j).
+        forall i j, (i < m)%nat -> (j < ev)%nat -> y (i * dv + j)%nat = Num (attention m e x a v i j).
 Proof.
   intros H. pose (x := fun _ _ : nat => 1). pose (a := fun _ _ : nat => 0). pose (v := fun _ _ : nat => 1).
-  pose (tokens := fun q : nat => Num (match q with 0 => 1 | 3 => 1 | _ => 0 end)).
-  assert (NUM : numbers 4 tokens) by (eexists; intros q Q; reflexivity).
-  assert (TX : tokens_hold 4 tokens 2 1 0 (pad 1 1 x)).
-  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]]; [| |lia]; assert (j = 0%nat) by lia; subst j; reflexivity. }
-  assert (TA : tokens_hold 4 tokens 1 1 (2 * 1) a).
-  { split; [simpl; lia|]. intros i j I J. assert (i = 0 /\ j = 0)%nat as [-> ->] by lia. reflexivity. }
-  assert (TV : tokens_hold 4 tokens 1 1 (2 * 1 + 1 * 1) v).
-  { split; [simpl; lia|]. intros i j I J. assert (i = 0 /\ j = 0)%nat as [-> ->] by lia. reflexivity. }
-  destruct (H 4 2 1 1 1 x a v tokens)%nat as [y [Y V1]]; auto; try lia.
-  destruct (U_simulates 4 2 1 1 tokens (pad 1 1 x) a v) as [z [Z V2]]; auto; try lia.
+  pose (tokens := fun q : nat => Num (match q with 0 => 1 | 8 => 1 | _ => 0 end)).
+  assert (NUM : numbers 12 tokens) by (eexists; intros q Q; reflexivity).
+  assert (TX : tokens_hold 12 tokens 2 2 0 (pad 1 1 x)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]], j as [|[|j]]; (reflexivity || lia). }
+  assert (TA : tokens_hold 12 tokens 2 2 (2 * 2) (pad 1 1 a)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]], j as [|[|j]]; (reflexivity || lia). }
+  assert (TV : tokens_hold 12 tokens 2 2 (2 * 2 + 2 * 2) (pad 1 1 v)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]], j as [|[|j]]; (reflexivity || lia). }
+  destruct (H 12 2 2 2 1 1 1 x a v tokens)%nat as [y [Y V1]]; auto; try (simpl; lia).
+  destruct (U_simulates 12 2 2 2 tokens (pad 1 1 x) (pad 1 1 a) (pad 1 1 v)) as [z [Z V2]]; auto; try lia.
   rewrite Y in Z. injection Z as <-. specialize (V1 0 0 ltac:(lia) ltac:(lia))%nat.
   specialize (V2 0 0 ltac:(lia) ltac:(lia))%nat. rewrite V1 in V2. injection V2 as V2.
   unfold attention, dot, score, dot, pad, x, a, v in V2. simpl in V2.
   repeat (rewrite ?Rmult_0_l, ?Rmult_0_r, ?Rplus_0_l, ?Rplus_0_r, ?Rmult_1_l, ?Rmult_1_r, ?exp_0 in V2). lra.
 Qed.
 
-(** ** E16, step 3 of its proof: scores over √d are another attention (a (2, 1, 1) in a (2, 4, 4)) *)
+(** ** E16, step 3 of its proof: scores over √d give another attention (X = (1, 0; 0, 0), A = V = I, order (2, 2, 2) in (2, 4, 4)) *)
 Definition scaled_attention n d (scale : R) (x a v : nat -> nat -> R) : nat -> nat -> R :=
   dot n (fun i l => exp (score d x a i l / scale) / sum n (fun m => exp (score d x a i m / scale))) (dot d x v).
 Theorem E16_refuted :
-  ~ forall n e d x a v, (0 < n)%nat -> (0 < e)%nat -> (e <= d)%nat ->
+  ~ forall n e d x a v, (0 < n <= e)%nat -> (e <= d)%nat ->
       forall i j, (i < n)%nat -> (j < e)%nat ->
         scaled_attention n d (sqrt (INR d)) (pad n e x) (pad e e a) (pad e e v) i j = attention n e x a v i j.
 Proof.
-  intros H. pose (x := fun i _ : nat => match i with 0%nat => 1 | _ => 0 end).
-  pose (one := fun _ _ : nat => 1).
-  specialize (H 2 1 4 x one one ltac:(lia) ltac:(lia) ltac:(lia) 0 0 ltac:(lia) ltac:(lia))%nat.
+  intros H. pose (x := fun i j : nat => match i, j with 0%nat, 0%nat => 1 | _, _ => 0 end).
+  pose (one := fun i j : nat => if Nat.eqb i j then 1 else 0).
+  specialize (H 2 2 4 x one one ltac:(lia) ltac:(lia) 0 0 ltac:(lia) ltac:(lia))%nat.
   replace (sqrt (INR 4)) with 2 in H
     by (replace (INR 4) with (2 * 2) by (simpl; lra); symmetry; apply sqrt_square; lra).
   unfold scaled_attention, attention, dot, score, dot, pad, x, one in H. simpl in H.
@@ -266,18 +221,18 @@ Proof.
   change (eval 6 tokens (printed_softmax 2 3) e = Some y) in Y. congruence.
 Qed.
 
-(** ** E3, Listing 6: Match₂ misses the multiples of p (p = 5 on 5, 5) *)
+(** ** E3, Listing 6: Match₂ on tokens in {1, …, p} misses the token p (p = 5 on 5, 5) *)
 Definition printed_match2 (p : nat) : sop :=
   let rest := Binary Modulo Tokens (integer p) in
   let detect := Aggregate (Select Eq rest (Binary Subtract (integer p) rest)) Tokens (Integer 0) in
   IfElse (Binary (Compare Eq) detect (integer 0)) (integer 0) (integer 1).
 Theorem E3_refuted :
-  ~ forall N p (x : nat -> Z), (0 < p)%nat ->
+  ~ forall N p (x : nat -> Z), (0 < p)%nat -> (forall q, (q < N)%nat -> (1 <= x q <= Z.of_nat p)%Z) ->
       exists y, run N (fun q => Num (IZR (x q))) (printed_match2 p) = Some y /\
         forall q, (q < N)%nat -> y q =
           Num (if existsb (fun k => Z.eqb ((x k + x q) mod Z.of_nat p) 0) (seq 0 N) then 1 else 0).
 Proof.
-  intros H. destruct (H 2%nat 5%nat (fun _ => 5%Z) ltac:(lia)) as [y [Y V]].
+  intros H. destruct (H 2%nat 5%nat (fun _ => 5%Z) ltac:(lia) ltac:(lia)) as [y [Y V]].
   set (tokens := fun q : nat => Num 5) in Y. set (e := fun _ _ : nat => 0%nat).
   assert (T : gives 2 tokens e Tokens (fun _ => 5)) by now apply gives_tokens.
   assert (REST : gives 2 tokens e (Binary Modulo Tokens (integer 5)) (fun _ => 0)).
@@ -358,4 +313,72 @@ Proof.
   destruct G as [z [Z W]]. change (eval 2 tokens printed_maxmin e = Some y) in Y. rewrite Y in Z.
   injection Z as <-. specialize (V 1%nat ltac:(lia)). rewrite W in V by lia. injection V as V.
   unfold sorted_pairs, f in V. simpl in V. rewrite Rmin_right in V by lra. lra.
+Qed.
+
+(** ** E23: average-hard attention averages over all maximal scores, so a row of zeros does not give 0 *)
+Definition attended (n : nat) (score : nat -> nat) : list nat :=
+  let best := fold_right Nat.max 0%nat (map score (seq 0 n)) in
+  filter (fun j => Nat.eqb (score j) best) (seq 0 n).
+Definition average_hard (n : nat) (score : nat -> nat) (s : nat -> R) : R := mean (map s (attended n score)).
+(** R_l of Algorithm 2 at r = c, where it is right (E7), l from 0. *)
+Definition printed_block (r l i j : nat) : nat := if Nat.eqb (i / r) l && Nat.eqb (j / r) l then 1 else 0.
+Definition denominator (r : nat) (a : nat -> R) (i : nat) : R :=
+  sum r (fun l => INR r * average_hard (r * r) (printed_block r l i) (fun q => exp (a q))).
+Theorem E23_refuted :
+  ~ forall r a i, (0 < r)%nat -> (i < r * r)%nat ->
+      exp (a i) / denominator r a i = exp (a i) / sum r (fun t => exp (a (i / r * r + t)%nat)).
+Proof.
+  intros H. specialize (H 2%nat (fun _ => 0) 0%nat ltac:(lia) ltac:(simpl; lia)).
+  unfold denominator, average_hard, attended, printed_block, mean in H. simpl in H. rewrite exp_0 in H. lra.
+Qed.
+
+(** ** E25: position j of P reads the position i for which j is i shifted; Listing 7 reads (i + 2, j + 2) *)
+Definition shifted (r a b i : nat) : nat := (r * ((i / r + a) mod r) + (i mod r + b) mod r)%nat.
+Definition algorithm_5_reads (r a b j : nat) : list nat :=
+  filter (fun i => Nat.eqb (shifted r a b i) j) (seq 0 (r * r)).
+Theorem E25_agree_at_order_3 : forall j, (j < 9)%nat ->
+  algorithm_5_reads 3 1 1 j = [shifted 3 2 2 j] /\ algorithm_5_reads 3 2 2 j = [shifted 3 1 1 j] /\
+  algorithm_5_reads 3 1 2 j = [shifted 3 2 1 j] /\ algorithm_5_reads 3 2 1 j = [shifted 3 1 2 j].
+Proof. intros j J. do 9 (destruct j as [|j]; [now vm_compute|]). lia. Qed.
+Theorem E25_differ_at_order_4 : algorithm_5_reads 4 1 1 0 = [15%nat] /\ shifted 4 2 2 0 = 10%nat.
+Proof. now vm_compute. Qed.
+
+(** ** E27, Proposition 1D: over all shapes, transposition has no g′ (1, …, 6 as 2×3 and as 3×2) *)
+Definition row_by_row (r c : nat) (a : nat -> nat -> nat) : list nat :=
+  map (fun k => a (k / c) (k mod c))%nat (seq 0 (r * c)).
+Theorem E27_refuted :
+  ~ exists g : list nat -> list nat, forall r c a, (0 < r)%nat -> (0 < c)%nat ->
+      g (row_by_row r c a) = row_by_row c r (fun i j => a j i).
+Proof.
+  intros [g H]. pose proof (H 2 3 (fun i j => 3 * i + j + 1) ltac:(lia) ltac:(lia))%nat as A.
+  pose proof (H 3 2 (fun i j => 2 * i + j + 1) ltac:(lia) ltac:(lia))%nat as B.
+  vm_compute in A, B. rewrite A in B. discriminate.
+Qed.
+
+(** ** E34, remark on Lipschitz functions: a function of the sorted pair is not near x (½ at (0, 1) or (1, 0)) *)
+Theorem E34_refuted :
+  ~ forall f : R -> R -> R, (forall x y u v, Rabs (f x y - f u v) <= sqrt (Rsqr (x - u) + Rsqr (y - v))) ->
+      forall epsilon, 0 < epsilon -> exists network : R -> R -> R,
+        forall x y, 0 <= x <= 1 -> 0 <= y <= 1 -> Rabs (network (Rmax x y) (Rmin x y) - f x y) <= epsilon.
+Proof.
+  intros H. destruct (H (fun x _ => x)) with (epsilon := 1 / 4) as [network N]; [|lra|].
+  - intros x y u v. rewrite <- sqrt_Rsqr_abs. apply sqrt_le_1_alt. pose proof (Rle_0_sqr (y - v)). lra.
+  - pose proof (N 0 1 ltac:(lra) ltac:(lra)) as A. pose proof (N 1 0 ltac:(lra) ltac:(lra)) as B.
+    rewrite Rmax_right, Rmin_left in A by lra. rewrite Rmax_left, Rmin_right in B by lra.
+    rewrite <- Rabs_Ropp in B. pose proof (Rle_abs (network 1 0 - 0)). pose proof (Rle_abs (- (network 1 0 - 1))). lra.
+Qed.
+
+(** ** E36: reflectedIndices of Listing 1 is not ρ of Algorithm 1, but its inverse (r = 3, c = 2) *)
+Definition reflected (r c p : nat) : nat := (p mod r * c + (p - p mod r) / r)%nat.
+Definition rho (r c p : nat) : nat := (r * (p mod c) + p / c)%nat.
+Theorem E36_refuted : ~ forall c p, (p < 3 * c)%nat -> reflected 3 c p = rho 3 c p.
+Proof. intros H. specialize (H 2 1 ltac:(lia))%nat. discriminate. Qed.
+Theorem E36_inverse : forall r c p, (0 < r)%nat -> (0 < c)%nat -> (p < r * c)%nat -> reflected r c (rho r c p) = p.
+Proof.
+  intros r c p R C P. unfold reflected, rho.
+  assert (Q : (p / c < r)%nat) by (apply Nat.div_lt_upper_bound; lia).
+  assert (M : ((r * (p mod c) + p / c) mod r = p / c)%nat)
+    by (rewrite Nat.add_comm, Nat.mul_comm, Nat.mod_add by lia; now apply Nat.mod_small).
+  rewrite M. replace (r * (p mod c) + p / c - p / c)%nat with (p mod c * r)%nat by lia.
+  rewrite Nat.div_mul by lia. pose proof (Nat.div_mod p c ltac:(lia)). lia.
 Qed.

@@ -40,19 +40,19 @@ Definition linformer_U n d dv w k : sop :=
   source (matmul 4 (row_major (stable_softmax n k scores) n k)
     (matmul 2 (matmul 1 (block k n (first + k * n)) (X n d)) (V_behind n d w dv))).
 
-(** φ(z) = root · exp(ω(scale·z) − ½|scale·z|²); scale, root and ½ are numbers of the program. *)
-Definition feature (scale half root : atom) (n w k : nat) (omega z : matrix) : sop :=
-  let y := Binary Multiply (Constant scale) (source z) in
+(** φ(z) = root · exp(ωz − ½|z|²); root and ½ are numbers of the program. *)
+Definition feature (half root : atom) (n w k : nat) (omega z : matrix) : sop :=
+  let y := source z in
   let projected := source (matmul 2 (row_major y n w) (transposed omega)) in
   let squares := entry (row_major (row_sums n w (Binary Multiply y y)) n w) (At (row_index k)) (Int 0) in
   Binary Multiply (Constant root)
     (Unary Exp (IfElse (inside n k) (Binary Subtract projected (Binary Multiply (Constant half) squares))
                   (integer 0))).
-Definition performer_U (scale half root : atom) n d dv w k : sop :=
+Definition performer_U (half root : atom) n d dv w k : sop :=
   let omega := block k w (n * d + d * w + d * w + d * dv) in
   featured_U 3 n dv k
-    (feature scale half root n w k omega (matmul 1 (X n d) (W_Q n d w)))
-    (feature scale half root n w k omega (matmul 1 (X n d) (W_K n d w))) (V_behind n d w dv).
+    (feature half root n w k omega (matmul 1 (X n d) (W_Q n d w)))
+    (feature half root n w k omega (matmul 1 (X n d) (W_K n d w))) (V_behind n d w dv).
 
 (** ** What they mean *)
 
@@ -60,9 +60,8 @@ Definition performer_U (scale half root : atom) n d dv w k : sop :=
 Definition featured n k (q key : nat -> nat -> R) (values : nat -> nat -> R) : nat -> nat -> R :=
   let s := dot k q (fun t l => key l t) in
   dot n (fun i l => s i l / sum n (s i)) values.
-Definition performer_feature (scale half root : R) w (omega z : nat -> nat -> R) (i t : nat) : R :=
-  root * exp (dot w (fun i j => scale * z i j) (fun j t => omega t j) i t
-              - half * sum w (fun j => scale * z i j * (scale * z i j))).
+Definition performer_feature (half root : R) w (omega z : nat -> nat -> R) (i t : nat) : R :=
+  root * exp (dot w z (fun j t => omega t j) i t - half * sum w (fun j => z i j * z i j)).
 
 Section Kinds.
   Variables (N n d dv w : nat) (tokens : nat -> value) (x wq wk v : nat -> nat -> R).
@@ -181,23 +180,18 @@ Section Kinds.
   Qed.
 
   (** The features of the Performer, of any n×w matrix. *)
-  Lemma feature_correct scale half root k omega mo z Z :
-    is_number (value_of scale) = true -> is_number (value_of half) = true ->
+  Lemma feature_correct half root k omega mo z Z :
+    is_number (value_of half) = true ->
     is_number (value_of root) = true -> (0 < k)%nat -> (n * k <= N)%nat ->
     rows mo = k -> columns mo = w -> holds mo omega -> holds (row_major (source z) n w) Z ->
-    holds (row_major (feature scale half root n w k mo z) n k)
-      (performer_feature (real scale) (real half) (real root) w omega Z).
+    holds (row_major (feature half root n w k mo z) n k)
+      (performer_feature (real half) (real root) w omega Z).
   Proof.
-    intros NS NH NR K0 NK RO CO HO HZ.
-    set (y := Binary Multiply (Constant scale) (source z)).
-    assert (HY : holds (row_major y n w) (fun i j => real scale * Z i j)).
-    { apply (map_correct N tokens closed (source z) y n w Z (fun r => real scale * r)); [|exact HZ].
-      intros e f _ F. exists (fun q => real scale * f q). split; [|reflexivity].
-      apply gives_multiply; [now apply gives_atom|exact F]. }
+    intros NH NR K0 NK RO CO HO HY. set (y := source z).
     pose proof (row_sums_correct N tokens closed n w _ _ ltac:(lia) ltac:(lia)
       (multiply_correct N tokens closed y y n w _ _ HY HY)) as HS.
     assert (HP : holds (row_major (source (matmul 2 (row_major y n w) (transposed mo))) n k)
-      (dot w (fun i j => real scale * Z i j) (fun j t => omega t j))).
+      (dot w Z (fun j t => omega t j))).
     { apply closed_product; simpl; auto; try lia. now apply transposed_correct. }
     destruct HS as [_ [g [o [G [O S]]]]]. apply holds_compact in HP. destruct HP as [E0 [f [F P]]].
     set (rs := row_major (row_sums n w (Binary Multiply y y)) n w) in *.
@@ -216,18 +210,18 @@ Section Kinds.
   Qed.
 
   (** *** Performer: φ(X W_Q) φ(X W_K)ᵀ X V, rows made to sum to 1 *)
-  Theorem performer_U_simulates scale half root k omega :
-    is_number (value_of scale) = true -> is_number (value_of half) = true ->
+  Theorem performer_U_simulates half root k omega :
+    is_number (value_of half) = true ->
     is_number (value_of root) = true -> 0 < real root -> (0 < k)%nat -> (n * k <= N)%nat ->
     tokens_hold N tokens k w (n * d + d * w + d * w + d * dv) omega ->
-    exists y, run N tokens (performer_U scale half root n d dv w k) = Some y /\
-      let phi := performer_feature (real scale) (real half) (real root) w omega in
+    exists y, run N tokens (performer_U half root n d dv w k) = Some y /\
+      let phi := performer_feature (real half) (real root) w omega in
       forall i j, (i < n)%nat -> (j < dv)%nat ->
         y (i * dv + j)%nat = Num (featured n k (phi (dot d x wq)) (phi (dot d x wk)) (dot d x v) i j).
   Proof.
-    intros NS NH NR POS K0 NK TO.
+    intros NH NR POS K0 NK TO.
     pose proof (closed_block N tokens blanks _ _ _ _ TO) as HO.
-    apply (run_of N tokens (performer_U scale half root n d dv w k) n dv). apply featured_correct; auto.
+    apply (run_of N tokens (performer_U half root n d dv w k) n dv). apply featured_correct; auto.
     - intros i t I T. unfold performer_feature.
       split; (apply Rmult_lt_0_compat; [exact POS|apply exp_pos]).
     - apply feature_correct; auto. exact holds_queries.

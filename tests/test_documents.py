@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
+import io
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import locum
 from locum.cli.main import COMMANDS
+from locum.execution import heads
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
 from locum.simulators import UniversalSimulator
 from locum.simulators.weights import RECIPES
 from tests.cli.commands import command_line
-from tests.documents import PAGES, ROOT, run_page
+from tests.documents import PAGES, ROOT, blocks, run_page
 
 #: Blocks that only run where these are installed, by page.
 NEEDS = {
@@ -36,6 +40,33 @@ def test_what_a_page_shows_is_what_is_printed(
             pytest.skip(f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path)
+
+
+def test_the_first_example_of_the_readme_runs_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = []
+    evaluate = heads.evaluate
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        report = heads.Report()
+        result = evaluate(*arguments, **options, report=report)
+        run.append(report.heads)
+        return result
+
+    monkeypatch.setattr(heads, "evaluate", counted)
+    first = next(block for block in blocks(ROOT / "README.md") if block.kind == "python")
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(first.text, "README.md", "exec"), {})
+    assert run
+    assert min(run) > 10
+
+
+@pytest.mark.parametrize("name", ["bench_real_model", "bench_generation", "on_device"])
+def test_benchmarks_of_models_time_documented_calls(name: str) -> None:
+    """Nothing below the packages that the documents name is imported."""
+    tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    used = {module for module in modules if module is not None and module.startswith("locum.")}
+    assert used <= {"locum.errors", "locum.simulators", "locum.simulators.models"}
 
 
 def test_an_output_that_differs_is_noticed(tmp_path: Path) -> None:
@@ -97,14 +128,22 @@ def test_commands_in_the_documents_exist() -> None:
         assert used <= set(COMMANDS), page.name
 
 
-def test_every_erratum_has_a_row_and_a_test() -> None:
+def test_every_erratum_has_a_row_a_section_and_a_test() -> None:
     page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     tests = (ROOT / "tests" / "constructions" / "test_errata.py").read_text(encoding="utf-8")
-    assert len(ERRATA) == 21
-    assert sorted(re.findall(r"^\| E.*$", page, flags=re.MULTILINE)) == sorted(
-        erratum.row for erratum in ERRATA.values()
-    )
+    note = (ROOT / "docs" / "errata-note.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| E.*$", page, flags=re.MULTILINE)
+    assert rows == [erratum.row for erratum in ERRATA.values()]
+    sections = page.partition("## Errata\n\n")[2].partition("\n\n## ")[0]
+    assert sections == "\n\n".join(erratum.section for erratum in ERRATA.values())
     assert all(f"def test_{number.lower()}_" in tests for number in ERRATA)
+    for severity, part in re.findall(
+        r"^## [^\n]+\(([ABC])\)\n(.*?)(?=^## )", note, re.MULTILINE | re.DOTALL
+    ):
+        numbers = {n for n, erratum in ERRATA.items() if erratum.severity == severity}
+        assert set(re.findall(r"\bE\d+\b", part)) == numbers
+    assert f"{len(ERRATA)} errata" in readme
 
 
 def test_every_item_of_the_paper_has_its_row() -> None:

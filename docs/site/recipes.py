@@ -219,9 +219,8 @@ def _errata(item: Item) -> Iterator[str]:
     if not item.errata:
         return
     yield "## Errata"
-    rows = "\n".join(ERRATA[number].row for number in item.errata)
-    head = "| | where | what is wrong | counterexample | right |\n|---|---|---|---|---|"
-    yield f"{head}\n{rows}\n\nAll of them: [errata](../errata.md)."
+    yield from (ERRATA[number].section for number in item.errata)
+    yield "All errata of the paper: [errata](../errata.md)."
 
 
 def _further(item: Item) -> Iterator[str]:

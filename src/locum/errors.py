@@ -55,8 +55,8 @@ class ExecutionError(LocumError):
 
     ``where`` prints the s-op or selector concerned, ``position`` is the position in the input
     (for a selector: the query), or None where the error concerns the whole sequence. ``kind`` is the
-    rule that was broken: "mixture", "average", "not real", "too large" or "refused", or the name of
-    Python's error (ZeroDivisionError, TypeError, …).
+    rule that was broken: "mixture", "average", "not real", "too large", "undefined" or "refused", or
+    the name of Python's error (ZeroDivisionError, TypeError, …).
 
     >>> import locum
     >>> try:
@@ -72,7 +72,7 @@ class ExecutionError(LocumError):
         self.where = where
         self.position = position
         place = "" if position is None else f" at position {position}"
-        super().__init__(f"{problem}{place}, in {where}")
+        super().__init__(f"{problem}{place}" + (f", in {where}" if where else ""))
 
 
 class LimitError(LocumError):

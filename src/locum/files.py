@@ -208,6 +208,14 @@ def write_file(path: str | Path, content: Content) -> None:
         raise LocumError(f"cannot write {path}: {_reason(error)}") from None
 
 
+def make_folder(path: str | Path) -> None:
+    """Make a folder and those above it, where they are missing."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocumError(f"cannot write {path}: {_reason(error)}") from None
+
+
 def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
     """Write a folder of these files, or put it in the place of the folder that is there.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 
 import locum
 from locum import architecture, indices, length, tokens
-from locum.graph import Node
+from locum.graph import Node, traversal
 from tests.cases import before, dyck1, histogram, matmul, most_frequent, reverse, sort
 from tests.strategies import programs
 
@@ -118,3 +119,31 @@ def test_heads_serve_their_aggregates() -> None:
 def test_every_layer_has_a_head(program: Node) -> None:
     result: Any = architecture(program)
     assert all(count >= 1 for count in result.heads)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_counting_heads_visits_each_node_a_few_times(
+    members: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many heads, each computed from the one before, are twice as much work."""
+    visited = 0
+    walk = traversal.walk
+
+    def counting(*arguments: Any) -> Iterator[Any]:
+        nonlocal visited
+        for part in walk(*arguments):
+            visited += 1
+            yield part
+
+    monkeypatch.setattr(traversal, "walk", counting)
+    work = []
+    for heads in (100, 200, 400):
+        x = indices
+        for _ in range(heads):
+            row = locum.family(members)
+            at = locum.select(indices, x, "==") & locum.select(indices, row, ">=")
+            x = locum.sum_over(row, locum.aggregate(at, x))
+        visited = 0
+        assert sum(architecture(x).heads) == members * heads
+        work.append(visited)
+    assert work[2] - work[1] == 2 * (work[1] - work[0])

@@ -181,8 +181,13 @@ def test_a_simulation_without_a_t_is_the_figure(command: Run) -> None:
 
 def test_errata(command: Run) -> None:
     rows = json.loads(command("errata", "--json")[1])["errata"]
-    assert [row["number"] for row in rows] == [f"E{number}" for number in range(1, 22)]
-    assert "Listing 5, MaxMin" in command("errata")[1]
+    assert [row["number"] for row in rows] == [f"E{number}" for number in range(1, 42)]
+    assert rows[1]["quotes"] == ["reqFlip = 1 if MaxminusMin<0 else 0;"]
+    text = " ".join(command("errata")[1].split())
+    for row in rows:
+        assert f"{row['number']} ({row['severity']}): {row['where']}" in text
+        for part in (*row["quotes"], row["wrong"], row["counterexample"], row["right"]):
+            assert " ".join(part.split()) in text
     code, _, err = command("prove", "E4")
     assert code == 2
-    assert "expected an erratum that is a wrong result (E1, E2" in err
+    assert "expected an erratum that can be refuted (E2, E3" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -213,7 +214,8 @@ def _lens_shaped(model: Any) -> Any:
                 torch.einsum("bpd,hde->bhpe", stream, own[f"W_{n}"]) + own[f"b_{n}"][:, None]
                 for n in "QKV"
             )
-            scores = (q @ k.transpose(-1, -2)).masked_fill(ahead, -torch.inf)
+            scores = (q @ k.transpose(-1, -2)) / math.sqrt(sizes["d_head"])
+            scores = scores.masked_fill(ahead, -torch.inf)
             z = scores.softmax(-1) @ v
             stream = stream + torch.einsum("bhpe,hed->bpd", z, own["W_O"]) + own["b_O"]
             if "W_in" in own:

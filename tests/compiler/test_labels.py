@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import locum
+from locum.errors import CompileError
 from locum.graph import build
 from locum.graph.labels import Labels
+from tests.cli.commands import command_line
 
 COUNTS = locum.selector_width(locum.select(locum.tokens, locum.tokens, "=="))
 
@@ -64,3 +68,52 @@ def test_a_label_without_end_is_cut_and_still_its_own() -> None:
         assert len(label) <= 2_000
         seen.add(label)
     assert len(seen) == 60
+
+
+BEFORE = locum.select(locum.indices, locum.indices - 1, "==")
+PREVIOUS = locum.aggregate(BEFORE, locum.tokens, "?")
+
+
+def _labels(names: Any) -> list[str]:
+    model = locum.compile(PREVIOUS, length=3, vocabulary="ab", attention="softmax", names=names)
+    return [node.label for node in model.circuit.nodes if node.kind in ("head", "o")]
+
+
+def test_names_are_given_by_s_op_selector_or_node() -> None:
+    assert _labels({BEFORE: "before", PREVIOUS: "previous"}) == ["before", "previous"]
+    assert _labels({BEFORE.node: "before", PREVIOUS.node: "previous"}) == ["before", "previous"]
+    # The same part by its handle and by its node.
+    assert _labels({BEFORE: "before", BEFORE.node: "before", PREVIOUS: "p"}) == ["before", "p"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"previous": PREVIOUS}, r"as the key, got 'previous'; try names={s_op: 'previous'}"),
+        ({3: "previous"}, r"as the key, got 3; try names={s_op: 'name'}"),
+        ([PREVIOUS], "expected a dict from s-ops and selectors to their names, got list"),
+        ({PREVIOUS: ""}, "expected a string that is not empty for aggregate"),
+        ({PREVIOUS: 3}, "got 3; try names"),
+        ({locum.indices + 7: "x"}, "expected parts of the program, got indices \\+ 7 for 'x'"),
+        ({PREVIOUS: "x", BEFORE: "x"}, "one part for each name, got 'x' for select"),
+        ({PREVIOUS: "x", PREVIOUS.node: "y"}, "one name for each part"),
+    ],
+)
+def test_names_that_label_nothing_are_rejected(names: Any, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        _labels(names)
+
+
+def test_the_command_labels_by_the_names_of_the_file(tmp_path: Path) -> None:
+    """Names that the compiled s-op does not use are no mistake in a file."""
+    (tmp_path / "p.rasp").write_text(
+        "unused = indices + 7;\nbefore = select(indices, indices - 1, ==);\n"
+        'previous = aggregate(before, tokens, "?");\n',
+        encoding="utf-8",
+    )
+    done = command_line(
+        "compile", str(tmp_path / "p.rasp"), "--name", "previous", "--length", "3", "--vocab", "ab",
+        "-o", str(tmp_path / "model"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert locum.load(tmp_path / "model").config.heads == (("before",),)

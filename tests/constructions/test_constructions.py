@@ -269,6 +269,77 @@ def test_newton_schulz() -> None:
     assert program.sop.architecture.layers <= 5 + 2 * steps  # two of them check the result
 
 
+def conditioned(random: np.random.Generator, order: int, condition: float) -> Any:
+    """Draw a matrix with this condition number."""
+    left, right = (np.linalg.qr(random.normal(size=(order, order)))[0] for _ in range(2))
+    values = condition ** -np.array([0.0, *random.uniform(size=order - 2), 1.0])
+    return (left * values) @ right
+
+
+def exact_inverse(a: Any) -> Any:
+    """Invert in fractions, by cofactors."""
+    order, exact = len(a), [[Fraction(x) for x in row] for row in a.tolist()]
+
+    def minor(i: int, j: int) -> Fraction:
+        return _determinant([[*row[:i], *row[i + 1 :]] for k, row in enumerate(exact) if k != j])
+
+    entries = [[(-1) ** (i + j) * minor(i, j) for j in range(order)] for i in range(order)]
+    return np.array([[float(x / _determinant(exact)) for x in row] for row in entries])
+
+
+@pytest.mark.parametrize("recipe", ["newton-schulz", "faddeev-leverrier"])
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_the_residual_bounds_the_error_of_an_inverse(recipe: str, order: int) -> None:
+    random = np.random.default_rng(order)
+    program, outcomes = c.inverse(Matrix(locum.tokens, order, order), recipe=recipe), set()
+    # Without rounding errors in the residual, 2×2 matrices with κ = 7e10 were accepted by chance.
+    for condition in np.geomspace(10, 1e12, 40):
+        a = conditioned(random, order, condition)
+        try:
+            result = program.run(a.ravel())
+        except locum.ExecutionError as error:
+            outcomes.add("rejected")
+            assert 'try recipe="gauss-jordan"' in str(error) or "try steps=" in str(error)
+        else:
+            outcomes.add("accepted")
+            expected = exact_inverse(a)
+            assert np.linalg.norm(result - expected, 2) <= 2**-26 * np.linalg.norm(expected, 2)
+    assert outcomes == {"accepted", "rejected"}
+
+
+def test_newton_schulz_accepts_its_own_advice() -> None:
+    a, view = np.diag([1, 1, 1 / 5000]), Matrix(locum.tokens, 3, 3)
+    expected = r"^inverse: expected the entries .* after 27 steps, .*; try steps=54 or recipe=\"gauss-jordan\"$"
+    for executor in ("dense", "fast", "heads"):
+        with pytest.raises(locum.ExecutionError, match=expected):
+            c.inverse(view, recipe="newton-schulz").run(a.ravel(), executor=executor)
+    for options in ({"recipe": "newton-schulz", "steps": 54}, {"recipe": "gauss-jordan"}):
+        assert_close(c.inverse(view, **options).run(a.ravel()), np.diag([1, 1, 5000.0]), 1e-8)
+
+
+def test_float32_needs_a_larger_tolerance() -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.tensor([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
+    for recipe in ("newton-schulz", "faddeev-leverrier"):
+        rejected, accepted = (
+            c.inverse(Matrix(locum.tokens, 3, 3), recipe, tolerance=tolerance).run([a], executor="fast")
+            for tolerance in (None, 1e-4)
+        )
+        assert not torch.isfinite(rejected).any()
+        assert accepted.dtype is torch.float32
+        assert float((accepted @ a - torch.eye(3)).abs().max()) <= 1e-6
+
+
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_the_default_steps_are_enough_for_conditions_to_1000(order: int) -> None:
+    random = np.random.default_rng(order)
+    program = c.inverse(Matrix(locum.tokens, order, order), recipe="newton-schulz")
+    for _ in range(10):
+        a = conditioned(random, order, 999)
+        residual = program.run(a.ravel()) @ a - np.eye(order)
+        assert np.abs(residual).max() <= 1e-10
+
+
 def test_the_papers_matrix() -> None:
     tokens = [7, 8, 12, 10, 11, 9, 2, 4, 21]
     a = np.reshape(tokens, (3, 3)).astype(float)
@@ -284,7 +355,7 @@ def test_the_papers_matrix() -> None:
 )
 def test_singular_matrices_are_refused(recipe: str) -> None:
     program = c.inverse(Matrix(locum.tokens, 3, 3), recipe=recipe)
-    with pytest.raises(locum.ExecutionError, match="the matrix is singular"):
+    with pytest.raises(locum.ExecutionError, match=r"^inverse: expected .*singular"):
         program.run([1, 2, 3, 2, 4, 6, 1, 0, 1])
     # Rank 2 in floats, where the determinant comes out as 1.7e-17: flagged, not garbage.
     nearly = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -394,8 +465,72 @@ def test_lipschitz_networks() -> None:
     network = lipschitz_network(f, np.linspace(-3, 3, 5).tolist())
     few = [-2.5, -0.3, 1.1]
     assert_close(network.program(3).run(few)[:, 0], network(few))
-    with pytest.raises(locum.GraphError, match="not 1-Lipschitz"):
+    with pytest.raises(locum.GraphError, match="expected a 1-Lipschitz function"):
         lipschitz_network(lambda x: 2 * x, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: float(np.sqrt(z @ z)),
+        lambda z: float(z.max()),
+        lambda z: math.sin(z[0]) * math.cos(z[-1]) / 1.5,
+        lambda z: -2.0,
+    ],
+)
+def test_lipschitz_networks_of_several_variables(inputs: int, function: Any) -> None:
+    random = np.random.default_rng(inputs)
+    for count in (1, 2, 5, 12):
+        knots = random.normal(size=(count, inputs))
+        network = lipschitz_network(function, knots)
+        assert (network.inputs, max(network.norms) <= 1) == (inputs, True)
+        np.testing.assert_allclose(network(knots), [function(knot) for knot in knots], atol=1e-14)
+        points = random.normal(size=(60, inputs))
+        values, expected = np.array(network(points)), [function(point) for point in points]
+        gaps = np.linalg.norm(points[:, None] - points, axis=2)
+        assert (np.abs(values[:, None] - values) <= gaps + 1e-12).all()
+        nearest = np.linalg.norm(points[:, None] - knots, axis=2).min(axis=1)
+        assert (np.abs(values - expected) <= 2 * nearest + 1e-12).all()
+    few = lipschitz_network(function, knots[:3])
+    assert_close(few.program(2).run(points[:2].ravel())[:, 0], few(points[:2]))
+
+
+def test_maxmin_networks_of_own_weights() -> None:
+    random = np.random.default_rng(0)
+    first, second, last = (random.normal(size=shape) for shape in ((4, 3), (2, 4), (1, 2)))
+    biases = [random.normal(size=size) for size in (4, 2, 1)]
+    network = c.MaxMinNetwork(tuple(zip((first, second, last), biases, strict=True)))
+    x = random.normal(size=(2, 3))
+
+    def maxmin(z: Any) -> Any:
+        return np.concatenate([np.sort(pair)[::-1] for pair in np.split(z, len(z) // 2)])
+
+    expected = []
+    for point in x:
+        z = second @ maxmin(first @ point + biases[0]) + biases[1]
+        expected.append((last @ maxmin(z) + biases[2])[0])
+    assert_close(network(x), expected)
+    assert_close(network.program(2).run(x.ravel())[:, 0], expected)
+
+
+def test_wrong_lipschitz_networks() -> None:
+    eye, one, zero = np.eye(2), np.ones((1, 2)), np.zeros(1)
+    word: Any = lambda z: "x"  # noqa: E731
+    for make, words in (
+        (lambda: lipschitz_network(lambda z: z[0] + z[1], [(0, 0), (1, 1)]), "a 1-Lipschitz function"),
+        (lambda: lipschitz_network(abs, []), "one or more finite knots"),
+        (lambda: lipschitz_network(abs, [[1, 2], [3]]), "knots: expected an array of numbers"),
+        (lambda: lipschitz_network(lambda z: z, [(1, 2)]), "a finite value at"),
+        (lambda: lipschitz_network(word, [1.0]), "the value at 1.0: expected an array"),
+        (lambda: lipschitz_network(math.hypot, [1.0])([[1.0, 2.0]]), "rows of 1 numbers"),
+        (lambda: c.MaxMinNetwork(()), "no layers"),
+        (lambda: c.MaxMinNetwork(((eye, np.ones(2)),)), "a last layer of one row, got 2 rows"),
+        (lambda: c.MaxMinNetwork(((eye, np.ones(3)),)), "one entry of b for each row of W"),
+        (lambda: c.MaxMinNetwork(((one, zero), (np.eye(1), zero))), "an even number of rows"),
+    ):
+        with pytest.raises(locum.GraphError, match=words):
+            make()
 
 
 @once

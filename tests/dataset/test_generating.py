@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from locum.cli.main import cli
+from locum.dataset import making
 from locum.dataset.generating import generate
 from locum.dataset.index import COLUMNS, read_index
 from locum.dataset.verify import verify
-from locum.errors import InputError
+from locum.errors import InputError, LocumError
 
 pytest.importorskip("pyarrow")
 
@@ -128,3 +132,53 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds other files"):
         generate(tmp_path, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+# Errors of files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"source": "random", "layers": 1}, {"source": "cookbook/induction", "length": 4, "tokens": 2}],
+)
+def test_an_error_of_a_file_is_no_reason_to_reject_a_program(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+
+    def write(place: Path, files: Any) -> None:
+        written.append(place)
+        raise LocumError(f"cannot write {place}: No space left on device")
+
+    monkeypatch.setattr(making, "write_folder", write)
+    with pytest.raises(LocumError, match="No space left on device"):
+        making.make(str(tmp_path), attention="softmax", tiers=["plain"], **settings)
+    assert len(written) == 1  # not once for every program that may be drawn
+
+
+FULL = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # as a full disk: writing fails on the way
+from locum.cli.main import main
+main()
+"""
+
+
+def test_a_full_disk_ends_the_command_and_the_next_one_continues(tmp_path: Path) -> None:
+    arguments = ["dataset", str(tmp_path / "set"), "--size", "1", "--tier", "plain", "--workers", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},  # no bytecode that is cut off at the limit
+    )
+    assert done.returncode == 2, done
+    assert "cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
+    again, other = (
+        generate(tmp_path / name, 1, tiers=["plain"], workers=1) for name in ("set", "other")
+    )
+    assert again["index"] == other["index"]
+    assert verify(tmp_path / "set")["wrong"] == []

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from locum.dialects import regular
+from locum.dialects import c_rasp, regular
 from locum.dialects.automata import DFA, words
 from locum.dialects.classify import classify
+from locum.dialects.equivalence import EQUIVALENT, equivalent
 from locum.dialects.programs import program
 from locum.dialects.recogniser import END, LAST
 from locum.errors import InputError, LimitError
@@ -174,6 +175,39 @@ def test_groups_are_shown_and_solvable_or_not() -> None:
     seven = tuple((1 - q if q < 2 else q, (q + 1) % 7) for q in range(7))
     large = classify(DFA(("a", "b"), seven, frozenset({0})))
     assert (large.groups[0].order, large.solvable, large.groups[0].is_abelian) == (5040, False, False)
+
+
+#: Regular languages outside plain C-RASP, and C-RASP programs with #import that recognise them.
+IMPORTS = [
+    ("(a+b)*aa(a+b)*", '#import local\nz = #("a" && #[j == i - 1] "a" > 0) > 0'),
+    ("((a+b)(a+b))*", "#import periodic\n#accept end\nz = i % 2 == 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "source"), IMPORTS)
+def test_a_no_does_not_exclude_programs_with_imports(text: str, source: str) -> None:
+    """``classify`` and ``equivalent`` must not contradict each other."""
+    pytest.importorskip("z3")
+    program_with_import = c_rasp.parse(source, alphabet="ab")
+    assert equivalent(program_with_import, text).verdict == EQUIVALENT
+    for verdicts in (classify(text), classify(program_with_import)):
+        lines = {line.key: line for line in verdicts.lines()}
+        for key in ("C-RASP", "C-RASP_last"):
+            assert not lines[key].holds
+            assert lines[key].consequence.endswith("programs with #import are not considered")
+
+
+def test_no_sentence_claims_more_than_its_theorem() -> None:
+    """No verdict is about learning; positions and membership in AC⁰ are left open."""
+    even_length, parity = (classify(text) for text in ("((a+b)(a+b))*", "(b*ab*ab*)*b*"))
+    for verdicts in (even_length, parity, classify("a*"), classify("(a+b)*b")):
+        text = " ".join(f"{line.reason} {line.consequence}" for line in verdicts.lines())
+        assert "Huang" not in text
+        assert "predicted" not in text
+    for verdicts in (even_length, parity):
+        lines = {line.key: line for line in verdicts.lines()}
+        assert "without position encodings" in lines["star_free"].consequence
+        assert lines["solvable"].consequence.endswith("membership in AC⁰ is not decided")
 
 
 # A plain computation, which shares no code with the product ----------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from locum.dialects.equivalence import EQUIVALENT, SEPARATED, UNDECIDED, equival
 from locum.dialects.languages import Language, read
 from locum.dialects.minimise import minimise, size
 from locum.errors import InputError
-from tests.cli.commands import command_line, json_of
+from tests.cli.commands import command_line, json_of, refused
 
 pytest.importorskip("z3")
 
@@ -151,6 +153,43 @@ def test_conventions_that_differ_are_compared_on_words_that_both_answer() -> Non
     assert equivalent(end, read("∅", alphabet="ab")).verdict == EQUIVALENT
     assert equivalent(last, end).word == ("b",)
     assert equivalent(end, read("(a+b)*b")).word == ("b",)
+
+
+#: Pairs of languages that name different symbols, each with its form.
+DIFFERENT_ALPHABETS = [
+    (('d = #"a" > #"b"', "c-rasp"), ("d = #[o < c] == 0 && o == c", "c-rasp")),
+    (("!b", "ltl"), ("a", "ltl")),
+    (("~(ab)", "regex"), ("~(abc)", "regex")),
+    (('x = #"a" == 0', "c-rasp"), ("b*", "regex")),
+    (('x = #"," == 0', "c-rasp"), ("b*", "regex")),
+]
+
+
+@pytest.mark.parametrize(("p", "q"), DIFFERENT_ALPHABETS)
+def test_different_alphabets_are_rejected(p: tuple[str, str], q: tuple[str, str]) -> None:
+    """No program is said to accept a word that it rejects because of its symbols."""
+    texts = ["\n".join([*_OC, text]) if "o < c" in text else text for text, _ in (p, q)]
+    forms = [form for _, form in (p, q)]
+    with pytest.raises(InputError, match="expected the same for both languages") as error:
+        equivalent(*(read(text, form) for text, form in zip(texts, forms, strict=True)))
+    advice = re.search(r"try read\(…, alphabet=(\[.*?\])\) for both", str(error.value))
+    assert advice is not None
+    alphabet = ast.literal_eval(advice[1])
+    languages = [read(text, form, alphabet=alphabet) for text, form in zip(texts, forms, strict=True)]
+    result = equivalent(*languages)
+    assert list(result.alphabet) == alphabet == result.to_dict()["alphabet"]
+    if result.word is not None:
+        for language, answer in zip(languages, result.answers, strict=True):
+            assert answer.expected == _plain(language, result.word)
+
+
+def test_the_command_states_the_alphabet() -> None:
+    message = refused("equivalent", "a*", "a*b?")
+    assert "got {a} and {a, b}; try read(…, alphabet=['a', 'b']) for both (--alphabet a,b)" in message
+    done = command_line("equivalent", "a*", "a*b?", "--alphabet", "a,b")
+    assert done.returncode == 1
+    assert "different over {a, b}: b separates them" in done.stdout
+    assert json_of("equivalent", "a*", "a*a*")["alphabet"] == ["a"]
 
 
 def test_a_limit_is_kept() -> None:

@@ -155,8 +155,8 @@ def test_the_page_of_claims_sets_names_indices_and_errata() -> None:
     assert "epsilon" not in shown
     text = claims.page([Finding(item, {"paper": []}, True) for item in ITEMS.values()])
     errata = text[text.index("<h2>Errata</h2>") :]
-    assert "input <em>values</em>" in errata
-    assert "(−1)<sup>i+j</sup>" in errata
+    assert "not on its <em>values</em>" in errata
+    assert "T_⊠<sup>n,d</sup>" in errata
+    assert "<code>reqFlip = 1 if MaxminusMin&lt;0 else 0;</code>" in errata
     assert "d = d<sub>v</sub>" in errata
-    assert "–." not in errata
     assert "<code>Det(Cofactor())</code>" in errata

@@ -10,6 +10,7 @@ import pytest
 
 import locum
 from locum.language import RaspError, Session
+from locum.language.rasp import session as session_module
 from tests.cases import matmul
 
 
@@ -179,6 +180,18 @@ def test_drawing_is_handed_on() -> None:
     assert result.printed == "\t =  [0, 1, 2] (ints)\n\t drawn in picture.svg\n"
     assert session.execute("draw(full_s);")[-1].category == "type"
     assert Session().execute("draw(indices);")[-1].category == "draw"
+
+
+def test_drawing_is_paid_for_before_heads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[Any] = []
+    monkeypatch.setattr(session_module, "architecture", counted.append)
+    monkeypatch.setattr(Session, "run_program", lambda *_: [0, 1, 2])
+    session = Session(drawer=lambda *_: Path("picture.svg"))
+    session.execute("x = indices; for i in range(1000) { x = aggregate(select(indices, x, ==), x); }")
+    session.budget.most_steps = 2_000
+    result = session.execute('draw(x, "abc");')[-1]
+    assert "this takes more than 2,000 steps" in (result.message or "")
+    assert counted == []
 
 
 def test_scripts_give_what_they_show() -> None:

@@ -25,13 +25,13 @@ REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable 
 def test_keys_are_unique_and_plain() -> None:
     assert all(key == item.key and key.replace("-", "").isalnum() for key, item in ITEMS.items())
     assert len({item.paper for item in ITEMS.values()}) == len(ITEMS)
-    assert [erratum.number for erratum in ERRATA.values()] == [f"E{n}" for n in range(1, 22)]
+    assert [erratum.number for erratum in ERRATA.values()] == [f"E{n}" for n in range(1, 42)]
 
 
 def test_every_erratum_is_reached_and_exists() -> None:
     assert {number for item in ITEMS.values() for number in item.errata} == ERRATA.keys()
     assert {erratum.severity for erratum in ERRATA.values()} == SEVERITIES.keys()
-    assert {n for n, erratum in ERRATA.items() if erratum.severity == "A"} == REFUTABLE.keys()
+    assert {n for n, erratum in ERRATA.items() if erratum.severity == "A"} <= REFUTABLE.keys()
 
 
 def test_every_wrong_claim_is_refuted_by_an_erratum() -> None:
@@ -81,6 +81,15 @@ def test_work_has_every_proof_and_each_refutation_once() -> None:
     assert sorted(refuted) == sorted(REFUTABLE)
     quick = [instance for job in work(everything=False).values() for instance in job.proofs]
     assert set(quick) < set(proofs)
+
+
+def test_quick_proofs_have_every_claim_in_the_recipe_of_the_paper() -> None:
+    for item in ITEMS.values():
+        quick = set(item.quick_proofs)
+        assert {instance.name for instance in quick} == {instance.name for instance in item.proofs}
+        for instance in item.proofs:
+            if instance.recipe == "paper" and sum(instance.shape) <= 7:
+                assert (instance.name, "paper") in {(each.name, each.recipe) for each in quick}
 
 
 def test_a_wrong_count_or_a_wrong_instance_does_not_hold() -> None:

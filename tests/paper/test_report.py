@@ -1,23 +1,20 @@
-"""The reproduction: every label of the paper has a row, and the page says what was measured."""
+"""The reproduction: every statement has an entry, and the page says what was run."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from locum.display.report import compare_page, report_markdown, report_page
+from locum.display.charts import line_chart
+from locum.display.report import FILTERS, compare_page, report_markdown, report_page
 from locum.paper import compare
 from locum.paper.errata import ERRATA
-from locum.paper.items import ITEMS
-from locum.paper.labels import LABELS
+from locum.paper.evidence import STATUSES
 from locum.paper.report import Report, reproduce
+from locum.paper.statements import STATEMENTS
 from tests.paper.proven import prove_all
-
-#: The labels of the paper's source in their order, with their lines.
-SOURCE = Path(__file__).parent / "labels.txt"
 
 
 @pytest.fixture(scope="module")
@@ -27,41 +24,84 @@ def report() -> Report:
         return reproduce()
 
 
-def test_every_label_of_the_paper_has_a_row(report: Report) -> None:
-    printed = [line.split() for line in SOURCE.read_text(encoding="utf-8").splitlines()]
-    assert [(row.label, row.line) for row in report.rows] == [
-        (name, int(line)) for line, name in printed
-    ]
-
-
-def test_every_item_that_is_claimed_has_a_label() -> None:
-    named = {label.item for label in LABELS.values()} - {""}
-    unlabelled = {"encoder-parts", "lipschitz"}  # remarks without a label, and parts of a corollary
-    assert named | unlabelled == set(ITEMS)
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
+    return report_page(report)
 
 
 def test_everything_holds_as_stated(report: Report) -> None:
+    assert [row.key for row in report.rows] == list(STATEMENTS)
+    assert [row.key for row in report.rows if not row.holds] == []
     assert report.holds
-    verdicts = {row.label: row.verdict for row in report.rows}
-    assert verdicts["fig:simulationexample"].startswith("same digits")
-    assert verdicts["lst:MaxMin"].startswith("wrong as printed")
-    assert not [label for label, verdict in verdicts.items() if verdict.startswith(("does", "other"))]
+    statuses = {row.key: row.status for row in report.rows}
+    assert "fails" not in statuses.values()
+    assert statuses["Th:1"] == statuses["algo:trans"] == statuses["fig:completeinverse"] == "right"
+    assert statuses["lst:MaxMin"] == statuses["algo:matmul"] == "wrong"
+
+
+def test_every_erratum_is_shown_by_a_run(report: Report) -> None:
+    assert report.unshown == ()
     assert {number for row in report.rows for number in row.errata} == set(ERRATA)
-    theorem = next(row for row in report.rows if row.label == "Th:1")
-    assert "for all shapes, by `make coq`: Universal." in theorem.regenerated
-    assert verdicts["lem:softmax"].startswith("right, proven")  # its listing and algorithm are not
 
 
-def test_the_page_is_one_file_without_addresses_or_scripts(report: Report) -> None:
-    page = report_page(report)
+def test_an_erratum_that_no_run_shows_is_a_problem(report: Report) -> None:
+    without = [row for row in report.rows if "E11" not in row.errata]
+    partial = Report(**(vars(report) | {"rows": tuple(without)}))
+    assert partial.unshown == ("E11",)
+    assert not partial.holds
+
+
+def test_every_verdict_shows_what_was_run(report: Report) -> None:
+    for row in report.rows:
+        assert bool(row.evidence) == (row.status != "nothing"), row.key
+    theorem = next(row for row in report.rows if row.key == "Th:1")
+    assert "Universal.U_simulates" in theorem.theorems
+    assert any(each.what.startswith("for all inputs: attention") for each in theorem.evidence)
+
+
+def test_the_page_is_one_file_without_addresses_or_scripts(report: Report, page: str) -> None:
     assert "http" not in page.replace("http-equiv", "")
     assert "<script" not in page
-    assert all(f'id="{label}"' in page for label in LABELS)
     assert page.count("<svg") == len(report.curves) == 4
     assert "3.376358e-06" in page
     assert "3.040329e-07" in page
     json.dumps(report.to_dict())
-    assert all(label in report_markdown(report) for label in LABELS)
+
+
+def test_every_link_of_the_contents_has_its_target(page: str) -> None:
+    targets = set(re.findall(r'id="([^"]+)"', page))
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert set(links) <= targets
+    assert set(STATEMENTS) <= set(links)
+
+
+def test_each_filter_hides_exactly_the_other_statuses(report: Report, page: str) -> None:
+    for number, (name, shown) in enumerate(FILTERS.items()):
+        hidden = set(re.findall(rf"#filter-{number}:checked ~ article\.(\w+) ", page))
+        assert hidden == set(STATUSES) - set(shown)
+        count = sum(row.status in shown for row in report.rows)
+        assert f'<label for="filter-{number}">{name} ({count})</label>' in page
+    assert {"right", "unchecked"} <= set(STATUSES) - set(FILTERS["only what is wrong"])
+
+
+def test_quotes_are_set_with_scripts_and_escaped(page: str) -> None:
+    assert "S ∈ ℝ<sup>r</sup> produces" in page
+    assert "if S[i]&lt;S[i+1] to α ∈ {0}<sup>|S|</sup>" in page
+    assert "(0 if tokens&lt;0 else tokens);" in page
+    assert "R″_{(l−1)k + (l′−1) + 1}" in page  # the transcription
+
+
+def test_names_of_lines_that_coincide_are_not_cut_off() -> None:
+    chart = line_chart("tokens", [1, 2], {name: [3, 12] for name in ("paper", "fetch", "tiled")})
+    heights = [float(y) for y in re.findall(r'<text x="370" y="([-\d.]+)"', chart)]
+    assert len(set(heights)) == 3
+    assert min(heights) >= 12
+
+
+def test_the_markdown_has_every_statement(report: Report) -> None:
+    text = report_markdown(report)
+    assert all(f'<a id="{key}"></a>' in text for key in STATEMENTS)
+    assert "| ✗ | Algorithm 2 as printed, r, c = 1 … 6 | right at 6 of 36 shapes" in text
 
 
 def test_the_comparison_has_claimed_and_measured_columns(report: Report) -> None:
@@ -84,4 +124,8 @@ def test_the_comparison_has_claimed_and_measured_columns(report: Report) -> None
         == len({(row.operation, row.order) for row in rows if row.status == "measured"}) - 1
     )
     assert re.search(r"inversion of 3 × 3: .* 1216 layers", " ".join(sentences))
+    # What is compared is told: instructions with units, ours with reconstructions.
+    (inversion,) = (sentence for sentence in sentences if sentence.startswith("inversion of 3 × 3"))
+    assert "(ours, cofactor: hard attention, exact feed-forwards (instructions))" in inversion
+    assert f"{compare.RECONSTRUCTED}, Newton by FLEQ: softmax attention, relu units" in inversion
     assert "<table>" in compare_page(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def performer(chance: Chance, X: Numbers) -> tuple[Module, Numbers]:
     def feature(z: Numbers) -> Numbers:
         return np.array([[np.exp(w @ x - x @ x / 2) / np.sqrt(5) for w in omega] for x in z])
 
-    queries, keys = feature(X @ q / 2**0.25), feature(X @ k / 2**0.25)
+    queries, keys = feature(X @ q), feature(X @ k)
     return Performer(q, k, v, omega), queries @ (keys.T @ (X @ v)) / (queries @ keys.sum(0))[:, None]
 
 
@@ -135,18 +136,32 @@ def test_biases_of_the_kinds() -> None:
     assert distance(linear(X), plain(ones)) == 0
 
 
-def test_the_performer_approximates_softmax_attention() -> None:
+@pytest.mark.parametrize("scale", [{}, {"scale": 0.5}, {"scale": 0.25}])
+def test_the_performer_approximates_softmax_attention(scale: dict[str, Any]) -> None:
     chance = Chance(4)
     X, q, k, v = chance(5, 4), 0.2 * chance(4, 4), 0.2 * chance(4, 4), chance(4, 2)
-    expected = Attention.from_projections(q, k, v, scale=0.5)(X)
+    expected = Attention.from_projections(q, k, v, **scale)(X)
     errors = []
     for features in (16, 4096):
         drawn = [orthogonal_features(features, 4, chance.generator) for _ in range(10)]
         errors.append(
-            np.mean([np.abs(Performer(q, k, v, omega)(X) - expected).mean() for omega in drawn])
+            np.mean(
+                [np.abs(Performer(q, k, v, omega, **scale)(X) - expected).mean() for omega in drawn]
+            )
         )
     # A bias, as of directions that are not uniform, would stop the error from falling as m^(−1/2).
     assert errors[1] < errors[0] / 8
+
+
+def test_the_scale_of_the_performer() -> None:
+    chance = Chance(6)
+    X, q, k, v, omega = chance(N, D), chance(D, 4), chance(D, 4), chance(D, D_V), chance(3, 4)
+    scaled = Performer(q, k, v, omega, scale=4**-0.5)
+    assert distance(scaled(X), Performer(4**-0.25 * q, 4**-0.25 * k, v, omega)(X)) == 0
+    assert distance(UniversalSimulator.of(scaled, N)(scaled, X), scaled(X)) <= 1e-12
+    for wrong in (0, -1, float("inf"), "1"):
+        with pytest.raises(GraphError, match="scale: expected a positive finite number"):
+            Performer(q, k, v, omega, scale=cast(Any, wrong))
 
 
 def test_orthogonal_features_are_orthogonal() -> None:
@@ -194,9 +209,9 @@ def test_the_inverse_form(n: int, d: int) -> None:
 def test_the_inverse_form_needs_inverses() -> None:
     U, X = UniversalSimulator(2, 2, 2, recipe="inverse"), np.eye(2)
     for T in (Attention(np.ones((2, 2)), np.eye(2)), Attention(np.eye(2), np.zeros((2, 2)))):
-        with pytest.raises(LocumError, match="A or V is singular"):
+        with pytest.raises(LocumError, match="expected non-singular A and V"):
             U(T, X)
-    with pytest.raises(LocumError, match="A or V is singular"):
+    with pytest.raises(LocumError, match="expected non-singular A and V"):
         figure2(recipe="inverse")  # the figure's own A has rank 2
     with pytest.raises(GraphError, match="d = d_v"):
         UniversalSimulator(2, 2, 1, recipe="inverse")

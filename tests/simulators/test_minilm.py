@@ -242,7 +242,7 @@ def test_one_head_on_the_network_itself(formula: Formula) -> None:
 
 
 def test_compiled_weights_run_a_scaled_down_layer() -> None:
-    """A transformer runs this transformer: two heads of the first layer, cut to four features.
+    """A compiled U with symbolic feed-forwards runs two heads of the first layer, cut to four features.
 
     The numbers are MiniLM's own; U is a set of weights that was made before they were read, and torch's
     layer says what comes out.

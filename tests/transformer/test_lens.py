@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 import sys
@@ -31,7 +32,7 @@ def lens_forward(
 
     ``last`` is a hook at the last ``hook_resid_post``.
     """
-    assert (config["normalization_type"], config["use_attn_scale"]) == (None, False)
+    assert (config["normalization_type"], config["use_attn_scale"]) == (None, True)
     assert config["attention_dir"] == "bidirectional"
     stream = inputs
     if inputs.ndim == 2:
@@ -46,7 +47,7 @@ def lens_forward(
             np.einsum("bpd,hde->bphe", stream, part[f"attn.W_{name}"]) + part[f"attn.b_{name}"]
             for name in "QKV"
         )
-        scores = np.einsum("bqhe,bkhe->bhqk", q, k)
+        scores = np.einsum("bqhe,bkhe->bhqk", q, k) / math.sqrt(config["d_head"])
         pattern = np.exp(scores - scores.max(-1, keepdims=True))
         pattern /= pattern.sum(-1, keepdims=True)
         z = np.einsum("bhqk,bkhe->bqhe", pattern, v)
@@ -140,6 +141,41 @@ def test_transformer_lens_itself(seed: int) -> None:
                 stream[..., :-1], ours["resid_post", number], atol=tolerance, rtol=tolerance
             )
             np.testing.assert_array_equal(stream[..., -1], 1)
+
+
+def loaded(model: Any) -> Any:
+    """Load the exported state into a new model, as docs/transformer.md shows."""
+    lens = importlib.import_module("transformer_lens")
+    fields = model.transformer_lens_config()
+    fields["dtype"] = getattr(torch, fields["dtype"])
+    state = model.state_dict_for_transformer_lens()
+    try:
+        hooked = lens.HookedTransformer(lens.HookedTransformerConfig(**fields, device="cpu"))
+    except ImportError:  # TransformerLens 4
+        config = lens.TransformerBridgeConfig(**fields, architecture="TransformerLensNative")
+        hooked = lens.TransformerBridge.boot_native(config, device="cpu", dtype=fields["dtype"])
+        conversion = importlib.import_module("transformer_lens.utilities.tl_checkpoint_conversion")
+        state = conversion.convert_tl_checkpoint(state, config)
+    hooked.load_state_dict(state, strict=False)
+    return hooked
+
+
+@pytest.mark.skipif(not INSTALLED, reason="transformer_lens is not installed")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(12))
+def test_the_state_dict_is_the_state_of_the_export(seed: int) -> None:
+    """Tensor by tensor, and by the logits of a model that is loaded from it by hand."""
+    model = soft(seed)
+    hooked, state = model.to_transformer_lens(), model.state_dict_for_transformer_lens()
+    for number in range(model.transformer_lens_config()["n_layers"]):
+        for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"):
+            own = getattr(hooked.blocks[number].attn, name).detach()
+            assert torch.equal(own, state[f"blocks.{number}.attn.{name}"]), name
+    tokens = model.transformer_lens_inputs(random_inputs(model, seed))
+    options = {"start_at_layer": 0} if model.config.vocabulary is None else {}
+    with torch.no_grad():
+        expected = hooked(tokens, return_type="logits", **options)
+        assert torch.equal(loaded(model)(tokens, return_type="logits", **options), expected)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -208,7 +208,7 @@ def test_no_two_claims_have_one_sentence() -> None:
     """Corollary hierarchy as corrected is proven, E15 is refuted: they must not read alike."""
     refutable = ERRATA["E15"].refutable
     assert refutable is not None
-    proven, refuted = prove("hierarchy", 1, 1, 1, 2, 1, 1), prove(refutable.claim())
+    proven, refuted = prove("hierarchy", 1, 1, 1, 2, 2, 2), prove(refutable.claim())
     assert proven.holds is True
     assert refuted.holds is False
     assert proven.statement != refuted.statement

@@ -30,7 +30,7 @@ from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
 from locum.graph.definitions import expand_definitions
 from locum.graph.families import canonical
 from locum.graph.node import HasNode, node_of
-from locum.graph.traversal import replace_families
+from locum.graph.traversal import depends_on, replace_families
 from locum.graph.wellformed import require_program
 from locum.html_table import MOST, text_rows
 
@@ -132,8 +132,13 @@ def _layers(root: Node) -> dict[Node, int]:
 
 
 def _without_names(selector: Node) -> Node:
-    """Return the selector with its families named by order of occurrence: equal ones become equal."""
-    free = [node for node in postorder(selector) if node in selector.free]
+    """Return the selector with its free families named by order of occurrence.
+
+    Equal selectors become equal. Only parts that depend on these families are visited: a walk over all
+    that a selector is computed from would make counting heads quadratic.
+    """
+    into = depends_on(selector.free)
+    free = [node for node in postorder(selector, into=into) if node in selector.free]
     return replace_families(
         selector, {family: canonical(0, i, size_of(family)) for i, family in enumerate(free)}
     )

@@ -1,8 +1,9 @@
-"""Say what a language is for transformers: finite, star-free, in C-RASP, in R, solvable.
+"""Classify a regular language: finite, star-free, C-RASP, R, R∞, solvable.
 
-LANGUAGE is a regular expression ('(ab+ba)*', + is union), or a file: .regex, .json (an automaton), .ltl
-(a formula), .crasp or .brasp (a program); --from says which where that is not clear. Every verdict is
-decided on the minimal automaton; C-RASP is read at an end marker, C-RASP_last at the last symbol.
+LANGUAGE is a regular expression ('(ab+ba)*', + is union) or a file: .regex, .json (an automaton), .ltl
+(a formula), .crasp or .brasp (a program). --from names the form explicitly. Every verdict is computed
+from the minimal automaton. C-RASP is read at an end marker, C-RASP_last at the last symbol; both mean
+programs without #import.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _where(accept: str) -> str:
 
 
 def _undecided(program: Recogniser, options: dict[str, Any]) -> None:
-    """Say what is known of a program whose language could not be shown to be regular."""
+    """Print the verdicts on a program whose language could not be shown to be regular."""
     from locum.dialects.counting import require
 
     keys = ("finite", "star_free", "C-RASP", "C-RASP_last", "R", "R_infinity", "solvable")
@@ -134,7 +135,7 @@ def _undecided(program: Recogniser, options: dict[str, Any]) -> None:
     try:
         require(program.sop.node, extensions=())
     except InputError:
-        reason = "it is a C-RASP program with positions, which recognise more"
+        reason = "it is a C-RASP program with #import, and such programs recognise more"
     else:
         reason = f"it is a C-RASP program, read at the {_where(program.accept)}"
         verdicts["C-RASP_last"] = True

@@ -1,7 +1,8 @@
-"""Compare the paper's constructions with their rivals, each operation by each system.
+"""Compare the paper's constructions with looped transformers, operation by operation.
 
-Ours in each recipe and the looped transformers of Giannou et al. are run: layers, heads, sizes, errors
-against NumPy, seconds. Systems that cannot be run here are cited, and say so.
+Our recipes and our reconstructions of the looped transformers of Giannou et al. are run: layers, heads,
+sizes, errors against NumPy. The sentences below the table name attention and feed-forwards of each
+network; exact feed-forwards are instructions, not weights. Systems that cannot be run are cited.
 """
 
 from __future__ import annotations

@@ -98,7 +98,8 @@ def _program(
     path: Path | None, options: dict[str, Any]
 ) -> tuple[CompiledTransformer, list[Any], float]:
     """Compile a program; return the network, inputs to show it on, and the seconds it took."""
-    from locum.compiler import compile as compile_program
+    from locum.compiler.compiling import compile_for
+    from locum.compiler.target import Target
 
     if path is None:
         raise InputError("expected a program or --simulator n,d,d_v, got neither")
@@ -112,17 +113,15 @@ def _program(
     name, value = loaded.sop(options["name"])
     text = options["vocabulary"]
     started = time.process_time()
-    model = compile_program(
-        value,
+    target = Target.read(
         length=options["length"],
         vocabulary=None if text is None else read_vocabulary(text),
         numeric=options["numeric"],
         fixed=options["fixed"],
         causal=options["causal"],
-        name=name,
-        names=loaded.names() | {value.node: name},
         **_network(options),
     )
+    model = compile_for(target, value.node, name, names=loaded.names() | {value.node: name})
     seconds = time.process_time() - started
     return model, _example(model, loaded.tokens), seconds
 

@@ -1,8 +1,8 @@
 """Prove a claim for all inputs of a shape, or find a counterexample: locum prove matmul 3 3 4.
 
-NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum whose
-result is wrong, such as E2. An independent checker verifies what is found before it is printed. Exit
-code 1 if the claim is refuted, or not proven within the limits.
+NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum that can be
+refuted, such as E2. An independent checker verifies what is found before it is printed. Exit code 1 if
+the claim is refuted, or not proven within the limits.
 """
 
 from __future__ import annotations
@@ -81,5 +81,7 @@ def _claim(
     refutable = ERRATA[name].refutable
     if refutable is None:
         numbers = ", ".join(number for number, erratum in ERRATA.items() if erratum.refutable)
-        raise InputError(f"expected an erratum that is a wrong result ({numbers}), got {name}")
+        raise InputError(
+            f"expected an erratum that can be refuted ({numbers}), got {name}; try locum errata"
+        )
     return refutable.claim()

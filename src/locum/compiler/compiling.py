@@ -30,7 +30,7 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     source: Node | HasNode,
     *,
     name: str | None = None,
-    names: Mapping[Node, str] | None = None,
+    names: Mapping[Any, str] | None = None,
     **options: Any,
 ) -> CompiledTransformer:
     """Compile a program to the weights of a transformer: heads, and feed-forwards of hidden units.
@@ -39,8 +39,8 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     input), ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and what may be left out.
     Hidden units are relu, unless ``feed_forward`` says "gelu", "glu", or "exact": instructions instead
     of weights, a reference for analysis.
-    ``name`` is the network's; ``names`` are the program's own for its s-ops and selectors, by which
-    slots and heads are labelled.
+    ``name`` is the name of the network. ``names`` maps s-ops and selectors of the program to names,
+    which label slots, heads and nodes of the circuit.
 
     >>> from locum import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
@@ -49,7 +49,8 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     (['d', 'c', 'b', 'a'], ['a', 'b'])
     """
     root = node_of(source)
-    return compile_for(Target.read(**options), root, name or abbreviate(root), names=names)
+    target, read = Target.read(**options), program.read_names(names, root)
+    return compile_for(target, root, name or abbreviate(root), names=read)
 
 
 @np.errstate(all="ignore")
@@ -84,7 +85,8 @@ def compile_for(
     """Call the stages.
 
     ``softmax_scores`` has the scores of selectors that stand for softmax heads, which RASP has no word
-    for; ``reference`` is then the program that says what the network computes.
+    for; ``reference`` is then the program that says what the network computes. ``names`` may contain
+    nodes that are not in the program.
     """
     return make(
         target, root, name, reference=reference, softmax_scores=softmax_scores, names=names,

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 
-from locum.constructions.matmul import matmul
+from locum.constructions.matmul import fetched, matmul
 from locum.constructions.matrix import Matrix, coordinates, greatest, same_row
 from locum.constructions.sums import add
 from locum.errors import GraphError
 from locum.language.handles import SOp
-from locum.language.python import aggregate, indicator, indices, select, where
+from locum.language.python import aggregate, indicator, indices, select, sum_over, where
 
-#: What errors call a quotient that has no value.
-_NO_PIVOT = "the elimination: no pivot is left but 0 (or rounding errors), the matrix is singular"
-_NO_INVERSE = "the inverse: the last coefficient is 0, the matrix is singular"
-_NO_START = "the first approximation: all entries are 0, the matrix is singular"
-_NOT_FOUND = "the inverse: A·X is not I, the matrix is singular (or needs more steps)"
-#: How far from I a product may be that is meant to be I.
-_FAR = 0.01
+#: The messages of errors.
+_NON_SINGULAR = "inverse: expected a non-singular matrix, got "
+_NO_PIVOT = _NON_SINGULAR + "pivots of 0 up to rounding"
+_NO_INVERSE = _NON_SINGULAR + "a determinant of 0"
+_NO_START = _NON_SINGULAR + "a matrix of zeros"
 
 
 def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
@@ -49,10 +47,12 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
     return Matrix(x, r, r, r, width, 1, m.reads, max(m.needs or 0, r * width), m.names)
 
 
-def newton_schulz(m: Matrix, r: int, steps: int | None = None) -> Matrix:
-    """Iterate X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), so many times; refuse if AX is not I then."""
+def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None) -> Matrix:
+    """Iterate X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), ``steps`` times; fail if AX is not I then."""
     if steps is not None and (type(steps) is not int or steps < 0):
         raise GraphError(f"newton-schulz: expected an integer number of steps, got {steps!r}")
+    enough = newton_steps(r)
+    steps = enough if steps is None else steps
     a = m.compact()
     row_sizes = a.columns * aggregate(same_row(a), where(a.inside, abs(a.sop), 0))
     column = indices % a.columns
@@ -62,19 +62,33 @@ def newton_schulz(m: Matrix, r: int, steps: int | None = None) -> Matrix:
     start = a.view_transposed().compact()
     first = start.sop / (norms[0] * norms[1])
     x = start.derive(first, r, r, a, names={first: _NO_START})
-    for _ in range(newton_steps(r) if steps is None else steps):
+    for _ in range(steps):
         residual = matmul(a, x, recipe="fetch")
         x = matmul(x, residual.map(_diagonal(r, 2) - residual.sop), recipe="fetch")
-    return _verified(a, x, r)
+    more = f"steps={max(2 * steps, enough)} or "
+    return _verified(a, x, r, tolerance, f" after {steps} steps", more)
 
 
-def _verified(a: Matrix, x: Matrix, r: int) -> Matrix:
-    """Return ``x``, unless a·x is far from I: then there is no inverse, or it was not found."""
-    product = matmul(a, x, recipe="fetch")
-    error = where(indices < r * r, abs(product.sop - _diagonal(r, 1)), 0)
-    worst = aggregate(greatest(select(indices, r * r, "<"), error), error)
-    checked = x.sop / where(worst < _FAR, 1, 0)  # also where it is not a number
-    return x.derive(checked, r, r, a, product, names={checked: _NOT_FOUND})
+def _verified(
+    a: Matrix, x: Matrix, r: int, tolerance: float, when: str = "", other: str = ""
+) -> Matrix:
+    """Return ``x`` if the entries of |AX − I| sum to less than ``tolerance``; else fail.
+
+    As X − A⁻¹ = A⁻¹(AX − I), the sum bounds ‖X − A⁻¹‖/‖A⁻¹‖ in the norms 1, 2, ∞ and Frobenius.
+    The rounding errors of a·x count as residual. Without them the residual of a wrong inverse can be 0,
+    as products of large entries are multiples of a number above the bound.
+    """
+    t, left, right = fetched(a, x)
+    rounding = (r + 1) * 2.0**-52 * sum_over(t, abs(left) * abs(right))
+    error = abs(sum_over(t, left * right) - _diagonal(r, 1)) + rounding
+    error = where(indices < r * r, error, 0)
+    residual = r * r * aggregate(select(indices, r * r, "<"), error)
+    checked = x.sop / where(residual < tolerance, 1, 0)  # also if the residual is NaN
+    reason = (
+        f"inverse: expected the entries of |AX − I| to sum to less than {tolerance:.3g}{when}, "
+        f'got more, as the matrix is singular or ill-conditioned; try {other}recipe="gauss-jordan"'
+    )
+    return x.derive(checked, r, r, a, names={checked: reason})
 
 
 def _diagonal(r: int, value: float | SOp) -> SOp:
@@ -94,10 +108,10 @@ def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> 
     return math.ceil(math.log2(math.log(1 / epsilon) * order * condition**2))
 
 
-def faddeev_leverrier(m: Matrix, r: int) -> Matrix:
+def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
     """Compute characteristic polynomial and inverse: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c.
 
-    The matrix is divided by its largest entry first; refused if the result is not an inverse.
+    The matrix is divided by its largest entry first. The residual of the result is checked.
     """
     a = m.compact()
     entries = select(indices, a.count, "<")
@@ -115,5 +129,5 @@ def faddeev_leverrier(m: Matrix, r: int) -> Matrix:
         c = -trace(matmul(b, x, recipe="fetch")) / k
     result = where(indices < r * r, -x.sop, 0) / c
     inverse_of_b = x.derive(result, r, r, b, names={result: _NO_INVERSE})
-    checked = _verified(b, inverse_of_b, r)
+    checked = _verified(b, inverse_of_b, r, tolerance)
     return checked.map(checked.sop / largest)

@@ -1,6 +1,6 @@
 """Arrays in a sequence: ``prop`` of any number of dimensions, and concatenation (Proposition 1D).
 
-The paper's base case, m₀i₀ + i₁, is not injective for m₀ ≠ m₁ (erratum E9): a row has m₁ entries, so
+The paper's base case, m₀i₀ + i₁, is right only for m₀ = m₁ (erratum E9). A row has m₁ entries, so
 row-major is m₁i₀ + i₁.
 
 >>> prop((2, 3), (1, 2)), prop((2, 3), (1, 2), order="column")

@@ -1,10 +1,14 @@
 """MaxMin networks for 1-Lipschitz functions (remark on approximating Lipschitz functions).
 
-A feed-forward network z ← W·MaxMin(z) + b whose weights obey ‖W¹‖₂,∞ ≤ 1 and ‖Wˡ‖∞ ≤ 1 is
-1-Lipschitz, whatever its numbers; such networks are dense in the 1-Lipschitz functions. For a function
-on an interval, known at knots xᵢ, the network here computes maxᵢ f(xᵢ) − |x − xᵢ|: MaxMin of
-(x − xᵢ, xᵢ − x) gives −|x − xᵢ|, and a tree of MaxMin the maximum. Its error is at most the distance
-of the knots.
+A feed-forward network z ← W·MaxMin(z) + b whose weights obey ‖W¹‖₂,∞ ≤ 1 and ‖Wˡ‖∞ ≤ 1 is 1-Lipschitz
+in the Euclidean norm. Such networks are dense in the 1-Lipschitz functions on a compact set Z ⊂ ℝ^{n₀}.
+For a function that is known at knots xᵢ ∈ ℝ^{n₀}, :func:`lipschitz_network` computes
+
+    maxᵢ min_u f(xᵢ) − |u · (x − xᵢ)|
+
+over unit vectors u. MaxMin of ±u · (x − xᵢ) gives −|u · (x − xᵢ)|, and trees of MaxMin give minima and
+maxima. The vectors of xᵢ point to other knots, so that the network equals f at all knots. As f and the
+network are both 1-Lipschitz, the error at x is at most twice the distance from x to the next knot.
 
 >>> import math
 >>> network = lipschitz_network(math.sin, [-1.0, 0.0, 1.0])
@@ -12,16 +16,21 @@ of the knots.
 [1.0, 1.0, 1.0, 1.0]
 >>> [round(y, 6) for y in network([0.0, 1.0])]
 [0.0, 0.841471]
+>>> plane = lipschitz_network(lambda z: max(z), [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
+>>> plane([(1.0, 0.0), (0.5, 0.0)])
+[1.0, 0.5]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from locum.constructions.groupsort import maxmin
 from locum.constructions.matmul import matmul
@@ -35,9 +44,38 @@ Weights = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MaxMinNetwork:
-    """Layers (W, b); MaxMin stands between them."""
+    """A feed-forward network of layers (W, b) with MaxMin between them and one output.
+
+    W is n_ℓ × n_(ℓ−1), and b has n_ℓ entries.
+    """
 
     layers: tuple[tuple[Weights, Weights], ...]
+
+    def __post_init__(self) -> None:
+        layers = tuple(
+            (_array(w, "MaxMinNetwork: W"), _array(b, "MaxMinNetwork: b")) for w, b in self.layers
+        )
+        object.__setattr__(self, "layers", layers)
+        for weights, bias in layers:
+            if weights.ndim != 2 or bias.shape != weights.shape[:1]:
+                raise GraphError(
+                    "MaxMinNetwork: expected a matrix W and one entry of b for each row of W, got the "
+                    f"shapes {weights.shape} and {bias.shape}"
+                )
+        for (before, _), (weights, _) in pairwise(layers):
+            if len(before) % 2 or weights.shape[1] != len(before):
+                raise GraphError(
+                    "MaxMinNetwork: expected an even number of rows, and as many columns in the next "
+                    f"layer, got {len(before)} rows and {weights.shape[1]} columns"
+                )
+        if not layers or len(layers[-1][0]) != 1:
+            got = f"{len(layers[-1][0])} rows" if layers else "no layers"
+            raise GraphError(f"MaxMinNetwork: expected a last layer of one row, got {got}")
+
+    @property
+    def inputs(self) -> int:
+        """n₀, the number of entries of a point."""
+        return int(self.layers[0][0].shape[1])
 
     @property
     def norms(self) -> list[float]:
@@ -46,17 +84,24 @@ class MaxMinNetwork:
         norms = [float(np.sqrt((first**2).sum(axis=1)).max())]
         return norms + [float(np.abs(weights).sum(axis=1).max()) for weights in rest]
 
-    def __call__(self, points: Sequence[float]) -> list[float]:
-        """Compute the network directly, in NumPy."""
-        z = np.atleast_1d(np.asarray(points, dtype=float))[:, None]
+    def __call__(self, points: ArrayLike) -> list[float]:
+        """Compute the network in NumPy at some points: numbers if n₀ is 1, else rows of n₀ numbers."""
+        z = _array(points, "MaxMinNetwork: points")
+        if self.inputs == 1 and z.ndim < 2:
+            z = z.reshape(-1, 1)
+        if z.ndim != 2 or z.shape[1] != self.inputs:
+            raise GraphError(
+                f"MaxMinNetwork: expected points as rows of {self.inputs} numbers, got the shape "
+                f"{z.shape}"
+            )
         for number, (weights, bias) in enumerate(self.layers):
             z = (_maxmin(z) if number else z) @ weights.T + bias
         values: list[float] = z[:, 0].tolist()
         return values
 
     def program(self, points: int) -> Matrix:
-        """Return the network as a program on ``points`` tokens, one number each: a points×1 matrix."""
-        z = Matrix(tokens, points, 1)
+        """Return the network as a program: a points × 1 matrix, of tokens that are points × n₀."""
+        z = Matrix(tokens, points, self.inputs)
         for number, (weights, bias) in enumerate(self.layers):
             z = maxmin(z) if number else z
             product = matmul(z, constant_matrix(weights.T), recipe="fetch")
@@ -64,40 +109,101 @@ class MaxMinNetwork:
         return z
 
 
-def lipschitz_network(function: Callable[[float], float], knots: Sequence[float]) -> MaxMinNetwork:
-    """Return maxᵢ f(xᵢ) − |x − xᵢ|: equal to a 1-Lipschitz f at the knots, below it elsewhere."""
-    x = np.array(sorted({float(knot) for knot in knots}))
-    if len(x) < 1 or not np.isfinite(x).all():
-        raise GraphError(f"lipschitz_network: expected one or more finite knots, got {knots!r:.60}")
-    values = np.array([float(function(float(knot))) for knot in x])
-    if not np.isfinite(values).all():
-        raise GraphError("the function has no finite value at some knot")
-    slack = 8 * np.finfo(float).eps * (np.abs(values).max() + np.abs(x).max())
-    steep = np.abs(np.diff(values)) > np.diff(x) * (1 + 1e-12) + slack
-    if steep.any():
-        at = int(np.argmax(steep))
+def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> MaxMinNetwork:
+    """Return a 1-Lipschitz network that equals a 1-Lipschitz function at the knots.
+
+    ``knots`` are numbers, or rows of n₀ numbers; the function is called with a number, or with an array
+    of n₀ numbers. The Lipschitz constant refers to the Euclidean norm.
+    """
+    x = _array(knots, "lipschitz_network: knots")
+    if x.ndim not in (1, 2) or not x.size or not np.isfinite(x).all():
         raise GraphError(
-            f"the function is not 1-Lipschitz: it is steeper between {x[at]} and {x[at + 1]}"
+            "lipschitz_network: expected one or more finite knots, numbers or rows of numbers, got "
+            f"{knots!r:.60}"
         )
-    count = len(x)
-    first = np.tile([[1.0], [-1.0]], (count, 1))
-    layers = [(first, np.ravel([(-knot, knot) for knot in x]))]
-    # The second of each pair is −|x − xᵢ|.
-    width = count + count % 2
-    weights, bias = np.zeros((width, 2 * count)), np.zeros(width)
-    for row in range(width):
-        knot = min(row, count - 1)  # an odd one out stands twice
-        weights[row, 2 * knot + 1], bias[row] = 1.0, values[knot]
-    layers.append((weights, bias))
-    while width > 1:  # a tree of MaxMin; the first of each pair goes on
-        winners = width // 2
-        padded = winners + (winners % 2 if winners > 1 else 0)
-        weights = np.zeros((padded, width))
-        for row in range(padded):
-            weights[row, 2 * min(row, winners - 1)] = 1.0
-        layers.append((weights, np.zeros(padded)))
-        width = padded
-    return MaxMinNetwork(tuple(layers))
+    x = np.unique(x, axis=0)
+    values = np.array([_value(function, knot if x.ndim == 2 else knot.item()) for knot in x])
+    x = x.reshape(len(x), -1)
+    slack = 8 * np.finfo(float).eps * (np.abs(values).max() + np.abs(x).max())
+    units = [_directions(x, values, knot, slack) for knot in range(len(x))]
+    most = max(map(len, units))
+    units = [[*own, *own[-1:] * (most - len(own))] for own in units]
+    rows = np.array([(unit, -unit) for own in units for unit in own]).reshape(-1, x.shape[1])
+    layers = [(rows, -(rows * np.repeat(x, 2 * most, axis=0)).sum(axis=1))]
+    # The candidates of each knot, as a column of MaxMin's output and a number that is added to it.
+    # The second of each pair is −|u · (x − xᵢ)|.
+    groups = [
+        [(2 * (knot * most + unit) + 1, float(values[knot])) for unit in range(most)]
+        for knot in range(len(x))
+    ]
+    second = 1
+    while True:
+        if len(groups[0]) == 1 and len(groups) > 1:  # the minima are known: now their maximum
+            groups, second = [[only for (only,) in groups]], 0
+        groups = [[*group, *group[-1:] * (len(group) % 2)] if group[1:] else group for group in groups]
+        chosen = [candidate for group in groups for candidate in group]
+        weights = np.zeros((len(chosen), len(layers[-1][0])))
+        weights[range(len(chosen)), [column for column, _ in chosen]] = 1.0
+        layers.append((weights, np.array([added for _, added in chosen])))
+        if len(chosen) == 1:
+            return MaxMinNetwork(tuple(layers))
+        size = len(groups[0])
+        groups = [
+            [(number * size + 2 * pair + second, 0.0) for pair in range(size // 2)]
+            for number in range(len(groups))
+        ]
+
+
+def _directions(x: Weights, values: Weights, knot: int, slack: float) -> list[Weights]:
+    """Return unit vectors u of knot i for which no min_u f(xᵢ) − |u · (xⱼ − xᵢ)| exceeds f(xⱼ)."""
+    away = x - x[knot]
+    distances = np.sqrt((away**2).sum(axis=1))
+    excess = values[knot] - values
+    steep = np.abs(excess) > distances * (1 + 1e-12) + slack
+    if steep.any():
+        other = int(np.argmax(steep))
+        raise GraphError(
+            "lipschitz_network: expected a 1-Lipschitz function, got one that is steeper between "
+            f"{_written(x[knot])} and {_written(x[other])}"
+        )
+    units: list[Weights] = []
+    wanted = np.clip(excess, 0, distances) * (1 - 1e-14)  # the rest is rounding
+    for other in np.argsort(distances, kind="stable")[1:].tolist():
+        reached = max((abs(float(unit @ away[other])) for unit in units), default=-1.0)
+        if reached < wanted[other]:
+            units.append(_unit(away[other]))
+    return units or [np.eye(x.shape[1])[0]]
+
+
+def _unit(vector: Weights) -> Weights:
+    """Return the vector divided by its length, which is then at most 1 exactly, up to the sign."""
+    unit = vector / np.abs(vector).max()
+    unit = unit / np.sqrt((unit**2).sum()) * np.sign(unit[np.flatnonzero(unit)[0]])
+    while sum(Fraction(entry) ** 2 for entry in unit.tolist()) > 1:
+        unit = np.nextafter(unit, 0.0)
+    return np.asarray(unit)
+
+
+def _value(function: Callable[[Any], float], knot: Any) -> float:
+    given = function(knot)
+    value = _array(given, f"lipschitz_network: the value at {_written(knot)}")
+    if value.size != 1 or not np.isfinite(value).all():
+        raise GraphError(
+            f"lipschitz_network: expected a finite value at {_written(knot)}, got {given!r:.60}"
+        )
+    return float(value.item())
+
+
+def _array(values: Any, what: str) -> Weights:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise GraphError(f"{what}: expected an array of numbers, got {values!r:.60}") from None
+
+
+def _written(knot: Any) -> str:
+    entries = np.ravel(knot).tolist()
+    return str(entries[0]) if len(entries) == 1 else str(tuple(entries))
 
 
 def _maxmin(z: NDArray[Any]) -> NDArray[Any]:

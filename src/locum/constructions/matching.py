@@ -1,7 +1,7 @@
 """Match₂ and Match₃ (introduction, Listing 6): does a token belong to a pair, or triple, that sums to 0
 modulo p?
 
-Erratum E3: the listing of Match₂ misses every multiple of p, and what it found if it averages to 0.
+Erratum E3: the listing of Match₂ misses every multiple of p.
 One attention layer with one head settles pairs. Triples need more: three ways that work are given.
 
 >>> from locum import tokens

@@ -91,7 +91,7 @@ def _paper(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _fetch(a: Matrix, b: Matrix) -> Matrix:
-    t, left, right = _fetched(a, b)
+    t, left, right = fetched(a, b)
     return a.derive(sum_over(t, left * right), a.rows, b.columns, b)
 
 
@@ -100,7 +100,7 @@ def _scatter(a: Matrix, b: Matrix) -> Matrix:
     return a.derive(sum_over(t, left * right), a.rows, b.columns, b)
 
 
-def _fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
+def fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
     """Return a family t over the inner dimension.
 
     A[i, t] and B[t, j] at entry (i, j), by a head each.
@@ -167,4 +167,4 @@ def tile(r: int, c: int) -> tuple[int, int]:
 
 _RECIPES = {"paper": _paper, "fetch": _fetch, "tiled": _tiled, "scatter": _scatter}
 #: What entry (i, j) reads for each place of the inner dimension.
-_PAIRS = {"fetch": _fetched, "scatter": _scattered}
+_PAIRS = {"fetch": fetched, "scatter": _scattered}

@@ -26,7 +26,8 @@ array([[1., 2., 3.],
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ from locum.constructions.sizes import (
     times,
     whole,
 )
-from locum.errors import GraphError, InputError
+from locum.errors import ExecutionError, GraphError, InputError
 from locum.graph import Node, abbreviate, postorder
 from locum.html_table import text_rows
 from locum.language.handles import Selector, SOp
@@ -75,7 +76,7 @@ class Matrix:
     #: Tokens the inputs take up, and positions that results need; found from the view if not given.
     reads: int | None = None
     needs: int | None = None
-    #: What errors call the nodes of the program.
+    #: The messages of errors where a quotient has no value.
     names: Mapping[Node, str] = field(default_factory=dict)
     #: The numbers of a constant matrix, by position: reading them takes no head.
     table: Mapping[int, float] | None = None
@@ -207,7 +208,7 @@ class Matrix:
     ) -> Matrix:
         """Return a compact result of this matrix and ``others``, using ``room`` positions meanwhile.
 
-        ``names`` are what errors call the s-ops in it.
+        ``names`` are the messages of errors for quotients in it that may have no value.
         """
         sources = (self, *others)
         reads = max(m.reads or 0 for m in sources)
@@ -243,9 +244,10 @@ class Matrix:
                 f"a {view.rows}×{view.columns} matrix ends at position {positions.stop - 1}, but there "
                 f"are only {length} tokens"
             )
-        values = run_parts(
-            self.sop.node, parts, length, positions=positions, names=self.names, **options
-        )
+        with explained(self.names):
+            values = run_parts(
+                self.sop.node, parts, length, positions=positions, names=self.names, **options
+            )
         return entries_as_numbers(view.take(values), domain)
 
     def plan(
@@ -304,6 +306,17 @@ class Matrix:
             return int(value)
 
         return Places(*map(number, Places._fields))
+
+
+@contextmanager
+def explained(names: Mapping[Node, str]) -> Iterator[None]:
+    """Give an error the message that a construction has for the quotient that has no value."""
+    try:
+        yield
+    except ExecutionError as error:
+        if error.kind == "ZeroDivisionError" and error.where.startswith(tuple(names.values())):
+            raise ExecutionError(error.where, "", kind="undefined") from None
+        raise
 
 
 def _least(name: str) -> int:

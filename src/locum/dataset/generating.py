@@ -22,7 +22,7 @@ from locum.dataset.making import ITEMS, RANDOM
 from locum.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
 from locum.dataset.verify import WORKSHOP
 from locum.errors import InputError, LocumError
-from locum.files import read_json, write_file
+from locum.files import make_folder, read_json, write_file
 from locum.sweeps import Case, Result, run
 
 #: The tiers that are made unless others are asked for.
@@ -84,7 +84,7 @@ def _claim(place: Path, seed: int, tiers: list[str]) -> None:
         return
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} holds other files; try the name of a new folder")
-    request.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(request.parent)
     write_file(request, json.dumps(asked))
 
 
@@ -154,21 +154,28 @@ class _Making:
 
     def _run(self, cases: list[Case], *, gone: bool) -> list[Result]:
         """Make what is not in the results yet; with ``gone``, also items that are no longer there."""
-        results = run(
+        return run(
             cases,
             self.place / WORKSHOP / _RESULTS,
             workers=self.workers,
             time_limit=_TIME_LIMIT,
+            retry=True,  # what ended a run before, such as a full disk, may be gone
             gone=gone,
             progress=self._tell,
         ).results
-        for case, result in zip(cases, results, strict=True):
-            if result.outcome != "done":
-                raise LocumError(
-                    f"a candidate ended with {result.outcome}: {result.result}; {case.settings}"
-                )
-        return results
 
     def _tell(self, done: int, total: int, result: Result) -> None:
+        """Stop at the first candidate that was neither made nor rejected."""
+        if result.outcome != "done":
+            problem = str(result.result.get("error", f"more than {_TIME_LIMIT:g} s"))
+            candidate = {
+                name: value
+                for name, value in result.settings.items()
+                if value is not None and name not in ("folder", "tiers")
+            }
+            raise LocumError(
+                f"{problem.removeprefix('LocumError: ')} (candidate: {candidate}); "
+                "the same command continues from here"
+            )
         if self.progress is not None:
             self.progress(done, total, str(result.settings["source"]))

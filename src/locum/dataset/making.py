@@ -1,9 +1,10 @@
 """Make one circuit of a dataset, in every tier that is asked for: the function of the kind ``circuit``.
 
 A program is compiled, run on all its inputs and compared with dense execution, its circuit is checked
-by interventions, and for each tier a folder is written: completely, or not at all. What is not worth an
-item (constant, an idle head, an incomplete circuit) is turned down with the reason; random programs are
-drawn again until one has the layers that are asked for.
+by interventions, and for each tier a folder is written: completely, or not at all. A program that is
+constant, has an idle head or an incomplete circuit is rejected with the reason; random programs are
+drawn again until one has the layers that are asked for. An error of a file is raised: it is no reason
+to reject a program.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ from locum.dataset.staircase import with_stairs
 from locum.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
 from locum.dataset.verify import Network
 from locum.errors import LocumError
-from locum.files import Content, write_folder
+from locum.files import Content, make_folder, write_folder
 from locum.graph import Atom, Node, stable_hash
 from locum.graph.printer import to_rasp
 from locum.language.handles import SOp
@@ -96,11 +97,11 @@ def make(
 ) -> dict[str, Any]:
     """Write the item of a named source, or of a random program with so many layers, into ``folder``.
 
-    Returns the rows of the index, one for each tier; none, and the reason, if it was turned down.
+    Returns the rows of the index, one for each tier; none, and the reason, if it is rejected.
     """
     if source == RANDOM:
         assert layers is not None
-        return _random_item(Path(folder), attention, tiers, layers, seed)
+        return _first_item(Path(folder), _drawn(layers, seed), attention, tiers, layers)
     known = SOURCES[source]
     assert length is not None
     assert tokens is not None
@@ -113,21 +114,38 @@ def make(
         known.causal,
         known.fixed,
     )
-    try:
-        return _item(Path(folder), blueprint, attention, tiers)
-    except LocumError as error:
-        return {"rows": [], "reason": str(error)[:300]}
+    return _first_item(Path(folder), [blueprint], attention, tiers)
 
 
-def _random_item(
-    folder: Path, attention: str, tiers: list[str], layers: int, seed: int
+@dataclass(frozen=True)
+class Item:
+    """What an item consists of: the files of its folders, and what is told of it."""
+
+    #: The files of each folder, by the folder's place in the dataset.
+    folders: dict[str, dict[str, Content]]
+    #: What :func:`make` returns.
+    told: dict[str, Any]
+
+
+def _first_item(
+    folder: Path,
+    blueprints: Iterable[Blueprint],
+    attention: str,
+    tiers: list[str],
+    layers: int | None = None,
 ) -> dict[str, Any]:
+    """Write the first item that is not rejected; return its rows, or the last reason."""
     reason = ""
-    for blueprint in _drawn(layers, seed):
+    for blueprint in blueprints:
         try:
-            return _item(folder, blueprint, attention, tiers, layers)
+            item = _item(blueprint, attention, tiers, layers)
         except LocumError as error:
             reason = str(error)[:300]
+            continue
+        for place, files in item.folders.items():
+            make_folder((folder / place).parent)
+            write_folder(folder / place, files)
+        return item.told
     return {"rows": [], "reason": reason}
 
 
@@ -139,9 +157,7 @@ def _drawn(layers: int, seed: int) -> Iterator[Blueprint]:
         yield Blueprint(RANDOM, RANDOM, program, tuple(letters), length)
 
 
-def _item(
-    folder: Path, blueprint: Blueprint, attention: str, tiers: list[str], layers: int | None = None
-) -> dict[str, Any]:
+def _item(blueprint: Blueprint, attention: str, tiers: list[str], layers: int | None = None) -> Item:
     program = blueprint.program.node
     if layers and not _answers_differ(blueprint):
         raise RejectedProgramError("its answer does not depend on the tokens")
@@ -171,7 +187,7 @@ def _item(
     inputs = with_answers(inputs, program)
     if not depends_on_tokens(inputs):
         raise RejectedProgramError("its answer does not depend on the tokens")
-    return _written(folder, blueprint, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
+    return _checked(blueprint, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
 
 
 def _answers_differ(blueprint: Blueprint) -> bool:
@@ -191,16 +207,15 @@ def _identity(program: Node, blueprint: Blueprint, attention: str) -> str:
     return f"{plain or 'program'}-{digest[:12]}"
 
 
-def _written(
-    folder: Path,
+def _checked(
     blueprint: Blueprint,
     model: CompiledTransformer,
     inputs: Inputs,
     identity: str,
     tiers: list[str],
     draw: random.Random,
-) -> dict[str, Any]:
-    """Check the plain network and its circuit, then make and write each tier."""
+) -> Item:
+    """Check the plain network and its circuit, then make each tier."""
     program = blueprint.program.node
     unlabelled = Labelled.of(model, model.circuit).network
     batches, expected = batches_of(unlabelled, inputs), expected_answers(unlabelled, inputs)
@@ -223,7 +238,7 @@ def _written(
     def right(candidate: Labelled) -> bool:
         return worst_error(candidate.network, batches, expected) <= tolerance
 
-    rows, left_out = [], {}
+    rows, folders, left_out = [], {}, {}
     smooth = with_stairs(plain, batches) if inputs.complete and set(tiers) != {PLAIN} else plain
     for tier in tiers:
         if tier != PLAIN and model.config.attention != "softmax":
@@ -248,19 +263,13 @@ def _written(
             "compared_with": "dense execution of program.rasp",
             "circuit_checked": circuit.checked,
         }
-        files = _files(program, labelled, examples, certificate)
-        place = folder / ITEMS / tier
-        place.mkdir(parents=True, exist_ok=True)
-        write_folder(place / identity, files)
-        rows.append(_row(identity, tier, blueprint, model, labelled, inputs, certificate))
+        row = _row(identity, tier, blueprint, model, labelled, inputs, certificate)
+        folders[row["folder"]] = _files(program, labelled, examples, certificate)
+        rows.append(row)
     if not rows:
         raise RejectedProgramError(f"no tier is right: {left_out}")
-    return {
-        "rows": rows,
-        "reason": "",
-        "left_out": left_out,
-        "hashes": {"program": stable_hash(program)},
-    }
+    hashes = {"program": stable_hash(program)}
+    return Item(folders, {"rows": rows, "reason": "", "left_out": left_out, "hashes": hashes})
 
 
 def _require_alive(network: Network, batches: Sequence[Array], change: float) -> None:

@@ -1,6 +1,7 @@
-"""Say what a regular language is for transformers: finite, star-free, in C-RASP, solvable.
+"""Classify a regular language: finite, star-free, in C-RASP, in R, in R∞, solvable.
 
-Every verdict is decided, not guessed: on the minimal automaton and its syntactic monoid.
+Every verdict is computed from the minimal automaton and its syntactic monoid. C-RASP means programs
+without position predicates: programs with ``#import periodic`` or ``#import local`` recognise more.
 
 >>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
@@ -51,17 +52,20 @@ class Classification:
 
     @cached_property
     def star_free(self) -> bool:
-        """Whether it is star-free: B-RASP and LTL define it."""
+        """Whether it is star-free: whether B-RASP and LTL define it."""
         return self.monoid.is_aperiodic
 
     @cached_property
     def c_rasp(self) -> bool:
-        """Whether a C-RASP program recognises it, read at an end marker."""
+        """Whether a C-RASP program without ``#import`` recognises it, read at an end marker."""
         return in_c_rasp(self.automaton, END)
 
     @cached_property
     def c_rasp_last(self) -> bool:
-        """Whether a C-RASP program recognises its words but the empty one, read at the last symbol."""
+        """Whether a C-RASP program without ``#import`` recognises it, read at the last symbol.
+
+        The empty word has no last symbol and is not compared.
+        """
         return self.c_rasp or in_c_rasp(self.automaton, LAST)
 
     @cached_property
@@ -120,9 +124,9 @@ class Classification:
                 "R",
                 self.r,
                 f"the syntactic monoid is {'' if self.r else 'not '}R-trivial",
-                "the automaton never comes back to a state that it has left; so in C-RASP"
+                "the automaton never returns to a state that it has left; so in C-RASP"
                 if self.r
-                else "the automaton comes back to states that it has left",
+                else "the automaton returns to states that it has left",
             ),
             self._r_infinity(),
             self._solvable(),
@@ -146,7 +150,8 @@ class Classification:
             False,
             f"a group of order {group.order}: {show_word(group.word)} permutes the states "
             f"{', '.join(map(str, group.states))}",
-            "no B-RASP program: no masked unique hard attention (Yang, Chiang & Angluin 2024)",
+            "no B-RASP program: no masked unique hard attention without position encodings "
+            "(Yang, Chiang & Angluin 2024)",
         )
 
     def _c_rasp(self) -> Line:
@@ -155,23 +160,23 @@ class Classification:
                 "C-RASP",
                 True,
                 "counts tell the states of each component apart",
-                "softmax decoders recognise it (Yang & Chiang 2024); generalising to longer words is "
-                "predicted (Huang et al. 2025)",
+                "softmax decoders recognise it (Yang & Chiang 2024)",
             )
         return Line(
             "C-RASP",
             False,
             "no counts tell all states of a component apart",
-            "no C-RASP program read at an end marker; generalising to longer words is not predicted "
-            "(Huang et al. 2025)",
+            "no C-RASP program read at an end marker; programs with #import are not considered",
         )
 
     def _c_rasp_last(self) -> Line:
         same = "as at an end marker" if self.c_rasp_last == self.c_rasp else "the last symbol is seen"
-        what = "a" if self.c_rasp_last else "no"
-        return Line(
-            "C-RASP_last", self.c_rasp_last, same, f"{what} C-RASP program read at the last symbol"
+        consequence = (
+            "a C-RASP program read at the last symbol"
+            if self.c_rasp_last
+            else "no C-RASP program read at the last symbol; programs with #import are not considered"
         )
+        return Line("C-RASP_last", self.c_rasp_last, same, consequence)
 
     def _r_infinity(self) -> Line:
         pair = self.monoid.r_equivalent_idempotents
@@ -180,20 +185,21 @@ class Classification:
         else:
             words = " and ".join(show_word(self.monoid.word(number)) for number in pair)
             reason = f"{words} are R-equivalent idempotents"
-        inside = "contains C-RASP" if pair is None else "so not in C-RASP, which lies inside"
+        inside = "C-RASP is a subclass" if pair is None else "so not in C-RASP, which is a subclass"
         return Line("R_infinity", pair is None, reason, inside)
 
     def _solvable(self) -> Line:
         if self.star_free:
             reason, where = "there are no groups", "in AC⁰"
         elif self.solvable:
-            reason, where = "all groups are solvable", "in ACC⁰ (Barrington & Thérien 1988)"
+            reason = "all groups are solvable"
+            where = "in ACC⁰ (Barrington & Thérien 1988); membership in AC⁰ is not decided"
         else:
             group = next(group for group in self.groups if not group.is_solvable)
             reason = f"a group of order {group.order} is not"
             where = (
-                "NC¹-complete (Barrington 1989): transformers of fixed depth, which are in TC⁰ "
-                "(Merrill & Sabharwal 2023), recognise it only if TC⁰ = NC¹"
+                "NC¹-complete (Barrington 1989): transformers of fixed depth and logarithmic "
+                "precision, which are in TC⁰ (Merrill & Sabharwal 2023), recognise it only if TC⁰ = NC¹"
             )
         return Line("solvable", self.solvable, reason, where)
 

@@ -7,13 +7,14 @@ and by the compiled weights of both.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from locum.dialects import b_rasp
-from locum.dialects.automata import DFA, Letter, Word, show_word
+from locum.dialects.automata import DFA, Letter, Word, show_alphabet, show_word
 from locum.dialects.counters import PLAIN
 from locum.dialects.languages import Language, Source, as_language
 from locum.dialects.recogniser import END, Recogniser
@@ -47,8 +48,10 @@ class Comparison:
     #: A shortest word that only one of them has.
     word: tuple[Letter, ...] | None = None
     answers: tuple[Answer, ...] = ()
-    #: Whether the empty word was compared, too.
+    #: Whether the empty word was compared.
     empty_word: bool = True
+    #: The alphabet of both languages.
+    alphabet: tuple[Letter, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -58,26 +61,31 @@ class Comparison:
             "word": None if self.word is None else list(self.word),
             "answers": [{"accepts": a.expected} | dict(a.by) for a in self.answers],
             "empty_word": self.empty_word,
+            "alphabet": list(self.alphabet),
         }
 
 
 def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
-    """Compare two languages or programs.
+    """Compare two languages or programs over the same alphabet.
 
-    Where one of them has no answer for the empty word (it is read at the last symbol), words of one
-    symbol or more are compared. What is not known after so many ``seconds`` of processor time is
-    undecided.
+    Different alphabets raise :class:`~locum.errors.InputError`: a program has no answer for a word with
+    symbols outside its alphabet. Read both with the same ``alphabet`` instead. If one of them has no
+    answer for the empty word (it is read at the last symbol), only words of one symbol or more are
+    compared. The verdict is "undecided" after ``seconds`` of processor time.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'
     >>> equivalent("(ab)*", "(ab)*+a").word
     ('a',)
+    >>> from locum.dialects.languages import read
+    >>> equivalent(read("a*", alphabet="ab"), "a*b?").word
+    ('b',)
     """
     if not seconds > 0:
         raise InputError(f"expected a limit of more than 0 seconds, got {seconds}")
     end = time.process_time() + seconds
     one, other = as_language(p), as_language(q)
-    alphabet = tuple(dict.fromkeys((*one.alphabet, *other.alphabet)))
+    alphabet = _common_alphabet(one, other)
     empty = all(map(_answers_empty, (one, other)))
     if one.automaton is not None and other.automaton is not None:
         word = _started(one.automaton, empty).separate(_started(other.automaton, empty))
@@ -86,9 +94,23 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
         )
     else:
         comparison = _by_counting(one, other, alphabet, empty, end)
-    if comparison.word is None:
-        return comparison
-    return replace(comparison, answers=_confirmed((one, other), comparison.word, alphabet))
+    word = comparison.word
+    answers = () if word is None else _confirmed((one, other), word)
+    return replace(comparison, alphabet=alphabet, answers=answers)
+
+
+def _common_alphabet(one: Language, other: Language) -> tuple[Letter, ...]:
+    """Return the alphabet of two languages, which must have the same symbols."""
+    if set(one.alphabet) == set(other.alphabet):
+        return one.alphabet
+    union = sorted({*one.alphabet, *other.alphabet})
+    advice = f"try read(…, alphabet={union}) for both"
+    if all(letter.strip() and "," not in letter for letter in union):
+        advice += f" (--alphabet {shlex.quote(','.join(union))})"
+    raise InputError(
+        "alphabets: expected the same for both languages, got "
+        f"{show_alphabet(one.alphabet)} and {show_alphabet(other.alphabet)}; {advice}"
+    )
 
 
 def _answers_empty(language: Language) -> bool:
@@ -196,9 +218,7 @@ class _Search:
         return None
 
 
-def _confirmed(
-    languages: Sequence[Language], word: Word, alphabet: Sequence[Letter]
-) -> tuple[Answer, ...]:
+def _confirmed(languages: Sequence[Language], word: Word) -> tuple[Answer, ...]:
     """Run a word again, by dense execution and by weights; they must all agree."""
     answers = []
     for language in languages:
@@ -209,7 +229,6 @@ def _confirmed(
         if program is None:
             answers.append(Answer(expected, {"automaton": expected}))
             continue
-        program = replace(program, alphabet=tuple(alphabet))
         by: dict[str, bool | str] = {"dense": program.accepts(word)}
         try:
             model = program.compile(max(1, len(word)))

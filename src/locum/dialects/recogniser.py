@@ -88,17 +88,14 @@ class Recogniser:
 
     def compile(self, length: int, **options: Any) -> CompiledTransformer:
         """Compile for words of up to ``length`` symbols: to a decoder, if nothing looks ahead."""
-        from locum.compiler import compile as compile_program
+        from locum.compiler.compiling import compile_for
+        from locum.compiler.target import Target
 
         options = {"causal": self.causal} | options
-        return compile_program(
-            self.sop,
-            length=length + (self.accept == END),
-            vocabulary=self.vocabulary,
-            names=dict(self.names),
-            name=options.pop("name", self.dialect),
-            **options,
-        )
+        name = options.pop("name", self.dialect)
+        positions = length + (self.accept == END)
+        target = Target.read(length=positions, vocabulary=self.vocabulary, **options)
+        return compile_for(target, self.sop.node, name, names=self.names)
 
     def accepts_by(self, model: CompiledTransformer, words: Sequence[Word]) -> list[bool]:
         """Return the answers of compiled weights on words of one length."""

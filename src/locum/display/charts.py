@@ -13,6 +13,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 96, 16, 34
 #: Colours that differ in lightness as well as in hue, on white and on black.
 _COLOURS = ("#2f6fb3", "#c2571a", "#2c8a57", "#8a56b0")
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
+#: The height of a line's name.
+_LABEL = 13
 
 
 def line_chart(
@@ -74,16 +76,16 @@ def line_chart(
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 5}" text-anchor="middle">'
         f"{escape(label)}</text>"
     )
-    ends: list[float] = []
     numbers = {name: number % len(_COLOURS) for number, name in enumerate(lines)}
-    for name, values in sorted(lines.items(), key=lambda line: line[1][-1]):
-        colour, dash = _COLOURS[numbers[name]], _DASHES[numbers[name]]
+    ordered = sorted(lines.items(), key=lambda line: line[1][-1])
+    # Names of lines that end close to each other are moved apart, and down if the top one is cut off.
+    ends: list[float] = []
+    for _, values in ordered:
+        ends.append(min(up(values[-1]) + 4, ends[-1] - _LABEL if ends else math.inf))
+    down = max(0.0, _LABEL - min(ends))
+    for (name, values), end in zip(ordered, ends, strict=True):
+        colour, dash, y = _COLOURS[numbers[name]], _DASHES[numbers[name]], end + down
         points = " ".join(f"{across(a):.1f},{up(b):.1f}" for a, b in zip(x, values, strict=True))
-        # Names of lines that end close to each other are moved apart.
-        y = up(values[-1]) + 4
-        if ends and ends[-1] - y < 13:
-            y = ends[-1] - 13
-        ends.append(y)
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
             f'stroke-dasharray="{dash}"/><text x="{_WIDTH - _RIGHT + 6}" y="{y:.1f}" fill="{colour}">'

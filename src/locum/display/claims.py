@@ -175,17 +175,14 @@ def _errata(findings: Sequence[Finding]) -> str:
     """List the errata that the findings name, each at the place that they link to."""
     numbers = dict.fromkeys(number for finding in findings for number in finding.item.errata)
     rows = "".join(
-        f'<li id="{number}"><b>{number}</b>, {_with_code(erratum.where)}: {_with_code(erratum.wrong)}. '
-        f"{_labelled('Example', erratum.counterexample)}{_labelled('Right', erratum.right)}</li>"
+        f'<li id="{number}"><b>{number}</b>, {_with_code(erratum.where)}: '
+        f"{'; '.join(f'<code>{html.escape(quote)}</code>' for quote in erratum.quotes)}. "
+        f"{_with_code(erratum.wrong)} Counterexample: {_with_code(erratum.counterexample)} "
+        f"Correction: {_with_code(erratum.right)}</li>"
         for number, erratum in ERRATA.items()
         if number in numbers
     )
     return f"<section><h2>Errata</h2><ul>{rows}</ul></section>" if rows else ""
-
-
-def _labelled(label: str, text: str) -> str:
-    """Write a sentence with its label; none for a dash, which says that there is nothing."""
-    return "" if text == "–" else f"{label}: {_with_code(text)}. "
 
 
 def _with_code(text: str) -> str:

@@ -1,10 +1,12 @@
 """Write the reproduction of the paper, and the comparison with its rivals, as pages and as Markdown.
 
-A page is one file: no script, no network; it reads at 400 px, in print and in the dark.
+A page is one file without a script and without network access. It is readable at 400 px, in print and
+in dark mode. The filter of the statements is CSS.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -12,29 +14,64 @@ from locum import __version__
 from locum.display.charts import line_chart
 from locum.display.html import document, today
 from locum.paper import compare
-from locum.paper.errata import SEVERITIES
+from locum.paper.errata import ERRATA, SEVERITIES
+from locum.paper.evidence import CONTEXT, CORRECTED, OURS, PRINTED, STATUSES, Evidence
 from locum.paper.report import Report, Row
 
 _STYLE = """
-:root { --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff; --badge: #eaeef2;
-  --good: #dafbe1; --bad: #ffebe9; }
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff;
+  --badge: #eaeef2; --code: #f6f8fa; --good: #dafbe1; --bad: #ffd8d3; --part: #ffe3c2;
+  --open: #fff5b8; --yes: #1a7f37; --no: #b3261e; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e9ef; --soft: #95a3b3; --line: #2d3742; --page: #0f141a; --badge: #2a333d;
-    --good: #17422a; --bad: #55201d; }
+    --code: #171e26; --good: #17422a; --bad: #55201d; --part: #573a12; --open: #4a430f;
+    --yes: #57c274; --no: #ff8e85; }
 }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem;
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 66rem; padding: 0 1rem;
   color: var(--ink); background: var(--page); overflow-wrap: break-word; }
 h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
+h3 { margin: 1.4rem 0 .3rem; font-size: 1.1rem; } .head h3 { margin: 0; }
+a { color: inherit; } h3 a { text-decoration: none; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92em; }
-th, td { border-bottom: 1px solid var(--line); padding: .5rem; text-align: left; vertical-align: top; }
-td[data-name=paper] { min-width: 10rem; max-width: 13rem; } td[data-name=verdict] { min-width: 9rem; }
-td[data-name=command] { min-width: 9rem; } td[data-name="as printed"] { max-width: 15rem; }
+th, td { border-bottom: 1px solid var(--line); padding: .4rem .5rem; text-align: left;
+  vertical-align: top; }
 td[data-name=note], td[data-name=claimed], td[data-name=system] { min-width: 9rem; }
 .small { color: var(--soft); font-size: .9em; } code { font-size: .92em; }
 dt { font-weight: 600; } dd { margin: 0 0 .7rem; }
-.verdict { border-radius: .5em; padding: .1em .5em; background: var(--badge); display: inline-block; }
-.right { background: var(--good); } .wrong { background: var(--bad); }
+pre { background: var(--code); border-radius: .4em; padding: .6rem .8rem; margin: .4rem 0;
+  font-size: .82em; white-space: pre-wrap; overflow-wrap: anywhere; }
+blockquote, .lines { margin: .6rem 0; border-left: 3px solid var(--line); font-family: Georgia, serif; }
+blockquote { padding: 0 0 0 1rem; } .lines { padding: 0 0 0 2.2rem; } sub, sup { line-height: 0; }
+.comment { list-style: none; color: var(--soft); }
+article { border-top: 1px solid var(--line); padding: 1.1rem 0; }
+article > p { margin: .35rem 0; }
+.head { display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: baseline;
+  justify-content: space-between; }
+.verdict { border-radius: .5em; padding: .1em .6em; background: var(--badge); }
+.right .verdict { background: var(--good); } .wording .verdict { background: var(--open); }
+.partly .verdict { background: var(--part); }
+.wrong .verdict, .fails .verdict { background: var(--bad); }
+.dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .45em;
+  border: 1px solid var(--soft); }
+.right.dot { background: var(--yes); } .wording.dot { background: #e8d44d; }
+.partly.dot { background: #e8923a; } .wrong.dot, .fails.dot { background: var(--no); }
+.toc { columns: 19rem; column-gap: 2rem; list-style: none; padding: 0; margin: .6rem 0;
+  font-size: .92em; }
+.toc li { break-inside: avoid; padding: .1rem 0 .1rem 1.2em; text-indent: -1.2em; }
+.toc a, nav a { text-decoration-color: var(--line); }
+nav ul { margin: .3rem 0; padding-left: 1.2rem; }
+.runs { table-layout: auto; } .runs th { font-weight: 600; color: var(--soft); font-size: .9em; }
+.runs td:first-child { width: 1.4rem; } .runs td[data-name="what was run"] { width: 44%; }
+.runs td[data-name="about"] { width: 7.5rem; color: var(--soft); }
+.yes { color: var(--yes); } .no { color: var(--no); font-weight: 700; }
+summary { cursor: pointer; }
+.filters { position: sticky; top: 0; background: var(--page); padding: .5rem 0; z-index: 1;
+  border-bottom: 1px solid var(--line); }
+.filter { position: absolute; opacity: 0; }
+.filters label { display: inline-block; border: 1px solid var(--line); border-radius: 1em;
+  padding: .1em .8em; margin: .15rem .3rem .15rem 0; cursor: pointer; }
+__FILTERS__
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1rem; }
 figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height: auto; }
 @media screen and (max-width: 48rem) {
@@ -42,66 +79,79 @@ figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height:
   td { border: 0; padding: .15rem 0; max-width: none !important; }
   td::before { content: attr(data-name); display: block; color: var(--soft); font-size: .8em; }
   td:empty { display: none; } tr { border-bottom: 1px solid var(--line); padding: .6rem 0; }
+  .runs td { width: auto !important; } .runs td::before { display: none; }
+  .runs td:first-child { float: left; padding-right: .5rem; }
+  .runs td[data-name=result] { padding-left: 1.3rem; }
+  .runs td[data-name=about], .runs td[data-name=erratum] { display: inline; font-size: .85em; }
+  .runs td[data-name=about] { padding: 0 .6rem 0 1.3rem; } .runs tr { padding: .4rem 0; }
+  .filters { position: static; }
 }
-@page { size: A4 landscape; margin: 12mm; }
-@media print { body { max-width: none; margin: 0; padding: 0; font-size: 9px; }
-  h2 { margin-top: 1.2rem; }
+@page { size: A4; margin: 12mm; }
+@media print { body { max-width: none; margin: 0; padding: 0; font-size: 10px; }
+  h2 { margin-top: 1.2rem; } .filters, nav { display: none; }
   th, td { padding: .15rem .3rem; } tr, figure { break-inside: avoid; } .wide { overflow: visible; }
-  td[data-name] { min-width: 0; } .wide table { font-size: 7px; }
-  .charts { grid-template-columns: repeat(4, 1fr); } }
+  td[data-name] { min-width: 0; } .wide table { font-size: 6px; }
+  .charts { grid-template-columns: repeat(2, 1fr); } }
 """
 
-#: What each level of trust assures, and by what.
+#: The filters of the statements: name, and the statuses that it shows.
+FILTERS: dict[str, tuple[str, ...]] = {
+    "everything": tuple(STATUSES),
+    "only what is wrong": ("wrong", "partly", "fails"),
+    "wrong or imprecise": ("wrong", "partly", "fails", "wording"),
+    "not checked": ("unchecked",),
+    "not claimed": ("unclaimed",),
+}
+#: What a piece of evidence is about, as the page writes it.
+_ABOUT = {PRINTED: "as printed", CORRECTED: "as corrected", OURS: "ours", CONTEXT: "context"}
+
+#: What each level of trust assures, and what it relies on.
 TRUST = (
-    ("dense", "the meaning: selectors as matrices, means as sums", "plain code, compared with NumPy"),
+    (
+        "dense",
+        "the definition: selectors as matrices, means as sums",
+        "plain code, compared with NumPy",
+    ),
     (
         "fast, heads",
-        "the same numbers by products of matrices, and head by head",
-        "tested against dense",
+        "the same numbers by matrix products, and head by head",
+        "tests against dense",
     ),
     (
         "compiled",
         "weights compute the program; bounds include rounding",
-        "tested against dense; bounds are sound",
+        "tests against dense; sound bounds",
     ),
     (
         "symbolic proof",
         "a formula holds for all inputs of one shape, over ℝ",
-        "a certificate, checked by other code",
+        "a certificate, checked by separate code",
     ),
-    ("Coq", "a theorem holds for all shapes, over ℝ", "Coq's kernel, and its axioms of the reals"),
+    ("Coq", "a theorem holds for all shapes, over ℝ", "Coq's kernel and its axioms of the reals"),
     ("certified floats", "the float result is this close to the real one", "ball arithmetic (flint)"),
 )
 _SUMMARY = (
     (
         "Scope",
         (
-            "Every label of the paper: two tables, three figures, eight listings, five algorithms, "
-            "and all propositions, lemmas, theorems, corollaries and remarks. U is built for every "
-            "order, not for the demonstration alone."
+            "Every label of the paper's source has an entry: sections, propositions, lemmas, theorems, "
+            "corollaries, remarks, equations, figures, tables, algorithms and listings. Remarks and "
+            "passages that state something without a label have separate entries."
         ),
     ),
     (
         "Method",
         (
-            "Each construction is a RASP program. Heads and layers are counted on its graph; an "
-            "instance is compared with NumPy; claims are proven symbolically for all inputs of a "
-            "shape, and each certificate is checked by code that shares nothing with the prover."
+            "Each entry quotes the paper and lists what was run. Algorithms are transcribed line by "
+            "line, listings are run as text, formulas are computed by NumPy. Claims are proven for all "
+            "inputs of a shape where that is possible. The verdict is derived from these runs alone."
         ),
     ),
     (
-        "What was easy",
+        "Limits",
         (
-            "Transposition, products, softmax, and Theorem 1 itself: the constructions work as "
-            "described, at any shape, once sequences are padded where a product needs room."
-        ),
-    ),
-    (
-        "What was hard",
-        (
-            "Listings that do not compute what they say (E1, E2, E3), a proof of the hierarchy that "
-            "pads where softmax must be masked (E15, E16), and rivals whose layouts are not "
-            "published: the looped transformers here are reconstructions."
+            "A run on some shapes is not a proof for all shapes. Theorems for all shapes are checked "
+            "by `make coq`, not here. The looped transformers of Giannou et al. are reconstructions."
         ),
     ),
 )
@@ -109,54 +159,210 @@ _SUMMARY = (
 
 def report_page(report: Report) -> str:
     """Write the reproduction as one page."""
-    rows = "".join(_label_row(row) for row in report.rows)
-    errata = ", ".join(f"{count} of {SEVERITIES[kind]}" for kind, count in report.errata.items())
-    summary = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in _SUMMARY)
-    results = (
-        f"{report.proofs} claims proven for all inputs in this run, {report.refutations} printed "
-        f"statements refuted by numbers, and errata: {errata}. "
-        + (
-            "Everything holds as stated below."
-            if report.holds
-            else "SOMETHING DOES NOT HOLD: see below."
-        )
+    summary = "".join(f"<dt>{name}</dt><dd>{_prose(text)}</dd>" for name, text in _SUMMARY)
+    parts = (
+        ("statements", "Statements, in the order of the paper", _statements(report.rows)),
+        ("tables", "Tables of the paper with measured columns", _printed_tables(report)),
+        ("cost", "Cost against n, measured", _charts(report)),
+        ("rivals", "Constructions and rivals", _comparison(report.comparison)),
+        ("trust", "Levels of trust", _table(("level", "assures", "relies on"), TRUST)),
+        ("versions", "Versions and hashes", _versions(report)),
+    )  # fmt: skip
+    contents = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title, _ in parts)
+    links = "".join(
+        f'<li><span class="dot {row.status}"></span>{_link(row)}</li>' for row in report.rows
     )
-    charts = "".join(
+    body = (
+        "<h1>On the Existence of Universal Simulators of Attention: reproduced</h1>"
+        f"<p class=small>Locum {escape(__version__)}, {today()}, {report.seconds:.0f} s</p>"
+        f"<dl>{summary}<dt>Results</dt><dd>{escape(describe_results(report))}</dd></dl>"
+        f"<nav><h2>Contents</h2><ul>{contents}</ul>"
+        f"<details open><summary>{len(report.rows)} statements</summary><ul class=toc>{links}</ul>"
+        "</details></nav>"
+        + "".join(f'<h2 id="{name}">{escape(title)}</h2>{content}' for name, title, content in parts)
+    )
+    return document("The paper, reproduced", _STYLE.replace("__FILTERS__", _filter_rules()), body)
+
+
+def describe_results(report: Report) -> str:
+    """Count the verdicts, the proofs and the errata of a report, in words."""
+    counts = Counter(row.status for row in report.rows)
+    verdicts = ", ".join(
+        f"{counts[status]} {words}" for status, words in STATUSES.items() if counts[status]
+    )
+    errata = ", ".join(f"{count} of {SEVERITIES[kind]}" for kind, count in report.errata.items())
+    problems = [row.title for row in report.rows if not row.holds] + list(report.unshown)
+    end = f" PROBLEMS: {', '.join(problems)}." if problems else ""
+    return (
+        f"{len(report.rows)} statements: {verdicts}. {report.proofs} claims were proven for all "
+        f"inputs, and {report.refutations} printed ones refuted. Errata: {errata}.{end}"
+    )
+
+
+# Statements -----------------------------------------------------------------------------------
+
+
+def _filter_rules() -> str:
+    """Return the CSS that hides the statements that a filter does not show."""
+    rules = []
+    for number, shown in enumerate(FILTERS.values()):
+        hidden = [status for status in STATUSES if status not in shown]
+        chosen = f"#filter-{number}:checked"
+        label = f"{chosen} ~ .filters label[for=filter-{number}]"
+        rules.append(f"{label} {{ background: var(--badge); font-weight: 600; }}")
+        rules += [f"{chosen} ~ article.{status} {{ display: none; }}" for status in hidden]
+    return "\n".join(rules)
+
+
+def _statements(rows: Sequence[Row]) -> str:
+    buttons, labels = [], []
+    for number, (name, shown) in enumerate(FILTERS.items()):
+        checked = "" if number else " checked"
+        count = sum(row.status in shown for row in rows)
+        buttons.append(f'<input class=filter type=radio name=filter id="filter-{number}"{checked}>')
+        labels.append(f'<label for="filter-{number}">{escape(name)} ({count})</label>')
+    cards = "".join(map(_card, rows))
+    return f"<div>{''.join(buttons)}<div class=filters>{''.join(labels)}</div>{cards}</div>"
+
+
+def _link(row: Row) -> str:
+    return f'<a href="#{escape(row.key)}">{escape(row.title)}</a>'
+
+
+def _card(row: Row) -> str:
+    """Write one statement: the quote, what was run, the verdict."""
+    place = f"label <code>{escape(row.key)}</code>" if row.labelled else "no label"
+    parts = [
+        f"<div class=head><h3>{_link(row)}</h3><span class=verdict>{escape(row.verdict)}</span></div>",
+        f"<p class=small>{escape(row.kind)}, {place}, line {row.line} of the source</p>",
+        _quote(row),
+    ]
+    if row.listing:
+        parts.append(f"<pre>{escape(row.listing)}</pre>")
+    if row.transcriptions:
+        code = escape("\n\n".join(row.transcriptions).rstrip())
+        parts.append(f"<details><summary>Transcription in NumPy</summary><pre>{code}</pre></details>")
+    if row.evidence:
+        parts.append(_runs(row.evidence))
+    elif not row.quote:
+        parts.append("<p>Its statements have separate entries.</p>")
+    parts += [f"<p>{_prose(text)}</p>" for text in explain_errata(row)]
+    if row.unchecked:
+        parts.append(f"<p>{escape(list_unchecked(row))}</p>")
+    if row.theorems:
+        names = ", ".join(f"<code>{escape(theorem)}</code>" for theorem in row.theorems)
+        parts.append(f"<p class=small>For all shapes, by <code>make coq</code>: {names}</p>")
+    if row.command:
+        parts.append(f"<p class=small><code>{escape(row.command)}</code>, {row.seconds:.1f} s</p>")
+    return f'<article id="{escape(row.key)}" class={row.status}>{"".join(parts)}</article>'
+
+
+def explain_errata(row: Row) -> list[str]:
+    """Return each erratum of a statement in one line: what is wrong, and what is right."""
+    errata = [ERRATA[number] for number in row.errata if number in ERRATA]
+    return [f"{each.number} ({each.severity}): {each.wrong} — Right: {each.right}" for each in errata]
+
+
+def list_unchecked(row: Row) -> str:
+    """Return what is stated and cannot be checked here, as one sentence."""
+    return f"Not checked: {'; '.join(row.unchecked).removesuffix('.')}."
+
+
+def _quote(row: Row) -> str:
+    if not row.quote:
+        return ""
+    if row.kind == "algorithm":
+        lines = "".join(
+            f"<li{' class=comment' if line.startswith('▷') else ''}>{set_scripts(line)}</li>"
+            for line in row.quote.splitlines()
+        )
+        return f"<ol class=lines>{lines}</ol>"
+    return f"<blockquote>{set_scripts(row.quote)}</blockquote>"
+
+
+def set_scripts(text: str) -> str:
+    """Write a quote with its subscripts and superscripts set as such.
+
+    >>> set_scripts("W_Q ∈ ℝ^{d×d_v}")
+    'W<sub>Q</sub> ∈ ℝ<sup>d×d<sub>v</sub></sup>'
+    """
+    written, place = [], 0
+    while place < len(text):
+        letter = text[place]
+        tag = {"_": "sub", "^": "sup"}.get(letter)
+        if tag is None or place + 1 == len(text):
+            written.append(escape(letter))
+            place += 1
+            continue
+        inside, place = _take_group(text, place + 1)
+        written.append(f"<{tag}>{set_scripts(inside)}</{tag}>")
+    return "".join(written)
+
+
+def _take_group(text: str, start: int) -> tuple[str, int]:
+    """Return the character at ``start``, or the content of the braces there, and what follows."""
+    if text[start] != "{":
+        return text[start], start + 1
+    depth, end = 0, start
+    while True:
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        end += 1
+        if depth == 0:
+            return text[start + 1 : end - 1], end
+
+
+def _runs(evidence: Sequence[Evidence]) -> str:
+    names = ("", "what was run", "result", "about", "erratum")
+    heads = "".join(f"<th>{name}</th>" for name in names)
+    rows = []
+    for each in evidence:
+        mark = "<span class=yes>✓</span>" if each.holds else "<span class=no>✗</span>"
+        if each.about == CONTEXT:
+            mark = "·"
+        shown = each.erratum if not each.holds else ""
+        texts = (mark, _prose(each.what), _prose(each.result), _ABOUT[each.about], shown)
+        cells = "".join(_cell(name, text) for name, text in zip(names, texts, strict=True))
+        rows.append(f"<tr>{cells}</tr>")
+    return f"<table class=runs><tr class=heads>{heads}</tr>{''.join(rows)}</table>"
+
+
+def _prose(text: str) -> str:
+    """Write a sentence, with `code` as code."""
+    parts = escape(text, quote=False).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+
+
+# The other parts ------------------------------------------------------------------------------
+
+
+def _printed_tables(report: Report) -> str:
+    return "".join(
+        f"<h3>{escape(table.title)}</h3>{_table(table.names, table.rows)}" for table in report.tables
+    )
+
+
+def _charts(report: Report) -> str:
+    figures = "".join(
         f"<figure>{line_chart(curve.title, curve.n, curve.counts)}"
         f"<figcaption><b>{escape(curve.title)}</b>; claimed: {escape(curve.claimed)}"
         "</figcaption></figure>"
         for curve in report.curves
     )
+    return f"<div class=charts>{figures}</div>"
+
+
+def _versions(report: Report) -> str:
     versions = "".join(_line(name, version) for name, version in report.environment.items())
     hashes = "".join(_line(name, f"<code>{value}</code>") for name, value in report.hashes.items())
-    heads = "".join(
-        f"<th>{name}</th>" for name in ("paper", "as printed", "regenerated", "verdict", "command", "s")
-    )
-    body = (
-        "<h1>On the Existence of Universal Simulators of Attention: reproduced</h1>"
-        f"<p class=small>Locum {escape(__version__)}, {today()}, {report.seconds:.0f} s</p>"
-        f"<dl>{summary}<dt>Results</dt><dd>{escape(results)}</dd></dl>"
-        f"<h2>What each level of trust assures</h2>{_table(('level', 'assures', 'rests on'), TRUST)}"
-        "<h2>Every label, in the order of the paper</h2>"
-        f"<table><tr class=heads>{heads}</tr>{rows}</table>"
-        f"{_printed_tables(report)}"
-        f"<h2>Cost against n, measured</h2><div class=charts>{charts}</div>"
-        f"<h2>The paper's constructions and their rivals</h2>{_comparison(report.comparison)}"
-        f"<h2>Versions and hashes</h2><table>{versions}{hashes}</table>"
-    )
-    return document("The paper, reproduced", _STYLE, body)
-
-
-def _printed_tables(report: Report) -> str:
-    return "".join(
-        f"<h2>{escape(table.title)}</h2>{_table(table.names, table.rows)}" for table in report.tables
-    )
+    return f"<table>{versions}{hashes}</table>"
 
 
 def compare_page(rows: Sequence[compare.Row]) -> str:
     """Write the comparison alone as one page."""
     heading = "<h1>The paper's constructions and their rivals</h1>"
-    return document("Constructions and rivals", _STYLE, f"{heading}{_comparison(rows)}")
+    return document(
+        "Constructions and rivals", _STYLE.replace("__FILTERS__", ""), f"{heading}{_comparison(rows)}"
+    )
 
 
 def report_markdown(report: Report) -> str:
@@ -164,28 +370,58 @@ def report_markdown(report: Report) -> str:
     lines = [
         "# On the Existence of Universal Simulators of Attention: reproduced",
         "",
-        (
-            f"Locum {__version__}, {today()}, {report.seconds:.0f} s; {report.proofs} claims proven, "
-            f"{report.refutations} printed statements refuted."
-        ),
+        f"Locum {__version__}, {today()}, {report.seconds:.0f} s.",
         "",
         *(f"**{name}.** {text}\n" for name, text in _SUMMARY),
-        "| paper | as printed | regenerated | verdict | command | s |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in report.rows:
-        cells = (
-            f"{row.title} (`{row.label}`, line {row.line})", row.printed, row.regenerated, row.verdict,
-            f"`{row.command}`" if row.command else "", f"{row.seconds:.1f}",
-        )  # fmt: skip
-        lines.append(_markdown_row(cells))
-    lines += [
+        f"**Results.** {describe_results(report)}",
         "",
+        "## Contents",
+        "",
+        "| statement | verdict | errata |",
+        "|---|---|---|",
+        *(
+            _markdown_row((f"[{row.title}](#{row.key})", row.verdict, ", ".join(row.errata)))
+            for row in report.rows
+        ),
+        "",
+        "## Statements",
+        "",
+        *(line for row in report.rows for line in _markdown_section(row)),
         "## Rivals",
         "",
         *(f"- {sentence}" for sentence in compare.winners(list(report.comparison))),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_section(row: Row) -> list[str]:
+    place = f"label `{row.key}`" if row.labelled else "no label"
+    lines = [f'<a id="{row.key}"></a>', "", f"### {row.title}", ""]
+    lines += [f"{row.kind}, {place}, line {row.line} of the source. **{row.verdict}**", ""]
+    if row.quote:
+        numbered = row.kind == "algorithm"
+        quote = row.quote.splitlines()
+        lines += [
+            f"> {f'{n}. ' if numbered and not line.startswith('▷') else ''}{line}"
+            for n, line in enumerate(quote, start=1)
+        ]
+        lines.append("")
+    for code, language in ((row.listing, "text"), ("\n\n".join(row.transcriptions).rstrip(), "python")):
+        if code:
+            lines += [f"```{language}", code, "```", ""]
+    if row.evidence:
+        lines += ["| | what was run | result | about | erratum |", "|---|---|---|---|---|"]
+        for each in row.evidence:
+            mark = "" if each.about == CONTEXT else "✓" if each.holds else "✗"
+            shown = each.erratum if not each.holds else ""
+            lines.append(_markdown_row((mark, each.what, each.result, _ABOUT[each.about], shown)))
+        lines.append("")
+    lines += [line for text in explain_errata(row) for line in (text, "")]
+    if row.unchecked:
+        lines += [list_unchecked(row), ""]
+    if row.theorems:
+        lines += [f"For all shapes, by `make coq`: {', '.join(row.theorems)}", ""]
+    return lines
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -217,24 +453,6 @@ def _comparison(rows: Sequence[compare.Row]) -> str:
     )
     table = _table(names, map(cells, rows))
     return f"<ul>{sentences}</ul><p class=small>{note}</p><div class=wide>{table}</div>"
-
-
-def _label_row(row: Row) -> str:
-    good = row.verdict.startswith(("right", "same", "regenerated", "grows", "ours"))
-    kind = (
-        "wrong" if row.verdict.startswith(("wrong", "does not", "other")) else "right" if good else ""
-    )
-    errata = f"<br><span class=small>{', '.join(row.errata)}</span>" if row.errata else ""
-    where = f"{row.kind}, <code>{escape(row.label)}</code>, line {row.line}"
-    cells = (
-        ("paper", f"<b>{escape(row.title)}</b><br><span class=small>{where}</span>"),
-        ("as printed", escape(row.printed)),
-        ("regenerated", escape(row.regenerated)),
-        ("verdict", f'<span class="verdict {kind}">{escape(row.verdict)}</span>{errata}'),
-        ("command", f"<code>{escape(row.command)}</code>" if row.command else ""),
-        ("seconds", f"{row.seconds:.1f}" if row.seconds else ""),
-    )  # fmt: skip
-    return f'<tr id="{escape(row.label)}">' + "".join(_cell(*cell) for cell in cells) + "</tr>"
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,10 +1,12 @@
-"""The paper's eight wrong results (errata of severity A) as claims, exactly as it prints them.
+"""Claims of the paper exactly as printed, which the prover refutes by numbers.
 
-The prover refutes each by numbers; ``errata.py`` names the corrected claim, which it proves. Listings
-are read from their files; algorithms and matrices are written here as printed.
+``errata.py`` names the corrected claim of each, which the prover proves. Listings are read from their
+files; algorithms and matrices are written here as printed.
 """
 
 from __future__ import annotations
+
+import itertools
 
 from locum import constructions as c
 from locum.constructions import Matrix
@@ -25,12 +27,6 @@ from locum.verification.claims.claim import Claim, about
 from locum.verification.claims.universal import attention, embedded
 
 
-def softmax_listing() -> Claim:
-    """Claim that Listing 2 is the softmax (E1)."""
-    program = listings.program("softmax", [1.0] * 6)
-    return about("E1", (3, 2), program, [("X", 3, 2)], Formula.softmax)
-
-
 def maxmin_listing() -> Claim:
     """Claim that Listing 5 sorts a pair (E2)."""
     program = listings.program("maxmin", [1.0, 2.0])
@@ -38,9 +34,12 @@ def maxmin_listing() -> Claim:
 
 
 def match2_listing() -> Claim:
-    """Claim that Listing 6 decides Match₂ (E3)."""
+    """Claim that Listing 6 decides Match₂ for tokens in {1, …, p}, p = 5 (E3)."""
     program = listings.program("match2", [1, 2])
-    return about("E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True)
+    return about(
+        "E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True,
+        conditions=lambda s: [(bound, ">") for i in (0, 1) for bound in (s[0, i], 6 - s[0, i])],
+    )  # fmt: skip
 
 
 def algorithm_3() -> Claim:
@@ -79,17 +78,20 @@ def shift_matrix() -> Claim:
 
 def zero_padding() -> Claim:
     """Claim that U runs a smaller T padded with zeros (E15)."""
-    return embedded("E15", (1, 1, 1, 2, 1, 1), UniversalSimulator(2, 1, 1), fixed={})
+    return embedded("E15", (1, 1, 1, 2, 2, 2), UniversalSimulator(2, 2, 2), fixed={})
 
 
 def square_root() -> Claim:
-    """Claim step 3 of the hierarchy's proof: scores over √d, d = 4 being the larger order's (E16)."""
-    n, d = 2, 4
+    """Claim that step 3 of the hierarchy's proof, with scores over √d, gives T of order (2, 2, 2) (E16)."""
+    n, d, small = 2, 4, 2
     x, a, v = c.concatenate(tokens, (n, d), (d, d), (d, d))
     scores = c.scale(c.matmul(c.matmul(x, a), c.transpose(x)), 0.5)
-    program = c.matmul(c.softmax(scores), c.matmul(x, v)).block(0, 0, n, 1)
-    small = [("X", n, 1), ("A", 1, 1), ("V", 1, 1)]
+    program = c.matmul(c.softmax(scores), c.matmul(x, v)).block(0, 0, n, small)
+    inputs = [("X", n, small), ("A", small, small), ("V", small, small)]
     layout: list[tuple[int, int, int] | int] = [0] * (n * d + 2 * d * d)
-    layout[0], layout[d] = (0, 0, 0), (0, 1, 0)
-    layout[n * d], layout[n * d + d * d] = (1, 0, 0), (2, 0, 0)
-    return about("E16", (n, 1, 1, n, d, d), program, small, attention, layout=layout)
+    for number, offset in enumerate((0, n * d, n * d + d * d)):
+        for i, j in itertools.product(range(small), repeat=2):
+            layout[offset + d * i + j] = (number, i, j)
+    for i in range(small, d):
+        layout[n * d + d * i + i] = 1  # the identity block of step 2
+    return about("E16", (n, small, small, n, d, d), program, inputs, attention, layout=layout)

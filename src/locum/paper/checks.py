@@ -211,11 +211,24 @@ def encoder_parts() -> bool:
 
 
 def lipschitz_networks() -> bool:
-    """Check that MaxMin networks of norm at most 1 approximate sin better with more knots."""
+    """Check that MaxMin networks of norm at most 1 approximate sin and a norm better with more knots."""
     points, errors = np.linspace(-3, 3, 301), []
     for knots in (7, 13, 25):
         network = c.lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
         if max(network.norms) > 1 + TOLERANCE:
             return False
         errors.append(np.abs(np.array(network(points.tolist())) - np.sin(points)).max())
-    return bool(errors[0] > errors[1] > errors[2]) and bool(errors[2] <= 0.25)
+    if not errors[0] > errors[1] > errors[2] or errors[2] > 0.25:
+        return False
+    square = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+    for side in (
+        2,
+        3,
+        5,
+    ):  # in the plane: a grid of knots, whose distance to a point is at most √2/(side − 1)
+        grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, side)] * 2), axis=-1).reshape(-1, 2)
+        network = c.lipschitz_network(lambda z: float(np.linalg.norm(z)), grid)
+        error = np.abs(network(square) - np.linalg.norm(square, axis=1)).max()
+        if max(network.norms) > 1 or error > 2 * 2**0.5 / (side - 1):
+            return False
+    return True

@@ -327,8 +327,13 @@ def shown(error: float) -> str:
     return f"{error:.0e}" if error else "0"
 
 
+def _network(row: Row) -> str:
+    """Name a system with its attention and feed-forwards, which differ between systems."""
+    return f"{row.system}: {row.note}"
+
+
 def winners(rows: list[Row]) -> list[str]:
-    """Say for each operation and order who wins, and by how much, from the measured rows alone."""
+    """Compare the systems for each operation and order, from the measured rows alone."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status == "measured":
@@ -342,8 +347,8 @@ def winners(rows: list[Row]) -> list[str]:
         best = min(ours, key=lambda row: (row.error, row.depth))
         shallow = min(ours, key=lambda row: row.depth)
         sentence = (
-            f"{operation} of {order}: {best.system} has the smallest error of ours, {shown(best.error)}, and "
-            f"{shallow.system} the fewest layers, {shallow.depth}"
+            f"{operation} of {order}: the smallest error of ours is {shown(best.error)} ({_network(best)}), "
+            f"the fewest layers are {shallow.depth} ({_network(shallow)})"
         )
         if rivals:
             rival = min(rivals, key=lambda row: row.error)
@@ -351,9 +356,9 @@ def winners(rows: list[Row]) -> list[str]:
             size = (rival.tokens or 0) * (rival.d_model or 0)
             narrow = min(ours, key=lambda row: row.heads or 0)
             sentence += (
-                f"; the looped transformer's is {shown(rival.error)}, through {rival.depth} layers on a state of "
-                f"{size:,} numbers ({best.tokens} tokens here). Heads in a layer: {narrow.heads} at the least "
-                f"here, {wide.heads} there"
+                f"; the error of the {_network(rival)} is {shown(rival.error)}, through {rival.depth} layers on a "
+                f"state of {size:,} numbers ({best.tokens} tokens here). Heads in a layer: {narrow.heads} at the "
+                f"least here, {wide.heads} there"
             )
         sentences.append(sentence + ".")
     return sentences

@@ -1,12 +1,13 @@
-"""The paper's errata: what is wrong, the smallest counterexample, what is right.
+"""The paper's errata: quotes, problems, counterexamples and corrections.
 
-docs/errata.md shows the same rows, and ``locum errata`` prints them. Errata of severity A are wrong
-results: the prover refutes the claim as printed and proves the corrected one.
+docs/errata.md shows the same list, and ``locum errata`` prints it. Quotes are verbatim from the paper's
+TeX source, up to whitespace. Every erratum of severity A has a statement that the prover refutes and a
+corrected one that it proves.
 
 >>> ERRATA["E2"].where
 'Listing 5, MaxMin'
 >>> [number for number, erratum in ERRATA.items() if erratum.refutable]
-['E1', 'E2', 'E3', 'E6', 'E7', 'E11', 'E15', 'E16']
+['E2', 'E3', 'E6', 'E7', 'E11', 'E15', 'E16']
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from locum.paper import as_printed
 from locum.paper.item import ClaimInstance
 from locum.verification.claims.claim import Claim
 
-#: Severity → what it means.
-SEVERITIES = {"A": "wrong results", "B": "a wrong statement or proof", "C": "wording"}
+#: Severity → its meaning.
+SEVERITIES = {"A": "wrong results", "B": "a wrong statement or proof", "C": "notation or wording"}
 
 
 class Refutable(NamedTuple):
-    """A claim as printed, which numbers refute, and the corrected claim, which is proven."""
+    """A printed statement that the prover refutes, and the corrected one that it proves."""
 
     claim: Callable[[], Claim]
     corrected: ClaimInstance
@@ -32,11 +33,13 @@ class Refutable(NamedTuple):
 
 @dataclass(frozen=True)
 class Erratum:
-    """One place where a literal reader of the paper would go wrong."""
+    """One passage of the paper that misleads a literal reader."""
 
     number: str
     severity: str
     where: str
+    #: Verbatim from the TeX source, up to whitespace.
+    quotes: tuple[str, ...]
     wrong: str
     counterexample: str
     right: str
@@ -44,131 +47,318 @@ class Erratum:
 
     @property
     def row(self) -> str:
-        """Write the erratum as a row of docs/errata.md."""
-        number = f"{self.number} {self.severity}"
-        cells = (number, self.where, self.wrong, self.counterexample, self.right)
-        return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+        """The row in the overview of docs/errata.md."""
+        return f"| {self.number} | {self.severity} | {self.where} |"
+
+    @property
+    def section(self) -> str:
+        """The section in docs/errata.md."""
+        parts = [
+            f"### {self.number} ({self.severity}): {self.where}",
+            "\n".join(f"> `{quote}`\n>" for quote in self.quotes).removesuffix("\n>"),
+            f"**Problem.** {self.wrong}",
+            f"**Counterexample.** {self.counterexample}",
+            f"**Correction.** {self.right}",
+        ]
+        return "\n\n".join(parts)
 
 
 _ALL = [
     Erratum(
-        "E1", "A", "Listing 2, softmax",
-        "the base is 2.73, not e; the figure of the demonstration was made with 2.718",
-        "rows (1, 2), (0, −1), (½, ½): off by more than 10⁻⁴",
-        "`exp`; `softmax(m, base=2.73, stable=False)` is the listing, 2.718 the figure",
-        Refutable(as_printed.softmax_listing, ClaimInstance("softmax", (3, 2))),
+        "E1", "B", "Listing 2, softmax; caption of Figure 2",
+        ("exp = (2.73^tokens_float);", "the fixed-precision constraint (three significant digits) applied to the exponential function"),
+        "The paper announces that RASP approximates exp. But e to three significant digits is 2.72, not 2.73. The digits and errors of Figure 2 follow from 2.718, which has four significant digits, not from Listing 2 as printed.",
+        "On Y2 of Figure 2, Listing 2 gives 0.317 and 0.364 where the figure prints 0.318 and 0.363. Its error is 1.4·10⁻⁴; the figure prints 3.4·10⁻⁶.",
+        "Write 2.718 in Listing 2 and \"four significant digits\" in the caption. `softmax(m, base=2.718, stable=False)` gives the digits of the figure; `softmax(m)` uses exp.",
     ),
     Erratum(
         "E2", "A", "Listing 5, MaxMin",
-        "an odd position finds no partner, so a negative token there asks to be flipped",
-        "`[1, −2]` gives `[1, 1]`",
-        "ask at even positions only, or look at the partner: one layer, one head",
+        ("reqFlip = 1 if MaxminusMin<0 else 0;",),
+        "At an odd position `MinSel` selects nothing, so `MaxminusMin` is the token itself. A negative token at an odd position therefore sets `reqFlip`. Algorithm 4 is right.",
+        "`[1, −2]` gives `[1, 1]`.",
+        "`reqFlip = 1 if (MaxminusMin<0 and indices%2==0) else 0;`",
         Refutable(as_printed.maxmin_listing, ClaimInstance("maxmin", (2,))),
     ),
     Erratum(
         "E3", "A", "Listing 6, Match₂",
-        'the complement of a multiple of p is taken as p, not 0; "found" means "does not average to 0"',
-        "p = 5: `[5, 5]` gives `[0, 0]`",
-        "complement modulo p; count instead of averaging",
+        ("sel = select(tokens%p, p - (tokens%p), ==);",),
+        "The token p belongs to the domain {1, …, p}. Its query is p − 0 = p, and no key `tokens%p` equals p, so the listing misses every match of p.",
+        "(p, p). With p = 5, `[5, 5]` gives `[0, 0]` instead of `[1, 1]`.",
+        "`sel = select(tokens%p, (p - (tokens%p))%p, ==);`",
         Refutable(as_printed.match2_listing, ClaimInstance("match2", (2, 5))),
     ),
     Erratum(
-        "E4", "B", "Listings 7 and 8",
-        "`Cofactor()/Det(Cofactor())(A)` applies `Det(Cofactor())` first and does not run",
-        "any A", "brackets around the quotient",
+        "E4", "C", "Lemma inversion, expression in RASP",
+        ("Cofactor()/Det(Cofactor())(A)",),
+        "In RASP, application binds more tightly than division. The printed expression applies only `Det(Cofactor())` to A and does not run. The intended meaning is clear.",
+        "Every A, such as the matrix of Figure 3, raises an error.",
+        "`(Cofactor()/Det(Cofactor()))(A)`",
     ),
     Erratum(
-        "E5", "B", "Lemma inversion",
-        'valid for order 3 only, not "rank 3"; M_A/|A| is the transposed inverse, not a transposed adjugate',
-        "order 2: the determinant of (1, 2; 3, 4) comes out as 2",
-        "cyclic minors at any order, with (−1)^(i+j) where the order is even",
+        "E5", "C", "Lemma inversion, last step of the proof",
+        (r"now yields the transpose of the adjugate $\operatorname{Adj}(A)$",),
+        "M_A is the matrix of cofactors, so M_A itself is the transpose of the adjugate. M_A/|A| is the transpose of the inverse.",
+        "A = 2I of order 3: M_A/|A| = ½I, but Adj(A) = 4I.",
+        "M_A/|A| is the transpose of A⁻¹. The transposition that follows gives A⁻¹, as the paper says.",
     ),
     Erratum(
         "E6", "A", "Algorithm 3, last line",
-        "R″ belongs at l·c + l′, not l·k + l′",
-        "(r, k, c) = (2, 2, 3): two products collide",
-        "l·c + l′ + 1 (the listing has it right)",
+        (r"R^{\prime\prime}_{\tilde{l}k+\tilde{l^\prime}+1}",),
+        "A row of the result has c entries, so the product of row l and column l′ belongs at l̃c + l̃′. The printed index is right only for k = c or r = 1. Listing 3 is right.",
+        "(r, k, c) = (2, 2, 3): two products are added at the same position.",
+        "The index of R″ is l̃c + l̃′ + 1.",
         Refutable(as_printed.algorithm_3, ClaimInstance("matmul", (2, 2, 3))),
     ),
     Erratum(
         "E7", "A", "Algorithm 2, R_l",
-        "blocks of height r; a row of A takes up c positions",
-        "(r, c) = (2, 3): a denominator is 0",
-        "heights c(l−1), c, c(r−l) (the listing has it right)",
+        (r"\mathbf{0}^{r\times (l-1)c} & \mathbf{1}^{r\times c} & \mathbf{0}^{r\times (r-l)c}",),
+        "A row of A occupies c positions of prop(A), but the block of R_l has r rows. The printed matrices are right only for r = c. Listing 2 is right, and Theorem 1 applies softmax only to n×n matrices, so it is not affected.",
+        "(r, c) = (2, 3): `sum` is 0 at positions 4 and 5, so the last line divides by zero.",
+        "The blocks of R_l have c(l − 1), c and c(r − l) rows.",
         Refutable(as_printed.algorithm_2, ClaimInstance("softmax", (2, 3))),
     ),
     Erratum(
-        "E8", "B", "Lemma inversion, counts",
-        '"4 heads" holds only if the two calls of `Cofactor()` share their heads; counted by text they are 8',
-        "the expression as printed", "compute it once; here equal selectors are one head",
+        "E8", "C", "Appendix, last paragraph, number of heads",
+        ("we may combine some arithmetic operations",),
+        "The count of five layers and four heads presumes that `Cofactor()` is computed once. The text refers to Figure 3 for this, but the expression calls it twice.",
+        "Counted by text, `Cofactor()/Det(Cofactor())` has eight selectors in its second layer.",
+        "Write `cf = Cofactor(); cf/Det(cf)`, followed by the transposition. Then the count of five layers and four heads is right: the quotient has four layers, and the transposition is the fifth.",
     ),
     Erratum(
-        "E9", "B", "Proposition 1D", "m₀i₀ + i₁ is not injective for m₀ ≠ m₁",
-        "2×3: 0, 1, 2, 2, 3, 4", "m₁i₀ + i₁",
+        "E9", "B", "Proposition 1D, base case",
+        ("using the elementary index calculation $m_0i_0+i_1$",),
+        "A row of an m₀×m₁ array has m₁ entries. For 1 < m₀ < m₁ two entries get the same index, and for m₀ > m₁ indices exceed m₀m₁ − 1. The induction step is right.",
+        "2×3: the indices are 0, 1, 2, 2, 3, 4. 3×2: they are 0, 1, 3, 4, 6, 7.",
+        "m₁i₀ + i₁, which the induction step gives for two dimensions.",
     ),
     Erratum(
-        "E10", "B", "definition of ∘", "R is r×c and S has r entries; it must have c",
-        "r ≠ c", "S ∈ ℝᶜ, result in ℝʳ",
+        "E10", "C", "Preliminaries, definition of ∘",
+        (r"on a matrix $R \in \R^{r\times c}$ and a sequence $S \in \R^{r}$ produces another sequence $S^\prime \in \R^{c}$",),
+        "The lengths r and c are exchanged: the sum runs over c entries of S, and there are r results. All uses in the paper are square, so they are not affected.",
+        "r = 2, c = 3: S has two entries, but the sum reads S[2].",
+        "S ∈ ℝᶜ and S′ ∈ ℝʳ.",
     ),
     Erratum(
-        "E11", "A", "shift", "the matrix turns the other way than the definition and the code",
-        "t = 2 on (10, 20, 30, 40, 50)", "j = (i + t) mod n",
+        "E11", "B", "Lemma multi-head, matrix of shift",
+        (r"$j = (|s| - t + i ) \mod |s|$",),
+        "R ∘ s reads s at (i − t) mod |s|. The definition of ρ_t reads s at (i + t) mod |s|, and the RASP code, of which the source shows only `(indices+t)`, has the same sign.",
+        "t = 2 on (10, 20, 30, 40, 50): the matrix gives (40, 50, 10, 20, 30), the definition (30, 40, 50, 10, 20).",
+        "j = (i + t) mod |s|.",
         Refutable(as_printed.shift_matrix, ClaimInstance("shift", (5, 2))),
     ),
     Erratum(
-        "E12", "C", "identify", "the bounds leave out the last element",
-        "i = 2, k = 1 on three tokens", "i + k − 1 ≤ n − 1",
+        "E12", "C", "Lemma multi-head, bounds of identify",
+        (r"0 \le i^\prime-1 \le i < i^\prime+k \le |s|-1",),
+        "The bound i′ + k ≤ |s| − 1 excludes the last element, which needs i′ + k = |s|. The RASP code accepts it.",
+        "i′ = 2, k = 1 on (10, 20, 30): the code gives (0, 20, 30), but 2 + 1 > 3 − 1.",
+        "i′ + k ≤ |s|.",
     ),
     Erratum(
-        "E13", "B", "Lemma multi-head",
-        "changing the indices is not enough: `length` must become `length/H`, and a block's offset is its own length",
-        "transposing two 2×3 blocks", "views with offsets h·(block), sizes of the block",
+        "E13", "B", "Lemma multi-head, offset of a head and length",
+        (r"with possible modification in \lstinline{indices}, which is in $T_{h\f}$, is at an offset $n\times (h^\prime-1)$",),
+        "In this lemma n is the arity of the operation. Counted in operands, the offset n(h′ − 1) is right, but `indices` counts tokens. The listings also use `length`, which the text does not mention.",
+        "Transposing two 2×3 blocks (H = 2, n = 1): the second block starts at token 6, not at token 1. With `length` unchanged, the result is wrong.",
+        "In tokens, the offset is (h′ − 1)·Σᵢ|Xᵢ|. `length` becomes `length/H`.",
     ),
     Erratum(
-        "E14", "B", "after Lemma matmul",
-        "a feed-forward cannot contract a sequence: it acts on each position by itself", "–",
-        "never contract: results lie at positions 0 … rc−1 of an s-op of their own; denominators are guarded "
-        "outside, since RASP divides at every position",
+        "E14", "B", "After Lemma matmul, contraction",
+        (r"a weight matrix $W^{m\times n}$ is employed within the final feed-forward sublayer",),
+        "By the paper's definition, FFN(X) = ReLU(XW₁)W₂ acts on each position separately, and RASP preserves the length. A feed-forward sublayer does not shorten a sequence.",
+        "A sequence X ∈ ℝ^(7×1) and W ∈ ℝ^(7×2): XW is not defined. In RASP, every s-op on 7 tokens has 7 values. Without contraction, Listing 2 fails after a 3×3 product: it takes c = 18/3 = 6 instead of 3.",
+        "Keep the redundant tokens. Give each operation its shape as constants instead of deriving it from `length`, and read the second operand at its actual offset. Outside the matrix, set the denominator of softmax to 1.",
     ),
     Erratum(
-        "E15", "A", "Corollary hierarchy",
-        "zero padding is not exact: padded keys score 0 and add n − m to each denominator Z, so the result is "
-        "T(X)·Z/(Z + n − m)",
-        "m = d = 1, X = (1), A = (0), V = (1), n = 2: ½ instead of 1",
-        "mask the softmax: `softmax(scores, mask=m)`",
-        Refutable(as_printed.zero_padding, ClaimInstance("hierarchy", (1, 1, 1, 2, 1, 1))),
+        "E15", "A", "Corollary hierarchy, end of the proof",
+        (r"contribute only trivial linear transformations (due to $\mathbf{0}$ and $\mathbf{I}$ blocks), leaving the simulation exact",),
+        "The problem is the embedding of the proof, not the statement. A padded row has score 0, and exp(0) = 1 enters the denominator Zᵢ of each row. Row i of T(X) is multiplied by Zᵢ/(Zᵢ + n − m), which is 1 only if n = m.",
+        "m = e = e_v = 1, X = (1), A = (0), V = (1), in order (2, 2, 2): the first entry is ½ instead of 1.",
+        "Mask the softmax: sum over the first m keys only (`softmax(scores, mask=m)`). With the mask among the tokens, the corollary is right. If m divides n, repeating the rows of X is exact without a mask.",
+        Refutable(as_printed.zero_padding, ClaimInstance("hierarchy", (1, 1, 1, 2, 2, 2))),
     ),
     Erratum(
-        "E16", "A", "Corollary hierarchy, step 3 of its proof",
-        "1/√d occurs neither in the attention nor in U, and for T it would be 1/√e",
-        "(2, 2) in (2, 4)", "drop it",
-        Refutable(as_printed.square_root, ClaimInstance("hierarchy", (2, 1, 1, 2, 4, 4))),
+        "E16", "B", "Corollary hierarchy, step 3 of the proof",
+        (r"\sigma\left(\frac{\widetilde{X} \widetilde{A} \widetilde{X}^\top}{\sqrt{d}}\right) \widetilde{X} \widetilde{V}",),
+        "The factor 1/√d occurs neither in equation (softmaxatt) nor in U of Theorem 1. With it, the upper-left block is not T(X).",
+        "X = (1, 0; 0, 0), A = V = I, order (2, 2, 2) in (2, 4, 4): the first entry is 0.622 instead of 0.731.",
+        "Drop the factor.",
+        Refutable(as_printed.square_root, ClaimInstance("hierarchy", (2, 2, 2, 2, 4, 4))),
     ),
     Erratum(
-        "E17", "B", "Theorem 1",
-        "n ≤ min(d, d_v) is sufficient, not necessary; d ≥ n/2 and d(n + d_v) ≥ n·d_v suffice",
-        "(4, 2, 1) fits; (5, 2, 2) does not", "pad the sequence where a product does not fit",
+        "E17", "C", "After Theorem 1; remark on sparsification",
+        (r"this requires $n \le \min(d, d_v)$", r"only requires $n \leq \min(d, d_v)$"),
+        "The condition is sufficient, and read in this way it is right. It is not required: the paper's criterion k ≥ min(r, c) holds for all four products if and only if n ≤ d, whatever d_v is.",
+        "(n, d, d_v) = (2, 2, 1) satisfies the criterion although n > d_v. (4, 2, 1) satisfies the condition of Lemma matmul although n > d.",
+        "n ≤ d suffices. Lemma matmul itself needs d ≥ n/2 and d(n + d_v) ≥ n·d_v. Padding the sequence removes both conditions.",
     ),
     Erratum(
-        "E18", "C", "after Theorem 1", '"n mod 4 = 0" is not needed to find d',
-        "n² + 4(nd + d²) = (n + 2d)²", "–",
+        "E18", "C", "After Theorem 1, deducing d",
+        (r"given that $n \operatorname{mod} 4 = 0$",),
+        "The condition is not needed: n² + 4(nd + d²) = (n + 2d)² is a perfect square for all n and d.",
+        "n = 5 and nd + d² = 24: d = (√(25 + 96) − 5)/2 = 3.",
+        "Drop the condition.",
     ),
     Erratum(
-        "E19", "C", "Corollary on encoders", "X + attention needs d = d_v; the sum needs no attention",
-        "3×2 plus 3×1", "–",
+        "E19", "C", "Corollary encoder, residual sum",
+        (r"$T(X) = \operatorname{FFN}\left(X + \sigma\left(X AX^\top\right)XV\right)$",),
+        "X has d columns and the attention has d_v. The sum is defined only for d = d_v, which the corollary does not state.",
+        "(n, d, d_v) = (2, 3, 2): a 2×3 matrix plus a 2×2 matrix.",
+        "Add the condition d = d_v, or an output projection from d_v to d columns. With the projection, W₁ is d×d₁ instead of d_v×d₁.",
     ),
     Erratum(
-        "E20", "C", "tables 1 and 2",
-        "weights do not depend on input *values*; a product has r + c + rc heads, not 2rc",
-        "3×·×4: 19", "–",
+        "E20", "C", "Table 1, entries Dep of the paper's constructions",
+        ("Dep' indicates if weights depend on input values",),
+        "The table marks all three constructions of the paper. Their weights depend on the shape of the input, not on its *values*, as the abstract says (\"data-agnostic\"). Table 2 is right: it speaks of the order.",
+        "The attention matrix of Algorithm 1 is the same for all matrices of one shape.",
+        "Write \"shape\" instead of \"values\" in the caption.",
     ),
     Erratum(
-        "E21", "C", "throughout",
-        '"exactly" means up to rounding: sums are formed as k times a mean; ≤ ∞ in the remark on Lipschitz '
-        "functions should be <",
-        "three normal numbers", 'on rationals (`domain="exact"`) it is exact',
+        "E21", "C", "Remark on Lipschitz functions, bound on the biases",
+        (r"\max\{{||b^{(\ell)}||}_{\infty}\}_{\ell=1}^{L} \leq \infty",),
+        "Biases in ℝⁿ are always finite, so the condition excludes nothing.",
+        "The biases (10³⁰⁰) and (0) both satisfy the condition.",
+        "If a bound is meant, write max ‖b‖∞ ≤ K for a constant K. Otherwise drop the condition.",
+    ),
+    Erratum(
+        "E22", "B", "Remark on Lipschitz functions, constant of GELU",
+        (r"$\operatorname{GeLU}$ (Lipschitz-smooth with associated constant 1.0998)",),
+        "The Lipschitz constant of GELU is Φ(√2) + √2·φ(√2) ≈ 1.1289. The value 1.0998 belongs to SiLU, and to the approximation x·sigmoid(1.702x) of GELU. \"Lipschitz-smooth\" usually refers to the derivative, whose constant is 2φ(0) ≈ 0.7979.",
+        "GELU′(√2) ≈ 1.1289 > 1.0998.",
+        "GELU is Lipschitz with constant 1.1289.",
+    ),
+    Erratum(
+        "E23", "B", "RASP as average-hard attention; rows of zeros in Algorithms 2, 3 and 5, in identify and in Listings 5 and 6",
+        ("it is evident that the attention module in RASP is AHA", "a simple average hard attention transformer (AHAT) can be realized to compute the task"),
+        "Average-hard attention averages over all maximal scores, so it always attends to a position. A row of zeros averages all values instead of giving 0. RASP gives 0 for an empty selection, so the listings do not have this problem, but those heads are not average-hard attention. `MinSel`, the shift of `reqFlip` and both selections of `revby2` in Listing 5, and `sel` of Listing 6, also rely on empty selections.",
+        "Algorithm 2 on the 2×2 matrix of zeros: with average-hard attention and the factor c of Proposition AHAT, each entry is ¼ instead of ½. Listing 6 on `[1, 1]` with p = 5 gives `[1, 1]` instead of `[0, 0]`. Listing 5 on `[1, 3]` gives `[1, 3]` instead of `[3, 1]`, because `revby2` is 1 − 1 = 0 everywhere.",
+        "Add a position with the value 0 and a score between 0 and 1. The rows of zeros attend to it, and the other rows do not.",
+    ),
+    Erratum(
+        "E24", "C", "Algorithm 5, line 3",
+        (r"(((i - i\mod r)/n + 1)\mod r)",),
+        "Algorithm 5 has no n. Lines 1, 2 and 4 have r. With n = r, which is what n means in Listing 7, the line is right.",
+        "r = 3, read with n = r², the length: i = 2 and i = 4 both give j = 4, so R_γ is not a permutation matrix.",
+        "Write r instead of n.",
+    ),
+    Erratum(
+        "E25", "C", "Algorithm 5, lines 1 to 4, direction of the shift (remark)",
+        (r"Assign $R_\alpha[j, i] = 1$",),
+        "This is not an error at order 3, the only order of the caption and the lemma. Algorithm 5 shifts in the opposite direction to Listing 7, which matters only for r ≠ 3.",
+        "None at r = 3: at (0, 0), P of Algorithm 5 and P of Listing 7 are both A[2, 2], because −1 ≡ 2 (mod 3). At r = 4, they would be A[3, 3] and A[2, 2].",
+        "None is needed. With R[i, j] = 1, the directions agree for every r; then the pairs P, Q and R, S exchange names.",
+    ),
+    Erratum(
+        "E26", "B", "Theorem H heads, order of the results",
+        (r"the construction of $\mathcal{U}$ follows from \autoref{lem:multihead} and \autoref{lem:transposition}-\ref{lem:matmul}",),
+        "The paper does not say how the heads are combined. The lemma stacks their results (Hn×d_v). Vaswani et al., cited for the input, put them side by side (n×Hd_v) and multiply by W_O. The residual sum of the corollary needs this.",
+        "H = n = 2, d_v = 1, heads (a₁; a₂) and (b₁; b₂): the lemma gives (a₁, a₂, b₁, b₂). Side by side they are (a₁, b₁, a₂, b₂).",
+        "Add one head that permutes the results and a product with W_O.",
+    ),
+    Erratum(
+        "E27", "C", "Proposition 1D, domain of prop",
+        (r"where $\prop : \mathcal{M} \to \mathcal{M}^\prime$ is a bijection",),
+        "prop is a bijection on the arrays of one shape. On all n-dimensional arrays it is not injective, and then g′ need not exist. The lemmas pass r to the transformer, so they are not affected.",
+        "The 2×3 and the 3×2 matrix with entries 1, …, 6 have the same image. Their transposes have the images (1, 4, 2, 5, 3, 6) and (1, 3, 5, 2, 4, 6), so transposition has no g′.",
+        "State the proposition for g from arrays of one fixed shape to arrays of one fixed shape, with one prop for each.",
+    ),
+    Erratum(
+        "E28", "B", "Introduction, Match₃",
+        ("does not follow suit, even with the multi-layer multi-head extension",),
+        "Sanford et al. prove this for one layer whose heads, width and precision are bounded. For several layers they conjecture it. Without a bound on the size, the sentence is false.",
+        "With n heads, head j copies s_j to every position. Each position then holds all n tokens, and a feed-forward sublayer decides Match₃.",
+        "One layer of bounded size does not compute Match₃; for several layers, this is a conjecture.",
+    ),
+    Erratum(
+        "E29", "C", "Introduction, definition of k-PARITY",
+        (r"S \subset \{0,1,\dots,n-1\} \text{ and } (\sum_{i_j \in S} w_{i_j}) \mod 2 = 0",),
+        "S has no quantifier inside the set. With S fixed beforehand, the definition is right. Read as \"for some S\", the set is not a parity language.",
+        "n = 3, k = 1: read as \"for some S\", the set contains every word except 111.",
+        "For a fixed S with |S| = k: the words w with an even sum of wᵢ over i ∈ S.",
+    ),
+    Erratum(
+        "E30", "C", "Proposition AHAT, proof",
+        (r"Followed by \cite{hornik1989multilayer}, a single FFN architecture is capable of representing this continuous compositional mapping to an arbitrary degree of precision",),
+        "Universal approximation gives f(vx) only approximately, and only on compact sets. The proposition states equality, which holds without it.",
+        "f(x) = ReLU(xW₁)W₂: replacing W₁ by vW₁ gives f(vx) exactly, for every x.",
+        "Multiply W₁ by v.",
+    ),
+    Erratum(
+        "E31", "C", "Remark on simulating SMAT using AHAT",
+        ("known until now to be only learnable using single-layer single-head SMATs", r"previously believed to be learnable only through training, such as $\text{Match}_2$"),
+        "The introduction says that a single-layer single-head SMAT solves Match₂, after Sanford et al., and that Listing 6 is an AHAT for it. The conclusion repeats the claim.",
+        "Sanford et al. give explicit weights of one softmax head. Listing 6 is explicit as well.",
+        "Write \"known to be solvable by single-layer single-head SMATs\".",
+    ),
+    Erratum(
+        "E32", "C", "Figures 1 and 2, symbols",
+        (r"(m1) {$\otimes$}", r"Operations $\top, \boxtimes \text{ and } \sigma$ represent", "Y3 = softmax(S)"),
+        "Figure 1 draws ⊗, which Section 3 defines as the elementwise product, for the matrix product ⊠ of its caption. The legend of the figure makes the meaning clear. In Figure 2, S is not defined. Its legend names Listing 3 for 3×3 products, but Listing 3 is for c = 4.",
+        "X and A of Figure 2: the first entry of X ⊗ A is 0.08, and Y1 has 0.51. On their 18 tokens, Listing 3 has k = 18/7 and gives zeros.",
+        "⊠ in Figure 1, softmax(Y2) in Figure 2, and \"as in Listing 3, for 3×3 matrices\" in the legend.",
+    ),
+    Erratum(
+        "E33", "C", "Appendix, last paragraph",
+        ("precisely $(k+1)^2$ rank-$k$ matrices",),
+        "The submatrices have order k. They may be singular, and then their rank is less than k.",
+        "Identity of order 3: without row 0 and column 1, the submatrix is (0, 0; 0, 1), of rank 1.",
+        "(k + 1)² matrices of order k.",
+    ),
+    Erratum(
+        "E34", "B", "Remark on Lipschitz functions, first layer",
+        (r"$z^{(\ell)} \coloneqq W^{(\ell)} \operatorname{MaxMin}(z^{(\ell-1)}) + b^{(\ell)}$",),
+        "For ℓ = 1 the formula sorts the pairs of the input z⁽⁰⁾ itself. Such a network has equal values at (x, y) and (y, x), so these networks are not dense in Lip₁(Z). Tanielian and Biau apply W⁽¹⁾ to the input first.",
+        "f(x, y) = x on [0, 1]²: every such network has an error of at least ½ at (0, 1) or (1, 0).",
+        "z⁽¹⁾ = W⁽¹⁾z⁽⁰⁾ + b⁽¹⁾, and the printed formula for ℓ ≥ 2.",
+    ),
+    Erratum(
+        "E35", "C", "Lemma transposition, end of the proof",
+        ("turns out to be a stochastic matrix, and therefore, immediately AHA-realizable",),
+        "A stochastic matrix need not be AHA-realizable: average-hard attention has equal weights at the positions that it attends to. R has entries 0 and 1, so the conclusion is right.",
+        "The row (⅓, ⅔): with these scores, average-hard attention has the weights (0, 1), and no scores give (⅓, ⅔).",
+        "Write \"permutation matrix\".",
+    ),
+    Erratum(
+        "E36", "C", "Appendix, complexity of Listing 1",
+        (r"is in fact the permutation $\rho$ as defined in line 1 of \autoref{algo:trans}",),
+        "`reflectedIndices` is the inverse of ρ: a selector gathers, while Algorithm 1 moves entries to ρ. Both programs are right. For r = c, ρ is its own inverse.",
+        "r = 3, c = 2: `reflectedIndices` is (0, 2, 4, 1, 3, 5), and ρ is (0, 3, 1, 4, 2, 5).",
+        "Write \"the inverse of the permutation ρ\".",
+    ),
+    Erratum(
+        "E37", "C", "After Corollary hierarchy, dependence on n alone",
+        ("the construction hinges solely on the sequence length $n$", r"on input having length, say $n \le N$"),
+        "For fixed d and d_v, this is right. But T_⊠^(n,d) has n + d + nd heads, so U depends on d as well. By the corollary, U of order (N, d, d_v) covers inputs of at most d columns, not arbitrary attention.",
+        "n = 2: T_⊠^(2,2) has 8 heads, and T_⊠^(2,3) has 11.",
+        "The construction depends on (n, d, d_v). For fixed d and d_v, U_(N) covers every n ≤ N, with the mask of E15.",
+    ),
+    Erratum(
+        "E38", "C", "Definition of GroupSort",
+        (r"$\rho_g(S)$ is the $g$-sorted sequence of $S$ such that",),
+        "The inequalities do not determine the sequence, because they allow elements to change their group. Algorithm 4 and Listing 5 sort within the groups.",
+        "S = (1, 2, 3, 4), g = 2: (2, 1, 4, 3) and (4, 3, 2, 1) both satisfy the inequalities.",
+        "Add that ρ_g permutes the elements within each group of g consecutive positions.",
+    ),
+    Erratum(
+        "E39", "C", "Line numbers of Algorithms 2 and 3",
+        ("Combine the sequences from line 4 with the attention matrices produced from line 5", "for implementing lines 2, 3 of the respective algorithm", r"Line 3 (and 2 \& 3) of \autoref{algo:softmax} (and \ref{algo:matmul})"),
+        "The three passages count the input of the algorithm as line 1. The proof of Lemma matmul counts from the first statement.",
+        "The proof of Lemma matmul refers to the construction of R_l and R′_l as \"Lines 1 and 2\", the Appendix as \"lines 2, 3\".",
+        "Lines 3 and 4 in the comment; lines 1 and 2 in the Appendix; line 2 (and 1 & 2) in Lemma multi-head.",
+    ),
+    Erratum(
+        "E40", "B", "Corollary encoder, products of the feed-forward sublayer",
+        (r"rest of the operations can be simulated using an application of \autoref{algo:matmul}",),
+        "Lemma matmul has a condition on each product. For the product with W₂, it is d₁ ≥ n·d₂/(n + d₂), which does not follow from n ≤ min(d, d_v). The corollary does not state it.",
+        "(n, d, d_v, d₁, d₂) = (3, 3, 3, 1, 2): the product has 6 entries, but Algorithm 3 has 1·(3 + 2) = 5 tokens.",
+        "Pad the sequence to max(k(r + c), rc) tokens, and give k as a constant: `k = length/(r+c)` fails after padding. Then Algorithm 3, corrected as in E6, is right for every shape.",
+    ),
+    Erratum(
+        "E41", "B", "Lemma multi-head, sum of the heads",
+        ("Then just adding up all such $H$ sequences would produce",),
+        "The proof states that T_⊛, with `indices` modified and applied to 0…0 X 0…0, gives 0 outside the block of the head. For softmax, the numerator is exp(0) = 1 and `sum` is 0 there, so the last line of Algorithm 2 divides 1 by 0. Listing 1 copies entries of the block to positions outside it. The proof allows modified feed-forward weights, but gives none for this.",
+        "Softmax, H = 2, two 1×1 blocks: position 1 of head 1 is 1/0. Transposition of two 3×2 blocks with `indices-6` and `length/2` (E13): head 2 on (0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6) gives (0, 1, 3, 0, 2, 4, 1, 3, 5, 2, 4, 6).",
+        "For softmax, add the H sequences `sum` before dividing, or set the denominator to 1 outside the block. Set the result of each head to 0 outside its block before adding.",
     ),
 ]  # fmt: skip
 
-#: Number → erratum, in the paper's order of numbers.
+#: Number → erratum, in the order of the numbers.
 ERRATA = {erratum.number: erratum for erratum in _ALL}

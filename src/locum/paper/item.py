@@ -50,9 +50,11 @@ class Item:
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
-        """Choose one or two of ``proofs`` that take seconds, not minutes."""
+        """Choose from ``proofs`` for each claim a few that take seconds: the paper's recipe, and the last."""
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
-        return tuple(small[-2:]) or self.proofs[:1]
+        printed = [instance for instance in small if instance.recipe == "paper"]
+        each = {instance.name: instance for instance in (*reversed(self.proofs), *small, *printed)}
+        return tuple(dict.fromkeys((*small[-2:], *each.values())))
 
     @property
     def all_shapes(self) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ programs of the shapes the paper names, and every item has a check on an instanc
 them; ``locum catalogue`` and ``locum claims`` show what came of it.
 
 >>> ITEMS["softmax"].errata
-('E1', 'E7')
+('E1', 'E7', 'E23')
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ALL = [
         checks.prop_is_a_bijection,
         proofs=_each("positions", [(2, 3), (3, 2), (4, 4)]),
         theorems=("Sequences.prop_bijection",),
-        errata=("E9",),
+        errata=("E9", "E27"),
     ),
     Item(
         "sum", "Proposition AHAT", "mean scaled to a sum",
@@ -60,6 +60,7 @@ _ALL = [
         claimed_heads=(1,),
         proofs=_each("summed", _up_to(6)),
         theorems=("Sums.summed_correct", "Sums.summed_by_correct", "Sequences.all_sum_correct"),
+        errata=("E23", "E30"),
     ),
     Item(
         "transpose", "Lemma transposition, Algorithm 1, Listing 1", "transpose",
@@ -72,6 +73,7 @@ _ALL = [
             *_each("listing-1", [(columns,) for columns in range(1, 7)]),
         ),
         theorems=("Sums.transpose_correct", "Matrices.transposed_correct"),
+        errata=("E35", "E36"),
         listings=("transpose",),
         command="locum run transpose",
     ),
@@ -87,7 +89,7 @@ _ALL = [
         claimed_heads=(1, 3),
         proofs=_each("softmax", _up_to(4, 4), "plain", "stable"),
         theorems=("Paper.paper_softmax_correct", "Masks.plain_softmax_correct", "Masks.stable_softmax_correct", "Masks.unmasked_softmax_correct", "Masks.causal_softmax_correct", "Masks.columns_softmax_correct", "Masks.masked_softmax_correct"),
-        errata=("E1", "E7"),
+        errata=("E1", "E7", "E23"),
         listings=("softmax", "softmax_corrected"),
         command="locum run softmax_corrected",
     ),
@@ -108,7 +110,7 @@ _ALL = [
             *_each("listing-3", [(k,) for k in range(2, 6)]),
         ),
         theorems=("Products.paper_matmul_correct", "Matrices.matmul_correct", "Tiled.best_tiled_matmul_correct", "Scatter.scatter_matmul_correct"),
-        errata=("E6", "E17"),
+        errata=("E6", "E17", "E23", "E39"),
         listings=("matmul",),
         command="locum analyse matmul",
     ),
@@ -148,7 +150,7 @@ _ALL = [
             *_each("groupsort", [(n, g) for g in (2, 3, 4) for n in range(g, 9, g)]),
         ),
         theorems=("Sorting.maxmin_correct", "Sorting.flipping_correct", "GroupSort.groupsort_correct"),
-        errata=("E2",),
+        errata=("E2", "E38"),
         listings=("maxmin", "maxmin_corrected"),
         command="locum run maxmin_corrected",
     ),
@@ -163,7 +165,7 @@ _ALL = [
             *_each("shift", [(5, t) for t in range(1, 6)]),
         ),
         theorems=("Sequences.identify_correct", "Sequences.shift_correct", "Sequences.rotate_correct"),
-        errata=("E11", "E12"),
+        errata=("E11", "E12", "E23", "E39"),
         listings=("identify", "shift"),
         command="locum run shift",
     ),
@@ -177,7 +179,7 @@ _ALL = [
             *_each("multihead_matmul", [(h, 2, 2, 2) for h in (1, 2, 3)]),
         ),
         theorems=("Heads.multihead_correct", "Heads.multihead_transpose_correct", "Heads.multihead_matmul_correct"),
-        errata=("E13",),
+        errata=("E13", "E41"),
         command="locum prove multihead_matmul 2 2 2 2",
     ),
     Item(
@@ -188,7 +190,7 @@ _ALL = [
         claimed_heads=(1, 4),
         proofs=(*_each("cofactor", [(2,), (3,), (4,)]), ClaimInstance("listing-7", ())),
         theorems=("Inversion.cofactor_correct",),
-        errata=("E5",),
+        errata=("E25",),
         listings=("cofactor",),
         command="locum run cofactor",
     ),
@@ -206,7 +208,7 @@ _ALL = [
             ClaimInstance("listing-8", ()),
         ),
         theorems=("Inversion.determinant_correct", "Inversion.paper_determinant_correct"),
-        errata=("E5",),
+        errata=("E23", "E24", "E25"),
         listings=("determinant",),
         command="locum run determinant",
     ),
@@ -222,7 +224,7 @@ _ALL = [
         claimed_heads=(1, 4, 1, 1, 1),
         proofs=(*_each("inverse", [(2,), (3,), (4,)], "cofactor"), ClaimInstance("inverse", (3,), "paper")),
         theorems=("Inversion.inverse_correct",),
-        errata=("E4", "E8"),
+        errata=("E4", "E5", "E8", "E33"),
         listings=("inverse", "inverse_corrected"),
         command="locum analyse inverse_corrected",
     ),
@@ -237,7 +239,7 @@ _ALL = [
         claimed_heads=(1,),
         proofs=_each("match2", [(2, 3), (2, 5), (3, 5)]),
         theorems=("Sequences.match2_correct",),
-        errata=("E3",),
+        errata=("E3", "E23", "E28"),
         listings=("match2", "match2_corrected"),
         command="locum run match2_corrected",
     ),
@@ -248,6 +250,7 @@ _ALL = [
         lambda: {"k heads": c.k_parity(tokens, (1, 4, 6), "each"), "one head": c.k_parity(tokens, (1, 4, 6))},
         claimed_heads=(3,),
         theorems=("Sequences.k_parity_correct",),
+        errata=("E29",),
     ),
     Item(
         "encoder-parts", "Corollary encoder: its parts", "row sums and means, broadcast, residual sum, layer_norm",
@@ -269,7 +272,7 @@ _ALL = [
         ("lipschitz_network",), "MaxMin networks with ‖W‖ ≤ 1 are dense in the 1-Lipschitz functions",
         checks.lipschitz_networks,
         lambda: {"5 knots": c.lipschitz_network(np.sin, [-2.0, -1.0, 0.0, 1.0, 2.0]).program(2).sop},
-        errata=("E21",),
+        errata=("E21", "E22", "E34"),
     ),
     Item(
         "attention", "Theorem 1", "σ(XAXᵀ)XV",
@@ -283,14 +286,14 @@ _ALL = [
             ClaimInstance("attention", (10, 10, 10), "paper"),
         ),
         theorems=("Universal.U_simulates", "Universal.plain_U_simulates", "Paper.paper_U_simulates", "Tiled.tiled_U_simulates"),
-        errata=("E14", "E17", "E18"),
+        errata=("E14", "E17", "E18", "E32"),
         command="locum simulate --order 4,3,2",
     ),
     Item(
         "figure-2", "Figure 2", "the demonstration",
         ("figure2",), "errors 3.376358e-06 and 3.040329e-07, by the softmax's base",
         checks_of_u.figure,
-        errata=("E1",),
+        errata=("E1", "E32"),
         command="locum figure --base 2.718",
     ),
     Item(
@@ -303,7 +306,7 @@ _ALL = [
             *_each("normed_encoder", [(2, 2, 2), (3, 2, 2), (2, 3, 2)], "post", "pre"),
         ),
         theorems=("Encoder.encoder_simulates", "Encoder.layer_of_one_head_simulates"),
-        errata=("E19",),
+        errata=("E19", "E40"),
         command="locum simulate --order 4,3,3 --ffn 5,3",
     ),
     Item(
@@ -312,6 +315,7 @@ _ALL = [
         checks_of_u.hard_attentions,
         lambda: {"Match₂, 4 tokens": Match2(5).simulator(4).program},
         proofs=_each("hard_attention", [(2, 1, 1), (2, 2, 2), (3, 2, 2)]),
+        errata=("E31",),
     ),
     Item(
         "linear-attention", "Remark Linformer and linear attention", "Linformer, linear",
@@ -336,9 +340,9 @@ _ALL = [
         ("UniversalSimulator.embed",), "exact, by padding with zeros",
         checks_of_u.hierarchy,
         checks_of_u.masked,
-        proofs=_each("hierarchy", [(1, 1, 1, 2, 1, 1), (2, 2, 2, 3, 3, 3)]),
+        proofs=_each("hierarchy", [(1, 1, 1, 2, 2, 2), (2, 2, 2, 3, 3, 3)]),
         theorems=("Hierarchy.hierarchy_simulates",),
-        errata=("E15", "E16"),
+        errata=("E15", "E16", "E37"),
         command="locum simulate --order 2,2,2 --on 4,3,3",
     ),
     Item(
@@ -348,6 +352,7 @@ _ALL = [
         checks_of_u.programs("paper", "fetch", heads=2),
         proofs=_each("multihead_attention", [(2, 2, 2, 2), (3, 2, 2, 2), (3, 3, 3, 2)]),
         theorems=("Heads.heads_U_simulates", "Heads.projected_U_simulates"),
+        errata=("E26",),
         command="locum simulate --order 4,3,3 --heads 2",
     ),
     Item(
@@ -357,6 +362,7 @@ _ALL = [
         checks_of_u.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
         proofs=_each("multihead_encoder", [(2, 2, 2, 1, 2, 2), (3, 2, 2, 2, 3, 2)]),
         theorems=("Encoder.layer_of_heads_simulates",),
+        errata=("E26",),
         command="locum simulate --order 4,3,3 --heads 2 --ffn 5,3",
     ),
     Item(
@@ -371,7 +377,6 @@ _ALL = [
         checks_of_u.inverse_form,
         checks_of_u.programs("inverse"),
         proofs=_each("attention", [(2, 2, 2), (3, 3, 3)], "inverse"),
-        errata=("E5",),
         command="locum simulate --order 3,3,3 --recipe inverse",
     ),
     Item(

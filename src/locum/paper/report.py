@@ -1,15 +1,15 @@
-"""Reproduce the paper on one page: every label as printed, as regenerated, with a verdict.
+"""Reproduce the paper on one page: every statement as printed, what was run, and the verdict.
 
-Nothing is computed here that another module computes: findings, figures, the comparison and the errata
-are what the report puts together.
+Nothing is computed here that another module computes: evidence, findings, figures, the comparison and
+the errata are what the report puts together. Every verdict is ``evidence.decide`` of what was run.
 """
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,31 +17,51 @@ import numpy as np
 from locum import __version__
 from locum import constructions as c
 from locum.constructions import Matrix
+from locum.errors import InputError
 from locum.language.python import tokens
 from locum.paper import compare as rivals
-from locum.paper.checks import SQUARE
+from locum.paper.cost_evidence import COSTS
 from locum.paper.errata import ERRATA, SEVERITIES
-from locum.paper.figure2 import PRINTED, figure2
-from locum.paper.findings import Finding, Progress, prove_all
-from locum.paper.items import ITEMS
-from locum.paper.labels import LABELS, Label
+from locum.paper.evidence import OURS, PRINTED, Evidence, decide, find_wrong
+from locum.paper.findings import Finding, Progress, prove_all, work
+from locum.paper.statements import STATEMENTS, Statement
 from locum.simulators import UniversalSimulator
 
 
 @dataclass(frozen=True)
 class Row:
-    """One label: as printed, as regenerated, the verdict, and how to see it again."""
+    """One statement: as printed, what was run, and the verdict that follows."""
 
-    label: str
+    key: str
     kind: str
     title: str
     line: int
-    printed: str
-    regenerated: str
+    labelled: bool
+    quote: str
+    #: The listing that is printed there, and the transcriptions of the algorithm, as text.
+    listing: str
+    transcriptions: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    #: A key of ``evidence.STATUSES``, and the sentence of the verdict.
+    status: str
     verdict: str
+    #: The errata that something was found for.
+    errata: tuple[str, ...]
+    #: Theorems for all shapes, which ``make coq`` checks.
+    theorems: tuple[str, ...]
+    unchecked: tuple[str, ...]
     command: str
     seconds: float
-    errata: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether our side holds, and an erratum explains whatever is wrong as printed."""
+        return self.status != "fails" and all(each.erratum for each in find_wrong(self.evidence))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        evidence = [each._asdict() for each in self.evidence]
+        return asdict(self) | {"evidence": evidence, "holds": self.holds}
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper, with what was measured beside what is claimed."""
+    """A table of the paper: claimed and measured columns."""
 
     title: str
     names: tuple[str, ...]
@@ -77,37 +97,46 @@ class Report:
     seconds: float
     proofs: int
     refutations: int
-    holds: bool
-    errata: dict[str, int] = field(default_factory=dict)
+    #: How many errata there are of each severity.
+    errata: dict[str, int]
+
+    @property
+    def unshown(self) -> tuple[str, ...]:
+        """List the errata that no run of this report shows."""
+        shown = {number for row in self.rows for number in row.errata}
+        return tuple(number for number in ERRATA if number not in shown)
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether every row holds, and every erratum is shown by something that was run."""
+        return all(row.holds for row in self.rows) and not self.unshown
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return asdict(self) | {"comparison": [row.to_dict() for row in self.comparison]}
+        rows = [row.to_dict() for row in self.rows]
+        comparison = [row.to_dict() for row in self.comparison]
+        return asdict(self) | {"rows": rows, "comparison": comparison, "holds": self.holds}
 
 
 def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
-    """Regenerate everything the paper prints."""
+    """Run everything that the paper states."""
     started = time.perf_counter()
-    findings: dict[str, Finding] = {}
-    spent: dict[str, float] = {}
 
     def proving(done: int, total: int, title: str) -> None:
-        progress(done, total + rivals.MEASURED, title)
+        progress(done, total + rivals.MEASURED + len(STATEMENTS), title)
 
-    for finding in prove_all(progress=proving):
-        findings[finding.item.key] = finding
-        spent[finding.item.key] = sum(
-            verdict.seconds for verdict in (*finding.proofs, *finding.refutations.values())
-        )
+    findings = prove_all(progress=proving)
+    total = sum(len(finding.proofs) + len(finding.refutations) for finding in findings)
+    steps = total + rivals.MEASURED + len(STATEMENTS)
+    rows = []
+    for done, statement in enumerate(STATEMENTS.values(), start=1):
+        rows.append(examine(statement, findings))
+        progress(total + done, steps, statement.title)
     comparison = rivals.compare(
-        lambda done, total, label: progress(total + done, 2 * total, f"comparing {label}")
+        lambda done, _, label: progress(total + len(STATEMENTS) + done, steps, f"comparing {label}")
     )
-    rows = tuple(_row(label, findings, spent) for label in LABELS.values())
-    verdicts = [v for f in findings.values() for v in f.proofs]
-    refuted = [v for f in findings.values() for v in f.refutations.values()]
-    counts = {letter: sum(e.severity == letter for e in ERRATA.values()) for letter in SEVERITIES}
     return Report(
-        rows=rows,
+        rows=tuple(rows),
         comparison=tuple(comparison),
         tables=(_first_table(comparison), _second_table()),
         curves=curves(),
@@ -123,102 +152,127 @@ def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
             for recipe in ("paper", "fetch")
         },
         seconds=time.perf_counter() - started,
-        proofs=len(verdicts),
-        refutations=len(refuted),
-        holds=all(finding.holds for finding in findings.values()),
-        errata=counts,
+        proofs=sum(len(finding.proofs) for finding in findings),
+        refutations=sum(len(finding.refutations) for finding in findings),
+        errata={
+            letter: sum(erratum.severity == letter for erratum in ERRATA.values())
+            for letter in SEVERITIES
+        },
     )
 
 
-def _row(label: Label, findings: dict[str, Finding], spent: dict[str, float]) -> Row:
-    regenerated, verdict, command, seconds = "—", "claims nothing", "", 0.0
-    if label.item:
-        finding = findings[label.item]
-        started = time.perf_counter()
-        special = _SPECIAL.get(label.label)
-        regenerated, verdict = (
-            special() if special else (_regenerated(label, finding), _verdict(label, finding))
-        )
-        command = ITEMS[label.item].command
-        seconds = time.perf_counter() - started + spent[label.item]
+def reproduce_one(key: str, progress: Progress = lambda done, total, label: None) -> Row:
+    """Run what one statement needs, and nothing else.
+
+    >>> reproduce_one("algo:trans").verdict
+    'right in every run'
+    """
+    if key not in STATEMENTS:
+        known = ", ".join(STATEMENTS)
+        raise InputError(f"expected the name of a statement, got {key!r}; try one of {known}")
+    statement = STATEMENTS[key]
+    evidence, seconds = _run_checks(statement)
+    needed = _find_items(statement, _list_errata(evidence))
+    return _judge(statement, evidence, seconds, prove_all(progress=progress, keys=needed))
+
+
+def examine(statement: Statement, findings: list[Finding]) -> Row:
+    """Run the checks of a statement, collect what is proven, and derive the verdict."""
+    return _judge(statement, *_run_checks(statement), findings)
+
+
+def _run_checks(statement: Statement) -> tuple[list[Evidence], float]:
+    started = time.perf_counter()
+    evidence = [each for check in statement.checks for each in check()]
+    return evidence, time.perf_counter() - started
+
+
+def _list_errata(evidence: list[Evidence]) -> tuple[str, ...]:
+    """List the errata that something was found for, in the order of the evidence."""
+    return tuple(dict.fromkeys(each.erratum for each in find_wrong(evidence) if each.erratum))
+
+
+def _find_items(statement: Statement, errata: Collection[str]) -> Collection[str]:
+    """Find the items that a statement shows, and those with its proofs and refutations."""
+    proving = {
+        key
+        for key, job in work(everything=False).items()
+        if any(instance.name in statement.claims for instance in job.proofs)
+        or any(number in errata for number in job.refutations)
+    }
+    return proving.union(statement.items)
+
+
+def _judge(
+    statement: Statement, evidence: list[Evidence], seconds: float, findings: list[Finding]
+) -> Row:
+    """Add what is proven and refuted to what was run, and derive the verdict."""
+    errata = _list_errata(evidence)
+    about = PRINTED if statement.is_claimed else OURS
+    proofs = [
+        proof
+        for finding in findings
+        for proof in finding.proofs
+        if proof.claim.name in statement.claims
+    ]
+    if proofs:
+        titles = ", ".join(dict.fromkeys(proof.claim.title for proof in proofs))
+        unproven = [proof.claim.title for proof in proofs if not proof.holds]
+        result = f"NOT PROVEN: {', '.join(unproven)}" if unproven else "proven, certificates checked"
+        evidence = [Evidence(f"for all inputs: {titles}", result, not unproven, about), *evidence]
+    for finding in findings:
+        for number, verdict in finding.refutations.items():
+            if number in errata:
+                result = str(verdict).splitlines()[-1].strip()
+                what = f"for all inputs, as printed, at the shape {verdict.claim.shape}"
+                evidence.append(Evidence(what, result, verdict.holds is not False, erratum=number))
+                seconds += verdict.seconds
+    mine = [finding for finding in findings if finding.item.key in statement.items]
+    evidence += [each for finding in mine for each in _describe(finding)]
+    decision = decide(
+        evidence,
+        {number: erratum.severity for number, erratum in ERRATA.items()},
+        proven=bool(proofs),
+        unchecked=bool(statement.unchecked),
+    )
     return Row(
-        label.label, label.kind, label.title, label.line, label.printed, regenerated, verdict,
-        command, seconds, label.errata,
-    )  # fmt: skip
+        key=statement.key,
+        kind=statement.kind,
+        title=statement.title,
+        line=statement.line,
+        labelled=statement.labelled,
+        quote=statement.quote,
+        listing=statement.text,
+        transcriptions=tuple(statement.sources),
+        evidence=tuple(evidence),
+        status=decision.status,
+        verdict=decision.sentence,
+        errata=errata,
+        theorems=tuple(theorem for finding in mine for theorem in finding.item.theorems),
+        unchecked=statement.unchecked,
+        command=f"locum paper {statement.key}" if evidence else "",
+        seconds=seconds + sum(proof.seconds for proof in proofs),
+    )
 
 
-def _regenerated(label: Label, finding: Finding) -> str:
-    """Say what was built, counted, checked and proven of an item."""
-    parts = []
+def _describe(finding: Finding) -> list[Evidence]:
+    """Say what was counted and checked of our own functions."""
+    item = finding.item
+    functions = ", ".join(f"`{name}`" for name in item.functions)
+    what = f"our {functions}: {item.measured}"
+    evidence = [Evidence(what, "agrees" if finding.checked else "DISAGREES", finding.checked, OURS)]
     if finding.heads:
         counted = "; ".join(
-            f"{recipe}: {', '.join(map(str, heads)) or 'no'} heads"
+            f"{recipe}: {', '.join(map(str, heads)) or 'none'}"
             for recipe, heads in finding.heads.items()
         )
-        parts.append(f"{counted} (by layer)")
-    parts.append("an instance agrees with NumPy" if finding.checked else "an instance DISAGREES")
-    if finding.proofs:
-        shapes = "; ".join(verdict.claim.title for verdict in finding.proofs)
-        parts.append(f"proven for all inputs: {shapes}")
-    if finding.item.theorems:
-        parts.append(f"for all shapes, by `make coq`: {', '.join(finding.item.theorems)}")
-    for number, verdict in finding.refutations.items():
-        if number in label.errata:
-            parts.append(f"{number} refuted as printed: {str(verdict).splitlines()[-1].strip()}")
-    return ". ".join(parts) + "."
-
-
-def _verdict(label: Label, finding: Finding) -> str:
-    if not finding.holds:
-        return "does not hold"
-    proven = ", proven for all inputs at these shapes" if finding.proofs else ", on instances"
-    errata = ", ".join(label.errata)
-    if any(number in finding.refutations for number in label.errata):
-        return f"wrong as printed (refuted by numbers), right as corrected in {errata}{proven}"
-    return (f"right up to {errata}" if errata else "right") + proven
-
-
-def _figure() -> tuple[str, str]:
-    demonstration = figure2(base=2.718)
-    steps, errors = [], {}
-    for name, printed in PRINTED.items():
-        step = demonstration[name]
-        errors[name] = float(np.abs(step.matrix - step.direct).max())
-        digits = " ".join(f"{value:.3f}" for value in step.matrix.ravel())
-        same = "as printed" if demonstration.agrees(name) else f"printed: {printed.matrix}"
-        steps.append(f"{printed.name} = {digits} ({same})")
-    ends = ("softmax", "output")
-    text = f"{'; '.join(steps)}; errors {' and '.join(f'{errors[name]:.6e}' for name in ends)}"
-    good = demonstration.reproduced and all(
-        f"{errors[name]:.6e}" == f"{PRINTED[name].error:.6e}" for name in ends
-    )
-    return text, "same digits, with 2.718 for e (E1)" if good else "other digits"
-
-
-def _inverse() -> tuple[str, str]:
-    program = c.inverse(Matrix(tokens, 3, 3), "paper", order=3)
-    result = np.asarray(program.run(SQUARE.ravel().tolist()))
-    error = float(np.abs(result - np.linalg.inv(SQUARE)).max())
-    digits = "; ".join(" ".join(f"{value:.6f}" for value in line) for line in result)
-    return (
-        f"A⁻¹ = ({digits}), within {error:.0e} of NumPy's; {program.sop.architecture}",
-        "regenerated; the figure prints no digits of the result" if error < 1e-12 else "other digits",
-    )
-
-
-_SPECIAL: dict[str, Callable[[], tuple[str, str]]] = {
-    "fig:simulationexample": _figure,
-    "fig:completeinverse": _inverse,
-    "tab:comparison": lambda: (
-        "with measured columns, below",
-        "ours as claimed or with fewer layers; E20 on the table's claims; the rivals are reconstructions",
-    ),
-    "tab:1": lambda: ("with measured columns, below", "grows as claimed; E20 on what the columns mean"),
-}
+        expected = item.claimed_heads is None or finding.counted
+        evidence.append(Evidence("heads by layer, counted", counted, expected, OURS))
+    return evidence
 
 
 def _first_table(comparison: list[rivals.Row]) -> Table:
-    """Make Table 1: ours in the paper's recipes beside the looped transformers."""
+    """Make Table 1: our constructions in the paper's recipes, and the looped transformers."""
     chosen = ("ours, paper", rivals.RECONSTRUCTED)
     rows = [
         (
@@ -238,15 +292,9 @@ def _first_table(comparison: list[rivals.Row]) -> Table:
 def _second_table() -> Table:
     """Make Table 2: heads in all, counted at several orders."""
     orders = range(2, 7)
-
-    def counted(name: str, claimed: str, build: Callable[[int], Matrix]) -> tuple[str, ...]:
-        return name, claimed, *(str(sum(build(r).sop.architecture.heads)) for r in orders)
-
-    rows = (
-        counted("transposition", "O(1)", lambda r: c.transpose(Matrix(tokens, r, r), "paper")),
-        counted("softmax", "O(r)", lambda r: c.softmax(Matrix(tokens, r, r), stable=False)),
-        counted("multiplication", "O(rc)", lambda r: _product(r, "paper")),
-        counted("MaxMin of 2r numbers", "O(1)", lambda r: c.maxmin(Matrix(tokens, 1, 2 * r), "paper")),
+    rows = tuple(
+        (name, cost, *(str(sum(build(r).sop.architecture.heads)) for r in orders))
+        for name, cost, build in COSTS
     )
     names = ("operation", "claimed cost", *(f"heads at r = c = {r}" for r in orders))
     return Table("Table 2 of the paper, with measured columns", names, rows)

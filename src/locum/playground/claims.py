@@ -42,7 +42,7 @@ def require_small(shape: list[int]) -> None:
 
 
 def classify(regex: str) -> dict[str, Any]:
-    """Say what a regular language is for transformers, with the reasons."""
+    """Classify a regular language: each verdict with its reason and its consequence."""
     automaton = regular.language(regex.strip(), None, plus="union")
     verdicts = classify_automaton(automaton)
     lines = [

@@ -22,6 +22,7 @@ import numpy as np
 from locum import execution
 from locum.analysis import Architecture
 from locum.constructions import Matrix
+from locum.constructions.matrix import explained
 from locum.constructions.multihead import stacked
 from locum.constructions.places import Places
 from locum.errors import ExecutionError, InputError
@@ -159,14 +160,15 @@ class Simulator:
         self.require_length(executor)
         positions = places.positions
         try:
-            values = execution.run_parts(
-                value.sop.node,
-                parts,
-                max(self.length, value.needs or 0),
-                executor=executor,
-                names=value.names,
-                positions=positions,
-            )
+            with explained(value.names):
+                values = execution.run_parts(
+                    value.sop.node,
+                    parts,
+                    max(self.length, value.needs or 0),
+                    executor=executor,
+                    names=value.names,
+                    positions=positions,
+                )
         except ExecutionError as error:
             raise self.explained(error) from None
         return read(places, like(values, parts[0]), positions.start)

@@ -279,11 +279,18 @@ class CompiledTransformer(Interventions):
         return StockDecoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:
-        """Return the fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name)."""
+        """Return the fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name).
+
+        Since TransformerLens 4.0, they are fields of a ``TransformerBridgeConfig``.
+        """
         return lens.settings(self.config, self.weights)
 
     def state_dict_for_transformer_lens(self) -> dict[str, Any]:
-        """Return tensors in TransformerLens's uniform shapes, with one more slot, which is always 1."""
+        """Return the weights of :meth:`to_transformer_lens` as tensors by TransformerLens's names.
+
+        The residual stream has one more slot than the model, which is always 1. Scores are
+        q·k / √d_head, so ``W_Q`` and ``b_Q`` are √d_head times the model's.
+        """
         with _needs("torch", "torch"):
             import torch
         arrays = lens.state(self.config, self.weights)

@@ -3,5 +3,6 @@
 from locum.compiler.program.causality import require_causal
 from locum.compiler.program.definedness import undefined
 from locum.compiler.program.normalise import normalise
+from locum.compiler.program.part_names import read_names
 
-__all__ = ["normalise", "require_causal", "undefined"]
+__all__ = ["normalise", "read_names", "require_causal", "undefined"]

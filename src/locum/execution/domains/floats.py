@@ -14,6 +14,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,12 @@ class FloatDomain(Domain):
         total: Any = 0
         for value in values:  # not sum(): newer Pythons compensate there
             total += value
-        return float(total * 1.0 / len(values))
+        mean = float(total * 1.0 / len(values))
+        if math.isfinite(mean):
+            return mean
+        infinite = [value for value in values if not math.isfinite(value)]  # or NaN
+        # If there are none, the sum overflows, and the mean does not.
+        return sum(infinite) if infinite else float(sum(map(Fraction, values)) / len(values))
 
     # Attention, with NumPy ----------------------------------------------------------------------
 
@@ -242,6 +248,8 @@ class FloatDomain(Domain):
             with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or nan
                 totals = zero + np.add.accumulate(chosen, axis=1)[:, -1]
                 means += (totals.astype(np.float64) / counts[start : start + step]).tolist()
+        for row in np.flatnonzero(~np.isfinite(means)).tolist():
+            means[row] = self.mean([values[k] for k in np.flatnonzero(rows[row]).tolist()])
         return means
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, product, spread
 from locum.execution.heads.report import Report
 from locum.execution.heads.selection import Selection
+from locum.execution.heads.values import HeadValues
 from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
 
 #: Rows of one family of heads: more would not fit in memory.
@@ -194,7 +196,29 @@ class Evaluation:
         selection = self.selection(node, points)
         adds = node.op == "aggregate" and len(reachable) > 0
         values = selection.values(node.inputs[1], reachable) if adds else None
-        counts = arrays.full((points.rows,), 0, arrays.int)
+        counts, totals = self.sums(node, selection, values)
+        if node.op == "selector_width":
+            return counts.reshape(points.shape)
+        bools = values is not None and arrays.is_bool(values(None).array)
+
+        def divided(scale: float) -> Array:
+            """Return the sums of values / scale."""
+
+            def smaller(rows: Array | None) -> HeadValues:
+                assert values is not None
+                own = values(rows)
+                return replace(own, array=own.array / scale)
+
+            return self.sums(node, selection, smaller)[1]
+
+        return numbers.means(arrays, counts, totals, node.default, bools, divided).reshape(points.shape)
+
+    def sums(
+        self, node: Node, selection: Selection, values: Callable[[Array | None], HeadValues] | None
+    ) -> tuple[Array, Array]:
+        """Return for each row how many keys its head selects, and the sum of their values."""
+        arrays = self.arrays
+        counts = arrays.full((selection.points.rows,), 0, arrays.int)
         totals, pairs, width = counts, 0, 0
         for rows, head in selection.heads(self.memory):
             head.progress = self.watch(node)
@@ -210,10 +234,7 @@ class Evaluation:
                 totals[rows] = total
         name = abbreviate(node, self.names())
         self.report.add(name, selection.live_heads, selection.rows, pairs, width)
-        if node.op == "selector_width":
-            return counts.reshape(points.shape)
-        bools = values is not None and arrays.is_bool(values(None).array)
-        return numbers.means(arrays, counts, totals, node.default, bools).reshape(points.shape)
+        return counts, totals
 
     def pattern(self, selector: Node, points: Points) -> Array:
         """Return a selector's own value: [query, key]."""

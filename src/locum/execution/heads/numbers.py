@@ -7,7 +7,7 @@ large for a float) is an :class:`ElementError` here, which knows where it happen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,13 +155,30 @@ def choose(arrays: Arrays, condition: Array, a: Array, b: Array) -> Array:
     return MEANINGS["if_else"].array(arrays, condition, a, b)
 
 
-def means(arrays: Arrays, counts: Array, totals: Array, default: Attribute, bools: bool) -> Array:
-    """Divide sums by counts, as floats; no key gives the default, one its value."""
+def means(
+    arrays: Arrays,
+    counts: Array,
+    totals: Array,
+    default: Attribute,
+    bools: bool,
+    divided: Callable[[float], Array],
+) -> Array:
+    """Divide sums by counts, as floats; no key gives the default, one its value.
+
+    A sum may overflow where the mean does not: ``divided`` returns the sums of values over a number.
+    """
     xp = arrays.xp
     if arrays.any(counts > 1):
         if bools:
             raise ElementError("asked to average several values, but they are booleans", "average")
-        totals = real(arrays, totals) / arrays.to_float(xp.where(counts > 0, counts, 1))
+        number_of_keys = arrays.to_float(xp.where(counts > 0, counts, 1))
+        totals = real(arrays, totals) / number_of_keys
+        if not arrays.all(xp.isfinite(totals)):
+            scale = 2.0 ** arrays.largest(counts).bit_length()
+            small, limit = divided(scale) / number_of_keys, float(xp.finfo(totals.dtype).max) / scale
+            # No mean exceeds the largest float, unless by rounding, or unless a value is infinite.
+            limited = xp.where(xp.isfinite(small), xp.clip(small, -limit, limit), small)
+            totals = xp.where(xp.isfinite(totals), totals, limited * scale)
     elif bools:
         totals = elementwise.truth(arrays, totals)
     if arrays.all(counts > 0):

@@ -20,7 +20,7 @@ from typing import Any
 
 from locum.analysis import architecture
 from locum.errors import LimitError, LocumError
-from locum.graph import Node
+from locum.graph import Node, postorder
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp import loading
@@ -45,8 +45,8 @@ Drawer = Callable[[SOp, str, Any], Path]
 
 #: Steps that any statement takes, one that fails, and a file that is loaded.
 _STATEMENT, _FAILURE, _FILE = 6, 30, 100
-#: Steps that any picture takes, and one with several heads for each pair of them.
-_PICTURE, _PAIRS_OF_HEADS = 400, 40
+#: Steps that any picture takes, for each node to count its heads, and for each pair of heads.
+_PICTURE, _COUNTED_NODE, _PAIRS_OF_HEADS = 400, 2, 40
 #: Characters of a file that are read in one step.
 _CHARACTERS_PER_STEP = 500
 
@@ -302,8 +302,9 @@ class Session:
         value = self.run_program(program, tokens)
         if self.drawer is None:
             raise RaspError("draw", "this session cannot draw; `locum draw` and the REPL can")
+        self.budget.spend(_PICTURE + _COUNTED_NODE * sum(1 for _ in postorder(program.node)))
         heads = sum(architecture(program.node).heads)
-        self.budget.spend(_PICTURE + heads * (_PAIRS_OF_HEADS * heads + len(tokens) ** 2 / 3))
+        self.budget.spend(heads * (_PAIRS_OF_HEADS * heads + len(tokens) ** 2 / 3))
         names = self.names_of_nodes()
         name = names.get(program.node, self.display_names.of(program.node))
         path = self.drawer(program, name, tokens)

@@ -100,7 +100,7 @@ Locum.panes = (() => {
     // A verdict is on what was asked, not on what is typed afterwards.
     for (const box of [name, shape]) box.addEventListener("input", () => { text.hidden = true; Locum.forget("prove", "prove certificate"); });
     Locum.certificate(add(row, "button", "Certificate"), text, "prove", asked, "prove").id = "certificate";
-    add(pane, "h3", "what a regular language is for transformers");
+    add(pane, "h3", "classify a regular language");
     const second = add(pane, "div", null, "row"), regex = Locum.labelled(second, "expression (+ is union)", document.createElement("input")); regex.value = "(ab+ba)*"; regex.id = "regex";
     const go = add(second, "button", "Classify"), result = add(pane, "div"); go.id = "classify"; result.id = "language";
     regex.addEventListener("input", () => { clear(result); Locum.forget("classify"); });

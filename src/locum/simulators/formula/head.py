@@ -20,7 +20,6 @@ from locum.constructions import (
     matmul,
     multiply,
     row_sums,
-    scale,
     softmax,
     transpose,
     weighted_mean,
@@ -244,7 +243,6 @@ def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
     mm = style.matmul
 
     def features(z: Matrix) -> Matrix:
-        z = scale(z, order.width**-0.25)
         projected = mm(z, transpose(of("omega")))
         i, _ = coordinates(order.rank)
         squares = row_sums(multiply(z, z)).at(i, 0)

@@ -22,8 +22,8 @@ from locum.simulators.formula.head import Of, Steps, Style
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Numbers
 
-#: What errors call the quotients that have no value.
-SINGULAR = "the inverse of AV: A or V is singular, but the inverse construction needs inverses of both"
+#: The message of errors.
+SINGULAR = 'recipe "inverse": expected non-singular A and V, got a singular matrix; try recipe="fetch"'
 
 
 def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
@@ -55,7 +55,7 @@ def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def _inverse(m: Matrix) -> Matrix:
-    """Return the inverse, whose errors speak of A and V."""
+    """Return the inverse, with an error message about A and V."""
     inverted = inverse(m)
     return replace(inverted, names=dict.fromkeys(inverted.names, SINGULAR))
 
@@ -67,5 +67,5 @@ def inverse_steps(T: Attention, X: Numbers) -> dict[str, Numbers]:
     try:
         attention, value = np.linalg.inv(AV.T @ V), np.linalg.inv(AV) @ V
     except np.linalg.LinAlgError:
-        raise InputError(f"there is no value, in {SINGULAR}") from None
+        raise InputError(SINGULAR) from None
     return {"AV": AV, "XAV": X @ AV, "((AV)ᵀV)⁻¹": numpy_of(attention), "(AV)⁻¹V": numpy_of(value)}

@@ -15,7 +15,7 @@ from locum.errors import InputError
 from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
-from locum.simulators.checking import choose
+from locum.simulators.checking import choose, require_real
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import pooled
 from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
@@ -167,9 +167,12 @@ class Linformer(_Projected):
 
 
 class Performer(_Projected):
-    """FAVOR+: softmax attention by positive random features, the rows of ``omega``.
+    """Approximate softmax attention by m positive random features, the rows of ``omega`` (FAVOR+).
 
-    ``φ(z) = exp(Ωz − |z|²/2)/√m``, of queries and keys scaled by (columns of W_Q)^(−1/4).
+    The result is φ(X W_Q) φ(X W_K)ᵀ X V, where ``φ(z) = exp(Ωz − |z|²/2)/√m`` and each row of weights
+    is divided by its sum.
+    ``scale`` multiplies the scores that are approximated. W_Q and W_K are each multiplied by √scale.
+    The paper has no scale; most models have 1/√(columns of W_Q).
 
     >>> import numpy as np
     >>> T = Performer(np.eye(2), np.eye(2), V=np.eye(2), omega=np.array([[1.0, 0.0], [0.0, 1.0]]))
@@ -179,8 +182,20 @@ class Performer(_Projected):
 
     kind = "performer"
 
-    def __init__(self, W_Q: Array, W_K: Array, V: Array, omega: Array, *, biased: bool = False) -> None:
+    def __init__(
+        self,
+        W_Q: Array,
+        W_K: Array,
+        V: Array,
+        omega: Array,
+        *,
+        scale: float = 1.0,
+        biased: bool = False,
+    ) -> None:
+        require_real(scale, "scale", positive=True)
         super().__init__(W_Q, W_K, V, biased)
+        if scale != 1:
+            self.W_Q, self.W_K = (math.sqrt(scale) * weights for weights in (self.W_Q, self.W_K))
         self.omega = matrix(omega, "omega", (None, self.W_Q.shape[1]))
 
     @property
@@ -202,7 +217,6 @@ class Performer(_Projected):
 
     def _features(self, z: Numbers) -> Numbers:
         omega = numpy_of(self.omega)
-        z = z * omega.shape[1] ** -0.25
         exponent = z @ omega.T - 0.5 * (z * z).sum(axis=1, keepdims=True)
         return np.asarray(np.exp(exponent) / math.sqrt(len(omega)))
 

@@ -47,7 +47,8 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
         "attention_dir": "causal" if config.causal else "bidirectional",
         "positional_embedding_type": "standard",
         "normalization_type": None,
-        "use_attn_scale": False,
+        # Since 4.0 scores are divided by √d_head whatever this says; see ``state``.
+        "use_attn_scale": True,
         "init_weights": False,
         "default_prepend_bos": False,
         "dtype": config.dtype,
@@ -55,7 +56,10 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
 
 
 def state(config: Config, weights: Weights) -> dict[str, Array]:
-    """Return the weights by TransformerLens's names and in its uniform shapes."""
+    """Return the weights by TransformerLens's names and in its uniform shapes.
+
+    TransformerLens divides scores by √d_head; W_Q and b_Q are multiplied by √d_head.
+    """
     sizes = settings(config, weights)
     d, heads, width = sizes["d_model"], sizes["n_heads"], sizes["d_head"]
     arrays = {
@@ -73,7 +77,8 @@ def state(config: Config, weights: Weights) -> dict[str, Array]:
         layer = weights.layers[number] if weights.layers else None
         for name, shape in shapes.items():
             own = getattr(layer.attention, name) if layer and layer.attention else None
-            arrays[f"blocks.{number}.attn.{name}"] = _padded(own, shape, config.dtype)
+            scale = math.sqrt(width) if name.endswith("Q") else 1.0
+            arrays[f"blocks.{number}.attn.{name}"] = scale * _padded(own, shape, config.dtype)
         if not sizes["attn_only"]:
             feed = layer.feed_forward if layer else None
             for name, array in _feed_forward(feed, sizes).items():
@@ -125,10 +130,6 @@ def _bridge(lens: Any, torch: Any, tensors: dict[str, Any], fields: dict[str, An
     conversion = importlib.import_module("transformer_lens.utilities.tl_checkpoint_conversion")
     options = lens.TransformerBridgeConfig(**fields, architecture="TransformerLensNative")
     bridge = lens.TransformerBridge.boot_native(options, device="cpu", dtype=fields["dtype"])
-    for name in tensors:
-        if name.endswith(("attn.W_Q", "attn.b_Q")):
-            # Its scores are divided by √d_head whatever use_attn_scale says.
-            tensors[name] = tensors[name] * math.sqrt(fields["d_head"])
     converted = conversion.convert_tl_checkpoint(tensors, options)
     places = bridge.state_dict()
     for name in [name for name in converted if name not in places]:

@@ -157,11 +157,11 @@ def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
 def of_performer(n: int, d: int, d_v: int) -> Claim:
     """State that U computes a Performer.
 
-    It has one column of queries and keys, and four features: then 1/√m and the scale are rational.
+    It has four features, for which 1/√m is rational.
     """
 
     def features(z: Formula, omega: Formula) -> Formula:
-        squares = z * z / 2 @ Formula.constant(1, 1, 4)
+        squares = z * z / 2 @ Formula.constant(1, d, 4)
         return (z @ omega.T - squares).exp() / 2
 
     def reference(x: Formula, q: Formula, k: Formula, v: Formula, omega: Formula) -> Formula:
@@ -169,7 +169,7 @@ def of_performer(n: int, d: int, d_v: int) -> Claim:
         sums = weights @ Formula.constant(1, n, n)
         return weights / sums @ (x @ v)
 
-    return _about_u(Order.of(n, d, d_v, kind="performer", width=1, rank=4), reference)
+    return _about_u(Order.of(n, d, d_v, kind="performer", rank=4), reference)
 
 
 def of_sumformer(n: int, d: int, d_v: int) -> Claim:

@@ -258,10 +258,10 @@ TIES = (
         "elu_U_simulates", "Kinds.v", _QUADS),
     Tie("linformer", (*_ORDER, "w", "k"), _kind("linformer"), "linformer_U n d dv w k",
         "linformer_U_simulates", "Kinds.v", _FIVES),
-    # The numbers of the program, w^(−1/4) and k^(−1/2), are floats: here they are fractions exactly.
-    Tie("performer", _ORDER, lambda n, d, d_v: _kind("performer")(n, d, d_v, 16, 4),
-        "performer_U (Fraction 1 2) (Fraction 1 2) (Fraction 1 2) n d dv 16 4",
-        "performer_U_simulates", "Kinds.v", TRIPLES),
+    # k^(−1/2) is a float in the program; it is an exact fraction for k = 4.
+    Tie("performer", (*_ORDER, "w"), lambda n, d, d_v, w: _kind("performer")(n, d, d_v, w, 4),
+        "performer_U (Fraction 1 2) (Fraction 1 2) n d dv w 4",
+        "performer_U_simulates", "Kinds.v", _QUADS),
     Tie("encoder", ("n", "d", "d1", "d2"), lambda n, d, d1, d2: _of(n, d, d, feed_forward=(d1, d2)),
         "encoder n d d1 d2", "encoder_simulates", "Encoder.v", _QUADS),
     Tie("encoder_post", ("n", "d", "d1"), _layer("post"), "layer_of_one_head Post Relu n d d1",

@@ -12,6 +12,7 @@ the same, and stays a scalar.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -116,8 +117,6 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
         raise Unstructured("a sum of integers too large for an array")
     mixed = values.has_ints and arrays.any(number == 1)
     if values.constant:
-        if values.kind == "float" and math.isfinite(values.data) and abs(values.data) > 1e300 / most:
-            raise Unstructured("a sum of floats that overflows")
         mean = Series(float(values.data), "float", mixed=mixed)
         # An int where one key is selected, a float where several are: not one constant.
         return replace(mean, data=as_array(arrays, mean)) if mixed else mean
@@ -125,6 +124,10 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
     # Double precision whatever the tensor's type: a long sum in single precision loses digits.
     data = values.data if values.kind == "int" else arrays.cast(values.data, xp.float64)
     total = arrays.cast(selection.sums(data), xp.float64)
+    if not arrays.on_torch and not arrays.all(xp.isfinite(total)):
+        finite = data[xp.isfinite(data)]
+        if finite.shape[0] and float(abs(finite).max()) > sys.float_info.max / len(data):
+            raise Unstructured("a sum of floats that overflows")
     mean = total / arrays.cast(xp.clip(number, 1, None), xp.float64)
     if _scalar(arrays, selection):
         return _constant(mean, "float")

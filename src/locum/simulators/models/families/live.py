@@ -8,6 +8,7 @@ a hook is refused by its name, whatever it computes.
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 import warnings
 from collections.abc import Mapping
@@ -151,7 +152,7 @@ def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
                 f"{what}.{key} is a {type(mine).__name__}, but the config makes it a "
                 f"{type(its).__name__}"
             )
-        elif callable(mine) and _function(mine) is not _function(its):
+        elif callable(mine) and _function(mine) != _function(its):
             raise InputError(
                 f"{what}.{key} is {mine!r}, but the config makes it {its!r}, and the two may compute "
                 "different things"
@@ -159,7 +160,9 @@ def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
 
 
 def _function(value: Any) -> Any:
-    """Return the function of a method, which is another object in every instance."""
+    """Return what two callables are compared by: methods and partials are objects of each instance."""
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
     return getattr(value, "__func__", value)
 
 

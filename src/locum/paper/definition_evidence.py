@@ -1,0 +1,165 @@
+"""Evidence on the paper's definitions and on passages of its text: pooling, scaling, sizes of sequences."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from locum import constructions as c
+from locum.constructions import Matrix
+from locum.language.handles import SOp
+from locum.language.python import aggregate, indices, length, select, tokens
+from locum.paper.algorithm_evidence import draw, softmax
+from locum.paper.algorithms import Array, prop
+from locum.paper.evidence import (
+    OURS,
+    PRINTED,
+    Evidence,
+    compare,
+    count_equal,
+    measure_error,
+)
+from locum.paper.listing_evidence import run_listing
+from locum.simulators.modules.attention import Attention
+
+
+def check_projections() -> Iterator[Evidence]:
+    """Check that A = W_Q W_Kᵀ gives the attention of W_Q and W_K."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for n, d, width, d_v in ((3, 4, 2, 3), (5, 3, 3, 1), (2, 2, 5, 4)):
+            X, W_Q, W_K, W_V = draw(n, d), draw(d, width), draw(width, d).T, draw(d, d_v)
+            attention = Attention(W_Q @ W_K.T, W_V)
+            yield attention(X), softmax((X @ W_Q) @ (X @ W_K).T) @ (X @ W_V)
+
+    yield compare("T of A = W_Q W_Kᵀ and V = W_V against W_Q, W_K, W_V", pairs())
+
+
+def check_pooling() -> Iterator[Evidence]:
+    """Check both kinds of hard attention, and `aggregate` where a selector is empty and where not."""
+
+    def pairs(pooling: str) -> Iterator[tuple[Any, Any]]:
+        for seed in range(10):
+            scores = np.random.default_rng(seed).integers(0, 3, size=(4, 4)).astype(float)
+            values = draw(4, 2)
+            # X = I makes A the scores and V the values.
+            result = Attention(scores, values, pooling=pooling)(np.eye(4))
+            chosen = [np.flatnonzero(row == row.max()) for row in scores]
+            kept = [places[:1] if pooling == "unique" else places for places in chosen]
+            yield result, np.array([values[places].mean(axis=0) for places in kept])
+
+    yield compare("unique hard attention pools the first of the maxima", pairs("unique"))
+    yield compare("average hard attention pools the mean of the maxima", pairs("average"))
+
+    def averaged(selects: Callable[[int, int], bool], sop: SOp) -> tuple[Any, Any]:
+        values = [3.0, 1.0, 4.0, 1.0, 5.0]
+        scores = np.array([[float(selects(q, k)) for k in range(5)] for q in range(5)])
+        means = [
+            np.mean([v for v, s in zip(values, row, strict=True) if s == row.max()]) for row in scores
+        ]
+        return sop(values), means
+
+    full_rows = averaged(lambda q, k: k <= q, aggregate(select(indices, indices, "<="), tokens))
+    yield compare("`aggregate` is average hard attention, each row selecting something", [full_rows])
+    actual, expected = averaged(lambda q, k: k < q, aggregate(select(indices, indices, "<"), tokens))
+    same = measure_error(actual, expected) == 0
+    yield Evidence(
+        "`aggregate` is average hard attention, a row selecting nothing",
+        f"`aggregate` gives {actual[0]:g} there, average hard attention {expected[0]:g}",
+        same,
+        erratum="E23",
+    )
+
+
+def check_scaling() -> Iterator[Evidence]:
+    """Check f′(x) = f(vx): the first matrix of the feed-forward is multiplied by v."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for v in (-3.0, 0.0, 0.5, 7.0):
+            x, first, bias, second = draw(6, 3), draw(3, 5), draw(5), draw(5, 2)
+
+            def feed_forward(x: Array, weights: Array) -> Array:
+                return np.maximum(x @ weights + bias, 0) @ second  # noqa: B023
+
+            yield feed_forward(x, v * first), feed_forward(v * x, first)
+
+    found = compare("f′ by the same feed-forward with W₁ times v, v = −3, 0, ½, 7", pairs())
+    yield found
+    yield Evidence(
+        "the proof needs universal approximation",
+        "not needed: multiplying W₁ by v is exact" if found.holds else "W₁ times v is not exact",
+        not found.holds,
+        erratum="E30",
+    )
+
+
+def check_square_transposition() -> Iterator[Evidence]:
+    """Transpose square matrices with the order taken from ``length``."""
+    order = length**0.5
+    program = c.transpose(Matrix(tokens, order, order), "paper").sop
+    pairs = ((program(prop(A).tolist()), prop(A.T)) for A in (draw(n, n) for n in range(1, 8)))
+    yield compare("one program, r from r² = `length`, r = 1 … 7", pairs)
+
+
+def check_contraction() -> Iterator[Evidence]:
+    """Compare the lengths of input and output of every listing: a program keeps the length."""
+    lengths = {}
+    for name in (
+        "transpose",
+        "softmax",
+        "matmul",
+        "relu",
+        "maxmin",
+        "match2",
+        "cofactor",
+        "determinant",
+    ):
+        size = {"matmul": 14, "maxmin": 6}.get(name, 9)
+        lengths[name] = size, len(run_listing(name, np.arange(1, size + 1)))
+    shorter = [name for name, (before, after) in lengths.items() if after < before]
+    yield Evidence(
+        "a program of the paper returns fewer tokens than it reads, Listings 1 to 8",
+        f"{', '.join(shorter)}"
+        if shorter
+        else "none does: a feed-forward acts on each position by itself",
+        bool(shorter),
+        erratum="E14",
+    )
+
+
+def check_k_parity() -> Iterator[Evidence]:
+    """Run k-PARITY with k heads and with one, on all words of five bits and all S."""
+    chosen = [places for k in (1, 2, 3) for places in itertools.combinations(range(5), k)]
+    words = list(itertools.product((0, 1), repeat=5))
+    for heads, what in (("each", "one layer of k heads"), ("one", "one layer of one head")):
+        programs = {places: c.k_parity(tokens, places, heads) for places in chosen}
+        found = count_equal(
+            "",
+            (
+                ((places, word), program(list(word))[0], sum(word[place] for place in places) % 2)
+                for places, program in programs.items()
+                for word in words
+            ),
+        )
+        sizes = {
+            (program.architecture.layers, program.architecture.width) for program in programs.values()
+        }
+        wanted = {(1, k) for k in (1, 2, 3)} if heads == "each" else {(1, 1)}
+        yield Evidence(
+            f"k-PARITY by {what}, n = 5, all S of 1, 2, 3 places, all words",
+            f"{found.result}; (layers, heads): {', '.join(map(str, sorted(sizes)))}",
+            found.holds and sizes == wanted,
+            PRINTED if heads == "each" else OURS,
+        )
+    words = list(itertools.product((0, 1), repeat=3))
+    languages = {place: {word for word in words if word[place] % 2 == 0} for place in range(3)}
+    some = set().union(*languages.values())
+    yield Evidence(
+        "the set as printed, S chosen inside of it, is a parity language (n = 3, k = 1)",
+        f"it has {len(some)} of {len(words)} words; for a fixed S there are {len(languages[0])}",
+        some in languages.values(),
+        erratum="E29",
+    )

@@ -1,0 +1,436 @@
+"""Evidence on the paper's theorems, corollaries and remarks about U.
+
+U(⟨T, X⟩) is compared with the printed formula, computed by NumPy from T's matrices, not with T as this
+project computes it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from locum import constructions as c
+from locum.constructions import Matrix
+from locum.language.python import tokens
+from locum.paper import listings
+from locum.paper.algorithm_evidence import draw, fits, softmax
+from locum.paper.algorithms import Array, algorithm_3_corrected, prop
+from locum.paper.evidence import (
+    CONTEXT,
+    CORRECTED,
+    OURS,
+    Evidence,
+    Shape,
+    compare,
+    count_equal,
+    summarise,
+    try_shapes,
+)
+from locum.paper.languages import First, KParity, Match2, Parity
+from locum.paper.listing_evidence import find_matches
+from locum.simulators import Attention, UniversalSimulator
+from locum.simulators.hierarchy import padding_formula, paper_padding
+from locum.simulators.modules.attention import MultiHeadAttention
+from locum.simulators.modules.encoder import Encoder
+from locum.simulators.modules.kinds import LinearAttention, Linformer
+from locum.simulators.modules.module import Module
+
+#: All orders (n, d, d_v) up to 4.
+_ORDERS = list(itertools.product(range(1, 5), repeat=3))
+
+
+def attend(X: Array, A: Array, V: Array) -> Array:
+    """Return σ(XAXᵀ)XV by NumPy."""
+    return softmax(X @ A @ X.T) @ X @ V
+
+
+def simulate(T: Module, X: Array, executor: str | None = None) -> Array:
+    """Return U(⟨T, X⟩) for the U of T's order."""
+    return np.asarray(UniversalSimulator.of(T, len(X))(T, X, executor=executor))
+
+
+# Attention ------------------------------------------------------------------------------------
+
+
+def check_attention() -> Iterator[Evidence]:
+    """Run U at all orders up to 4, and head by head at a few."""
+
+    def pairs(orders: list[Shape], executor: str | None) -> Iterator[tuple[Any, Any]]:
+        for n, d, d_v in orders:
+            X, A, V = draw(n, d), draw(d, d), draw(d, d_v)
+            yield simulate(Attention(A, V), X, executor), attend(X, A, V)
+
+    yield compare("U(⟨T, X⟩) against σ(XAXᵀ)XV, all orders n, d, d_v = 1 … 4", pairs(_ORDERS, None))
+    few: list[Shape] = [(2, 2, 2), (3, 2, 1), (3, 3, 3)]
+    what = "the same with every head executed, orders (2, 2, 2), (3, 2, 1), (3, 3, 3)"
+    yield compare(what, pairs(few, "heads"))
+
+
+def check_softmax_attention() -> Iterator[Evidence]:
+    """Run U on the attention of W_Q, W_K and W_V."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for n, d, width, d_v in ((3, 4, 2, 3), (5, 3, 3, 1), (2, 2, 5, 4)):
+            X, W_Q, W_K, W_V = draw(n, d), draw(d, width), draw(width, d).T, draw(d, d_v)
+            T = Attention(W_Q @ W_K.T, W_V)
+            yield simulate(T, X), softmax(X @ W_Q @ W_K.T @ X.T) @ X @ W_V
+
+    yield compare("U(⟨T, X⟩) against σ(XW_QW_KᵀXᵀ)XW_V", pairs())
+
+
+def check_linformer() -> Iterator[Evidence]:
+    """Run U on Linformers."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for n, d, k in ((4, 3, 2), (5, 2, 3), (3, 3, 1)):
+            X, W_Q, W_K, V, E, F = (
+                draw(n, d),
+                draw(d, 2),
+                draw(2, d).T,
+                draw(d, 2),
+                draw(k, n),
+                draw(n, k).T,
+            )
+            T = Linformer(W_Q, W_K, V, E, F)
+            yield simulate(T, X), softmax((X @ W_Q) @ (E @ X @ W_K).T) @ F @ X @ V
+
+    yield compare("U(⟨T, X⟩) against σ((XW_Q)(EXW_K)ᵀ)FXV", pairs())
+
+
+def check_linear() -> Iterator[Evidence]:
+    """Run U on linear attentions."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for n, d, d_v in ((4, 3, 2), (5, 2, 3), (3, 3, 1)):
+            X, W_Q, W_K, V = draw(n, d), draw(d, 2), draw(2, d).T, draw(d, d_v)
+            yield simulate(LinearAttention(W_Q, W_K, V), X), (X @ W_Q) @ (X @ W_K).T @ X @ V
+
+    yield compare("U(⟨T, X⟩) against (XW_Q)(XW_K)ᵀXV", pairs())
+
+
+def check_encoder() -> Iterator[Evidence]:
+    """Run U on encoders without layer norm, and the printed sum where d ≠ d_v."""
+
+    def formula(X: Array, A: Array, V: Array, first: Array, second: Array) -> Array:
+        return np.asarray(np.maximum((X + attend(X, A, V)) @ first, 0) @ second)
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for n, d, d1, d2 in ((3, 3, 4, 2), (2, 4, 3, 5), (5, 2, 2, 2)):
+            X, A, V = draw(n, d), draw(d, d), draw(d, d).T
+            first, second = draw(d, d1), draw(d1, d2)
+            yield simulate(Encoder(Attention(A, V), first, second), X), formula(X, A, V, first, second)
+
+    yield compare("U(⟨T, X⟩) against FFN(X + σ(XAXᵀ)XV), d = d_v", pairs())
+
+    def run(shape: Shape) -> tuple[Any, Any]:
+        n, d, d_v = shape
+        X, A, V = draw(n, d), draw(d, d), draw(d, d_v)
+        result = formula(X, A, V, draw(d_v, 2), draw(2, 2))
+        return result.shape, (n, 2)
+
+    shapes = [(3, d, d_v) for d in range(2, 5) for d_v in range(2, 5)]
+    equal = ("d = d_v", lambda n, d, d_v: d == d_v)
+    what = "X + σ(XAXᵀ)XV is defined for orders (n, d, d_v), n = 3, d, d_v = 2 … 4"
+    yield summarise(what, try_shapes(shapes, run), "n, d, d_v", equal, erratum="E19")
+
+    def second_product(shape: Shape) -> tuple[Any, Any]:
+        n, d1, d2 = shape
+        hidden, second = draw(n, d1), draw(d1, d2)
+        joined = np.concatenate([prop(hidden), prop(second)])
+        return algorithm_3_corrected(joined, n, d1, d2)[: n * d2], prop(hidden @ second)
+
+    condition = ("d₁ ≥ n·d₂/(n + d₂)", fits)
+    what = "the product with W₂ by Algorithm 3, corrected (E6), n, d₁, d₂ = 1 … 4"
+    yield summarise(what, try_shapes(_ORDERS, second_product), "n, d₁, d₂", condition, erratum="E40")
+
+
+# Several heads --------------------------------------------------------------------------------
+
+
+def _draw_heads(n: int, d: int, d_v: int, count: int) -> tuple[Array, list[tuple[Array, Array]]]:
+    """Draw X, and A and V of each head."""
+    generator = np.random.default_rng((n, d, d_v, count))
+    heads = [(generator.normal(size=(d, d)), generator.normal(size=(d, d_v))) for _ in range(count)]
+    return generator.normal(size=(n, d)), heads
+
+
+def check_heads() -> Iterator[Evidence]:
+    """Run U on H heads, and compare the concatenation of the lemma with heads side by side."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for order in ((3, 3, 2, 2), (4, 2, 2, 3), (2, 3, 1, 4)):
+            X, heads = _draw_heads(*order)
+            T = MultiHeadAttention([Attention(A, V) for A, V in heads])
+            yield simulate(T, X), np.hstack([attend(X, A, V) for A, V in heads])
+
+    yield compare("U(⟨T, X⟩) against the heads side by side, H = 2, 3, 4", pairs())
+
+    def stacked(shape: Shape) -> tuple[Any, Any]:
+        n, d, d_v = shape
+        X, heads = _draw_heads(n, d, d_v, 2)
+        results = [attend(X, A, V) for A, V in heads]
+        return np.concatenate([prop(result) for result in results]), prop(np.hstack(results))
+
+    shapes = [(n, 3, d_v) for n in range(1, 4) for d_v in range(1, 4)]
+    one_row = ("n = 1", lambda n, d, d_v: n == 1)
+    what = "⊙ over h of prop(T_h(X)), as the lemma gives it, is prop of multi-head attention, H = 2"
+    yield summarise(what, try_shapes(shapes, stacked), "n, d, d_v", one_row, erratum="E26")
+
+
+def check_encoder_of_heads() -> Iterator[Evidence]:
+    """Run U on encoders of two heads with d = H·d_v."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for n, d_v, d1, d2 in ((3, 2, 4, 3), (2, 1, 3, 2)):
+            X, heads = _draw_heads(n, 2 * d_v, d_v, 2)
+            first, second = draw(2 * d_v, d1), draw(d1, d2)
+            T = Encoder(MultiHeadAttention([Attention(A, V) for A, V in heads]), first, second)
+            attended = np.hstack([attend(X, A, V) for A, V in heads])
+            yield simulate(T, X), np.maximum((X + attended) @ first, 0) @ second
+
+    yield compare("U(⟨T, X⟩) against FFN(X + heads side by side), d = 2·d_v", pairs())
+
+
+# Hierarchy ------------------------------------------------------------------------------------
+
+
+def check_hierarchy() -> Iterator[Evidence]:
+    """Run smaller T's on larger U's, with the printed padding and with a mask."""
+
+    def run(shape: Shape) -> tuple[Any, Any]:
+        m, n = shape
+        X, A, V = draw(m, 2), draw(2, 2), draw(2, 1)
+        T, U = Attention(A, V), UniversalSimulator(n, 3, 2)
+        return paper_padding(U, T, X), attend(X, A, V)
+
+    shapes = [(m, n) for m in range(1, 4) for n in range(m, 5)]
+    same = ("n = m", lambda m, n: n == m)
+    what = "X padded with zeros, e = 2, d = 3, m ≤ n ≤ 4"
+    yield summarise(what, try_shapes(shapes, run), "m, n", same, erratum="E15")
+
+    def embedded() -> Iterator[tuple[Any, Any]]:
+        for m, n in shapes:
+            X, A, V = draw(m, 2), draw(2, 2), draw(2, 1)
+            yield UniversalSimulator(n, 3, 2).embed(Attention(A, V), X), attend(X, A, V)
+
+    yield compare("the softmax masked to m keys, the same orders", embedded(), CORRECTED)
+
+
+def check_proof_of_hierarchy() -> Iterator[Evidence]:
+    """Carry out the three steps of the proof in NumPy, with and without 1/√d."""
+
+    def run(shape: Shape, divide: bool) -> tuple[Any, Any]:
+        m, e, n, d = shape
+        X, A, V = draw(m, e), draw(e, e), draw(e, 1)
+        padded = np.zeros((n, d))
+        padded[:m, :e] = X
+        large_A = np.eye(d)
+        large_A[:e, :e] = A
+        large_V = np.zeros((d, 1))
+        large_V[:e] = V
+        scores = padded @ large_A @ padded.T / (np.sqrt(d) if divide else 1.0)
+        return (softmax(scores) @ padded @ large_V)[:m], attend(X, A, V)
+
+    shapes = [(m, e, n, d) for m in (1, 2) for e in (1, 2) for n in range(m, 4) for d in range(e, 4)]
+    what = "steps 1 to 3 as printed, with 1/√d, m, e ≤ 2, n, d ≤ 3"
+    for rows, condition, erratum in (
+        ("n = m", ("d = 1 or m = 1", lambda m, e, n, d: d == 1 or m == 1), "E16"),
+        ("n > m", None, "E15"),
+    ):
+        chosen = [shape for shape in shapes if (shape[2] == shape[0]) is (rows == "n = m")]
+        outcomes = try_shapes(chosen, lambda shape: run(shape, True))
+        yield summarise(f"{what}, {rows}", outcomes, "m, e, n, d", condition, erratum=erratum)
+    without = [shape for shape in shapes if shape[2] == shape[0]]
+    what = "steps 1 to 3 without 1/√d, n = m"
+    yield summarise(
+        what, try_shapes(without, lambda shape: run(shape, False)), "m, e, n, d", about=CORRECTED
+    )
+
+    def predicted() -> Iterator[tuple[Any, Any]]:
+        for m, n in ((1, 2), (2, 4), (3, 4)):
+            T, X = Attention(draw(2, 2), draw(2, 1)), draw(m, 2)
+            yield paper_padding(UniversalSimulator(n, 3, 2), T, X), padding_formula(T, X, n)
+
+    yield compare("for n > m the padding gives T(X)·Z/(Z + n − m)", predicted(), CONTEXT)
+
+
+# Remarks --------------------------------------------------------------------------------------
+
+
+def check_match() -> Iterator[Evidence]:
+    """Run Match₂ as one softmax head on U, on all sequences over {1, …, 5} of length up to 3."""
+    task = Match2(5)
+    words = [word for size in (1, 2, 3) for word in itertools.product(range(1, 6), repeat=size)]
+    cases = ((word, [int(m) for m in task.matches(word)], find_matches(word, 5)) for word in words)
+    what = "Match₂ as a softmax attention of one head, simulated by U, p = 5"
+    found = count_equal(f"{what}, all sequences over {{1, …, 5}} of length 1, 2, 3", cases)
+    yield found
+    layers = listings.program("match2_corrected", [1, 2]).architecture.layers
+    yield Evidence(
+        "Match₂ is known only as learnable",
+        f"the head above has explicit weights, and Listing 6 (corrected) is {layers} layer without learning",
+        not found.holds,
+        erratum="E31",
+    )
+    for kind in ("average", "unique"):
+        yield compare(f"U simulates {kind} hard attention", _pooled(kind), OURS)
+
+
+def _pooled(kind: str) -> Iterator[tuple[Any, Any]]:
+    for n, d in ((3, 2), (4, 3)):
+        T, X = Attention(draw(d, d), draw(d, 2), pooling=kind), draw(n, d)
+        scores = X @ draw(d, d) @ X.T
+        yield simulate(T, X), np.array([(X @ draw(d, 2))[row.argmax()] for row in scores])
+
+
+def check_parity() -> Iterator[Evidence]:
+    """Run PARITY and k-PARITY on U: all words up to length 7, all chosen positions."""
+
+    def even(word: str) -> bool:
+        return word.count("1") % 2 == 0
+
+    words = ["".join(bits) for size in range(8) for bits in itertools.product("01", repeat=size)]
+    parity = Parity()
+    what = "PARITY on two U's in series"
+    yield count_equal(
+        f"{what}, all words of length 0 … 7",
+        ((word, parity.accepts(word), even(word)) for word in words),
+    )
+    yield count_equal(
+        f"{what}, every head executed, all words of length 0 … 2",
+        ((word, parity.accepts(word, executor="heads"), even(word)) for word in words[:7]),
+    )
+    normed = Parity(layer_norm=True)
+    yield count_equal(
+        "the form with layer norm, all words of length 0 … 7",
+        ((word, normed.accepts(word), even(word)) for word in words),
+    )
+    chosen = [places for k in (1, 2, 3) for places in itertools.combinations(range(5), k)]
+
+    def k_parity() -> Iterator[tuple[Any, Any, Any]]:
+        for places in chosen:
+            task = KParity(5, places)
+            for word in words[31:63]:
+                ones = sum(word[place] == "1" for place in places)
+                yield (places, word), task.accepts(word), ones % 2 == 0
+
+    yield count_equal(
+        "k-PARITY on one U of k heads, n = 5, all S of 1, 2, 3 places, all words", k_parity()
+    )
+    first = First()
+    yield count_equal(
+        "FIRST on two U's in series, all words of length 1 … 7",
+        ((word, first.accepts(word), word[0] == "1") for word in words[1:]),
+        OURS,
+    )
+
+
+def check_introduction() -> Iterator[Evidence]:
+    """Count layers and heads of Match₂ and Match₃, and run both."""
+    program = c.match2(tokens, 5)
+    words = [word for size in (1, 2, 3) for word in itertools.product(range(1, 6), repeat=size)]
+    cases = ((word, [int(n) for n in program(list(word))], find_matches(word, 5)) for word in words)
+    size = program.architecture
+    found = count_equal("", cases)
+    yield Evidence(
+        "Match₂ by average hard attention, p = 5, all sequences over {1, …, 5} of length 1, 2, 3",
+        f"{size.layers} layer, {size.width} head; {found.result}",
+        found.holds,
+    )
+
+    def third(word: tuple[int, ...]) -> list[int]:
+        sums = [a + b for a, b in itertools.product(word, repeat=2)]
+        return [int(any((s + pair) % 5 == 0 for pair in sums)) for s in word]
+
+    results, right = [], True
+    for n in range(1, 5):
+        task = c.match3(Matrix(tokens, 1, n), 5, "heads")
+        every = itertools.product(range(1, 6), repeat=n)
+        sample = list(every)[:: 1 if n < 4 else 7]
+        right &= all(task.run(list(word)).tolist() == [third(word)] for word in sample)
+        size = task.sop.architecture
+        results.append(f"n = {n}: {size.layers} layers, heads {size.heads}")
+    yield Evidence(
+        "no network of several layers and heads computes Match₃ (p = 5, n = 1 … 4)",
+        f"{'these do' if right else 'these do not'}: {'; '.join(results)}",
+        not right,
+        erratum="E28",
+    )
+
+
+def check_sparsification() -> Iterator[Evidence]:
+    """Count what U reads, the costs of Linformer and Performer, and simulate all three kinds."""
+    orders = range(1, 7)
+    lengths = [UniversalSimulator(n, n, n).length for n in orders]
+    grows = all(size == 3 * n * n for n, size in zip(orders, lengths, strict=True))
+    yield Evidence(
+        "U reads the nd + d² + d·d_v numbers of ⟨T, X⟩ and no more, n = d = d_v = 1 … 6",
+        ", ".join(map(str, lengths)),
+        grows,
+    )
+    heads = [sum(UniversalSimulator(n, n, n, recipe="paper").architecture.heads) for n in orders]
+    ratio = [count / n**2 for n, count in zip(orders, heads, strict=True)]
+    yield Evidence(
+        "poly(n): heads of U in the paper's recipe, all layers, n = d = d_v = 1 … 6",
+        f"{', '.join(map(str, heads))}: at most {max(ratio):.0f}·n²",
+        max(ratio) == ratio[0],
+    )
+    for name, printed, count in (
+        ("Linformer", "O(n)", _multiplications_of_linformer),
+        ("Performer", "O(nkd)", _multiplications_of_performer),
+    ):
+        counts = {size: count(*size) for size in itertools.product((16, 32), (4, 8), (8, 16))}
+        ratios = {number / np.prod(size) for size, number in counts.items()}
+        yield Evidence(
+            f"{name}: {printed} multiplications after the projections, n = 16, 32, k = 4, 8, d = 8, 16",
+            f"{', '.join(f'{number:,}' for number in counts.values())}: {max(ratios):g}·nkd",
+            len(ratios) == 1,
+        )
+
+
+class _Counter:
+    """Multiply matrices, and count the products of numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, first: Array, second: Array) -> Array:
+        self.count += first.shape[0] * first.shape[1] * second.shape[1]
+        return np.asarray(first @ second)
+
+
+def _multiplications_of_linformer(n: int, k: int, d: int) -> int:
+    times, (Q, K, V), E, F = _Counter(), (draw(n, d) for _ in range(3)), draw(k, n), draw(n, k).T
+    times(softmax(times(Q, times(E, K).T)), times(F, V))
+    return times.count
+
+
+def _multiplications_of_performer(n: int, k: int, d: int) -> int:
+    times, (Q, K, V), omega = _Counter(), (draw(n, d) / d for _ in range(3)), draw(k, d)
+    queries, keys = (np.exp(times(z, omega.T) - (z * z).sum(axis=1, keepdims=True) / 2) for z in (Q, K))
+    weighted = times(queries, times(keys.T, V))
+    np.divide(weighted, (queries * keys.sum(axis=0)).sum(axis=1, keepdims=True))
+    return times.count
+
+
+def check_inverse_form() -> Iterator[Evidence]:
+    """Compare equation (inv) with σ(XAXᵀ)XV, in NumPy and on U."""
+
+    def matrices() -> Iterator[tuple[Array, Array, Array]]:
+        for seed in range(10):
+            generator = np.random.default_rng(seed)
+            A, V = (np.eye(3) + 0.3 * generator.normal(size=(3, 3)) for _ in range(2))
+            yield generator.normal(size=(3, 3)), A, V
+
+    def formula(X: Array, A: Array, V: Array) -> Array:
+        Y, AV = X @ A @ V, A @ V
+        return softmax(Y @ np.linalg.inv(AV.T @ V) @ Y.T) @ Y @ np.linalg.inv(AV) @ V
+
+    pairs = ((formula(X, A, V), attend(X, A, V)) for X, A, V in matrices())
+    yield compare("the formula against σ(XAXᵀ)XV, non-singular A and V of order 3", pairs)
+    U = UniversalSimulator(3, 3, 3, recipe="inverse")
+    pairs = ((U(Attention(A, V), X), attend(X, A, V)) for X, A, V in matrices())
+    yield compare("U built by this formula against σ(XAXᵀ)XV", pairs)
