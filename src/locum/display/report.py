@@ -86,7 +86,7 @@ _SUMMARY = (
         (
             "Each construction is a RASP program. Heads and layers are counted on its graph; an "
             "instance is compared with NumPy; claims are proven symbolically for all inputs of a "
-            "shape, and each certificate is checked by code that shares nothing with the prover."
+            "shape, and a checker with its own evaluators and arithmetic accepts each certificate."
         ),
     ),
     (
