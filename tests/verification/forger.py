@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from locum.graph import Node, build, sum_over
 from locum.graph.atoms import canonical_set, canonical_table
@@ -29,7 +29,11 @@ from locum.verification.checker.formulas import Formula
 from locum.verification.checker.refutation import check_refutation
 from tests.verification.strict import FAILS, HOLDS, OUTSIDE, UNDECIDED, judge
 
+T = TypeVar("T")
+
 TOKENS, INDICES = build("tokens", cast="asis"), build("indices")
+#: Selects no key.
+_NONE = build("select", INDICES, constant(-1), predicate="==")
 LABEL = {"name": "own", "shape": [], "recipe": "", "tolerance": None}
 #: Constants of programs and of polynomials; points are drawn near them.
 SMALL = (-1, 0, 0, 1, 1, 2)
@@ -86,7 +90,7 @@ def examine(content: dict[str, Any], draw: random.Random) -> str:
         for point in points:
             assert judge(content, point) in (HOLDS, OUTSIDE, UNDECIDED), (point, content["statement"])
     refuted = False
-    for point in draw.sample(points, 3):
+    for point in draw.sample(points, 3 if accepted else 1):
         if _is_accepted(check_refutation, forge_refutation(content, point)):
             refuted = True
             assert judge(content, point) in (FAILS, UNDECIDED), (point, content["statement"])
@@ -107,8 +111,8 @@ class Forger:
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
-        self.size = draw.choice((1, 1, 2, 2, 3))
-        self.integer = draw.random() < 0.3
+        self.size = draw.choice((1, 1, 1, 2, 2, 3))
+        self.integer = draw.random() < 0.35
         self.input = Formula.input("X", 1, self.size)
 
     def certificate(self) -> dict[str, Any]:
@@ -135,217 +139,230 @@ class Forger:
 
     # Programs -------------------------------------------------------------------------------------
 
+    def pick(self, *options: Callable[[], T]) -> T:
+        """Draw one of several results, and compute that one only."""
+        return self.draw.choice(options)()
+
     def core(self) -> tuple[Node, Formula]:
         """Draw a program and a formula, which are equal more often than not."""
-        draw, x, c = self.draw, self.input, self.draw.choice(SMALL)
-        k = draw.randrange(self.size)
-        shifted, value = build("add", TOKENS, constant(c)), constant(c)
+        return self.doubtful() if self.draw.random() < 0.3 else self.equal()
+
+    def equal(self) -> tuple[Node, Formula]:
+        """Draw a program and a formula that are equal."""
+        x, c = self.input, self.draw.choice(SMALL)
+        k = self.draw.randrange(self.size)
+        value = constant(c)
         own = build("select", INDICES, constant(k), predicate="==")
         below = build("select", INDICES, INDICES, predicate="<=")
         full = build("selector_or", below, build("selector_not", below))
-        mean = Formula.of([[sum(x[0, j] for j in range(self.size)) / self.size] * self.size])
+        opposite = build("exp", build("negate", TOKENS))
         width = build("selector_width", build("select", TOKENS, TOKENS, predicate="<="))
+        return self.pick(
+            lambda: (TOKENS, x),
+            lambda: (value, x * 0 + c),
+            lambda: (constant(1), x * 0 + 1),
+            lambda: (build("add", TOKENS, value), x + c),
+            lambda: (build("multiply", build("add", TOKENS, value), TOKENS), x * x + x * c),
+            lambda: (build("maximum", TOKENS, value), x.maximum(c)),
+            lambda: (build("absolute", TOKENS), abs(x)),
+            lambda: (build("multiply", build("exp", TOKENS), opposite), x * 0 + 1),
+            lambda: (build("aggregate", own, TOKENS, default=0), Formula.of([[x[0, k]] * self.size])),
+            lambda: (build("aggregate", full, TOKENS, default=0), self.mean()),
+            lambda: (build("indicator", build("greater_equal", width, constant(1))), x * 0 + 1),
+            lambda: (INDICES, Formula.of([list(range(self.size))])),
+        )
+
+    def mean(self) -> Formula:
+        """Return the mean of the inputs at every position."""
+        total = sum((self.input[0, j] for j in range(1, self.size)), self.input[0, 0])
+        return Formula.of([[total / self.size] * self.size])
+
+    def doubtful(self) -> tuple[Node, Formula]:
+        """Draw a program and a formula that are equal at some inputs, or if cases are distinguished."""
+        x, c = self.input, self.draw.choice(SMALL)
+        value, one = constant(c), constant(1)
+        shifted, negated = build("add", TOKENS, value), build("negate", TOKENS)
+        larger, smaller = (build(op, TOKENS, value) for op in ("maximum", "minimum"))
         positive = build("greater", TOKENS, constant(0))
-        ratio = build("divide", TOKENS, TOKENS)
-        product = build("multiply", build("exp", TOKENS), build("exp", build("negate", TOKENS)))
-        equal = [
-            (TOKENS, x),
-            (value, x * 0 + c),
-            (constant(1), x * 0 + 1),
-            (shifted, x + c),
-            (build("multiply", shifted, build("subtract", TOKENS, value)), x * x - c * c),
-            (build("maximum", TOKENS, value), x.maximum(c)),
-            (build("absolute", TOKENS), abs(x)),
-            (product, x * 0 + 1),
-            (build("aggregate", own, TOKENS, default=0), Formula.of([[x[0, k]] * self.size])),
-            (build("aggregate", full, TOKENS, default=0), mean),
-            (build("indicator", build("greater_equal", width, constant(1))), x * 0 + 1),
-            (INDICES, Formula.of([list(range(self.size))])),
-        ]
-        # Equal on a part of the inputs, or only if cases are distinguished.
-        doubtful = [
-            (build("add", build("maximum", TOKENS, value), build("minimum", TOKENS, value)), x + c),
-            (build("if_else", positive, TOKENS, build("negate", TOKENS)), abs(x)),
-            (build("if_else", build("equal", TOKENS, value), value, TOKENS), x),
-            (build("multiply", build("absolute", TOKENS), build("absolute", TOKENS)), x * x),
-            (build("sqrt", build("multiply", TOKENS, TOKENS)), abs(x)),
-            (build("floor", TOKENS), x),
-            (build("modulo", build("multiply", TOKENS, shifted), constant(2)), x * 0),
-            (ratio, x * 0 + 1),
-            (build("divide", constant(1), build("divide", constant(1), TOKENS)), x),
-            (build("lookup", positive, table=canonical_table({0: 5, 1: c})), x * 0 + 5),
-            (self.noise(2), x * 0 + c),
-        ]
-        return draw.choice(doubtful if draw.random() < 0.25 else equal)
+        size = build("absolute", TOKENS)
+        parity = build("modulo", TOKENS, constant(2))
+        return self.pick(
+            lambda: (build("add", larger, smaller), x + c),
+            lambda: (build("if_else", positive, TOKENS, negated), abs(x)),
+            lambda: (build("if_else", build("equal", TOKENS, value), value, TOKENS), x),
+            lambda: (build("if_else", build("less", TOKENS, value), TOKENS, shifted), x),
+            lambda: (build("if_else", build("equal", parity, value), TOKENS, shifted), x),
+            lambda: (build("multiply", parity, build("subtract", parity, one)), x * 0),
+            lambda: (build("multiply", size, size), x * x),
+            lambda: (build("sqrt", build("multiply", TOKENS, TOKENS)), abs(x)),
+            lambda: (build("floor", TOKENS), x),
+            lambda: (build("modulo", build("multiply", TOKENS, shifted), constant(2)), x * 0),
+            lambda: (build("divide", TOKENS, TOKENS), x * 0 + 1),
+            lambda: (build("divide", one, build("divide", one, TOKENS)), x),
+            lambda: (build("lookup", positive, table=canonical_table({0: 5, 1: c})), x * 0 + 5),
+            lambda: (self.noise(2), x * 0 + c),
+        )
 
     def number(self) -> Node:
         """Draw a simple s-op."""
         draw = self.draw
-        kind = draw.randrange(5)
-        if kind == 0:
-            return constant(draw.choice(SMALL))
-        if kind == 1:
-            return draw.choice((INDICES, build("length")))
-        if kind == 2:
-            return build("subtract", TOKENS, constant(draw.choice(SMALL)))
-        return TOKENS
+        return self.pick(
+            lambda: constant(draw.choice(SMALL)),
+            lambda: draw.choice((INDICES, build("length"))),
+            lambda: build("subtract", TOKENS, constant(draw.choice(SMALL))),
+            lambda: TOKENS,
+            lambda: TOKENS,
+        )
 
     def noise(self, depth: int) -> Node:
         """Draw an s-op, often one without a value at some inputs."""
         draw = self.draw
         a = self.noise(depth - 1) if depth > 1 and draw.random() < 0.7 else self.number()
         b = self.noise(depth - 1) if depth > 1 and draw.random() < 0.3 else self.number()
-        c = constant(draw.choice(SMALL))
-        rows = self.selector(a, b)
+        value = draw.choice(SMALL)
+        c, one = constant(value), constant(1)
         family = build("family", name="h", size=draw.choice((1, 2, 3)))
-        table = {draw.choice(SMALL): draw.choice((*SMALL, True)) for _ in range(draw.randint(1, 4))}
-        options: list[Callable[[], Node]] = [
+
+        def compare() -> Node:
+            return build(draw.choice(("equal", "less", "greater", "greater_equal")), a, c)
+
+        def table() -> Any:
+            pairs = [(draw.choice(SMALL), draw.choice((*SMALL, True))) for _ in range(4)]
+            return canonical_table(dict(pairs[: draw.randint(1, 4)]))
+
+        return self.pick(
             lambda: build("divide", b, a),
             lambda: build("divide", c, a),
-            lambda: build("divide", c, build("if_else", a, a, constant(1))),
+            lambda: build("divide", c, build("if_else", a, a, one)),
+            lambda: build("divide", c, build("if_else", compare(), one, b)),
             lambda: build(draw.choice(("modulo", "floor_divide")), b, a),
             lambda: build("modulo", a, constant(draw.choice((2, 3)))),
             lambda: build("power", a, constant(draw.choice((-1, 0, 2, 0.5, -2)))),
             lambda: build("power", c, a),
             lambda: build(draw.choice(("sqrt", "log")), a),
             lambda: build("sqrt", build("maximum", a, constant(0))),
-            lambda: build("lookup", a, table=canonical_table(table)),
-            lambda: build("lookup", build("selector_width", rows), table=canonical_table(table)),
-            lambda: build("lookup", build("greater", a, b), table=canonical_table({0: 1, 1: 2})),
-            lambda: build("aggregate", rows, build("greater", a, b), default=c.attributes["value"]),
-            lambda: build("aggregate", rows, a, default=c.attributes["value"]),
-            lambda: build("selector_width", rows),
+            lambda: build("lookup", a, table=table()),
+            lambda: build("lookup", build("modulo", a, constant(2)), table=table()),
+            lambda: build("lookup", build("selector_width", self.selector(a, b)), table=table()),
+            lambda: build("lookup", compare(), table=canonical_table({0: 1, 1: 2})),
+            lambda: build("aggregate", self.selector(a, b), compare(), default=value),
+            lambda: build("aggregate", self.selector(a, b), a, default=value),
+            lambda: build("selector_width", self.selector(a, b)),
             lambda: build(draw.choice(("add", "subtract", "multiply", "minimum", "maximum")), a, b),
             lambda: build(draw.choice(("equal", "less", "greater_equal", "and", "or")), a, b),
             lambda: build(draw.choice(("negate", "absolute", "exp", "floor", "round", "not")), a),
-            lambda: build("if_else", build("greater", a, c), a, b),
-            lambda: build("if_else", build("greater", a, c), constant(True), b),
-            lambda: build("member", a, values=canonical_set([draw.choice(SMALL) for _ in range(2)])),
+            lambda: build("if_else", compare(), a, b),
+            lambda: build("if_else", compare(), constant(True), b),
+            lambda: build("member", a, values=canonical_set([draw.choice(SMALL), value])),
             lambda: sum_over([family], build("divide", b, build("subtract", a, family))),
             lambda: sum_over([family], build("multiply", a, family)),
-        ]
-        return draw.choice(options)()
+        )
 
     def selector(self, a: Node, b: Node) -> Node:
         """Draw a selector that compares two s-ops, sometimes combined with another one."""
         draw = self.draw
         rows = build("select", a, b, predicate=draw.choice(("==", "<", ">=", "!=")))
         other = build("select", INDICES, INDICES, predicate=draw.choice(("==", "<=", ">")))
-        options = [rows, rows, build("selector_not", rows), build("best", other, a)]
-        options += [build(op, rows, other) for op in ("selector_and", "selector_or")]
-        return draw.choice(options)
+        return self.pick(
+            lambda: rows,
+            lambda: rows,
+            lambda: build("selector_not", rows),
+            lambda: build("best", other, a),
+            lambda: build(draw.choice(("selector_and", "selector_or")), rows, other),
+        )
 
     # Noise that is not used -----------------------------------------------------------------------
 
     def hide(self, program: Node, noise: Node) -> Node:
         """Return a program with the same values as ``program`` wherever ``noise`` has one."""
+        return self.pick(
+            lambda: build("add", program, self.zero(noise)),
+            lambda: build("add", program, self.zero(noise)),
+            lambda: build("multiply", self.one(noise), program),
+            lambda: build("if_else", self.true(noise), program, self.noise(1)),
+            lambda: build("if_else", self.falsehood(), noise, program),
+            lambda: build("if_else", build("not", self.falsehood()), program, noise),
+            lambda: build("aggregate", self.diagonal(noise), program, default=0),
+            lambda: self.hide_in_family(program, noise),
+        )
+
+    def hide_in_family(self, program: Node, noise: Node) -> Node:
+        """Return a sum over heads: one of them is the program, the others are 0."""
         draw = self.draw
-        kind = draw.randrange(8)
-        if kind < 3:
-            return build("add", program, self.zero(noise))
-        if kind == 3:
-            return build("multiply", self.one(noise), program)
-        if kind == 4:
-            return build("if_else", self.true(noise), program, self.noise(1))
-        if kind == 5:
-            false = self.falsehood()
-            if draw.random() < 0.5:
-                return build("if_else", false, noise, program)
-            return build("if_else", build("not", false), program, noise)
-        if kind == 6:
-            return build("aggregate", self.diagonal(noise), program, default=0)
         family = build("family", name="k", size=draw.choice((1, 2, 3)))
         below = build("add", family, draw.choice((constant(1), TOKENS, constant(-1))))
         rest = self.zero(draw.choice((build("divide", noise, below), noise)))
-        return sum_over([family], build("if_else", build("equal", family, constant(0)), program, rest))
+        first = build("equal", family, constant(0))
+        return sum_over([family], build("if_else", first, program, rest))
 
     def zero(self, noise: Node) -> Node:
         """Return 0 at every position."""
-        draw, zero = self.draw, constant(0)
-        none = self.nothing(noise)
-        false = build("not", self.true(noise))
-        return draw.choice(
-            [
-                build("multiply", zero, noise),
-                build("subtract", noise, noise),
-                build("if_else", self.falsehood(), noise, zero),
-                build("aggregate", self.nothing(), noise, default=0),
-                build("aggregate", none, draw.choice((noise, TOKENS)), default=0),
-                build("selector_width", none),
-                build("multiply", zero, build("selector_width", self.selector(noise, TOKENS))),
-                build("indicator", false),
-                build("lookup", false, table=canonical_table({0: 0, 1: 7})),
-                build("lookup", build("multiply", zero, noise), table=canonical_table({0: 0})),
-            ]
+        zero = constant(0)
+        return self.pick(
+            lambda: build("multiply", zero, noise),
+            lambda: build("subtract", noise, noise),
+            lambda: build("if_else", self.falsehood(), noise, zero),
+            lambda: build("aggregate", _NONE, noise, default=0),
+            lambda: build("aggregate", self.nothing(noise), noise, default=0),
+            lambda: build("aggregate", self.nothing(noise), TOKENS, default=0),
+            lambda: build("selector_width", self.nothing(noise)),
+            lambda: build("multiply", zero, build("selector_width", self.selector(noise, TOKENS))),
+            lambda: build("indicator", build("not", self.true(noise))),
+            lambda: build("lookup", self.true(noise), table=canonical_table({0: 7, 1: 0})),
+            lambda: build("lookup", build("multiply", zero, noise), table=canonical_table({0: 0})),
         )
 
     def one(self, noise: Node) -> Node:
         """Return 1 at every position."""
-        return self.draw.choice(
-            [
-                build("power", constant(1), noise),
-                build("power", noise, constant(0)),
-                build("selector_width", self.diagonal(noise)),
-                build("indicator", self.true(noise)),
-                build("add", self.zero(noise), constant(1)),
-            ]
+        return self.pick(
+            lambda: build("power", constant(1), noise),
+            lambda: build("power", noise, constant(0)),
+            lambda: build("selector_width", self.diagonal(noise)),
+            lambda: build("indicator", self.true(noise)),
+            lambda: build("add", self.zero(noise), constant(1)),
         )
 
     def true(self, noise: Node) -> Node:
         """Return a condition that holds at every position."""
         false = self.falsehood()
-        return self.draw.choice(
-            [
-                build("equal", noise, noise),
-                build("greater_equal", noise, noise),
-                build("or", build("not", false), noise),
-                build("or", noise, build("not", false)),
-                build("not", build("and", false, noise)),
-                build("not", build("and", build("greater", noise, constant(0)), false)),
-                build("not", build("member", noise, values=())),
-                build("equal", build("multiply", constant(0), noise), constant(0)),
-            ]
+        return self.pick(
+            lambda: build("equal", noise, noise),
+            lambda: build("greater_equal", noise, noise),
+            lambda: build("or", build("not", false), noise),
+            lambda: build("or", noise, build("not", false)),
+            lambda: build("not", build("and", false, noise)),
+            lambda: build("not", build("and", build("greater", noise, constant(0)), false)),
+            lambda: build("not", build("member", noise, values=())),
+            lambda: build("equal", build("multiply", constant(0), noise), constant(0)),
         )
 
     def falsehood(self) -> Node:
         """Return a condition that does not hold, without noise."""
-        return self.draw.choice(
-            [
-                constant(False),
-                constant(0),
-                build("less", INDICES, constant(0)),
-                build("not_equal", TOKENS, TOKENS),
-                build("less", build("multiply", TOKENS, TOKENS), constant(0)),
-            ]
+        return self.pick(
+            lambda: constant(False),
+            lambda: constant(0),
+            lambda: build("less", INDICES, constant(0)),
+            lambda: build("not_equal", TOKENS, TOKENS),
+            lambda: build("less", build("multiply", TOKENS, TOKENS), constant(0)),
         )
 
-    def nothing(self, noise: Node | None = None) -> Node:
+    def nothing(self, noise: Node) -> Node:
         """Return a selector of no key."""
-        none = build("select", INDICES, constant(-1), predicate="==")
-        if noise is None:
-            return none
-        compared = self.selector(noise, TOKENS)
-        full = build("selector_not", none)
-        return self.draw.choice(
-            [
-                build("selector_and", none, compared),
-                build("selector_and", compared, none),
-                build("selector_not", build("selector_or", full, compared)),
-                build("best", none, noise),
-            ]
+        rows = self.selector(noise, TOKENS)
+        return self.pick(
+            lambda: build("selector_and", _NONE, rows),
+            lambda: build("selector_and", rows, _NONE),
+            lambda: build("selector_not", build("selector_or", build("selector_not", _NONE), rows)),
+            lambda: build("best", _NONE, noise),
         )
 
     def diagonal(self, noise: Node) -> Node:
         """Return a selector of the own position."""
         own = build("select", INDICES, INDICES, predicate="==")
-        compared = self.selector(noise, TOKENS)
-        full = build("select", INDICES, constant(-1), predicate="!=")
-        return self.draw.choice(
-            [
-                build("best", own, noise),
-                build("selector_or", own, self.nothing(noise)),
-                build("selector_and", own, build("selector_or", full, compared)),
-            ]
+        return self.pick(
+            lambda: build("best", own, noise),
+            lambda: build("selector_or", own, self.nothing(noise)),
+            lambda: build("selector_and", own, build("selector_not", self.nothing(noise))),
         )
 
     # Claims and trees -----------------------------------------------------------------------------
