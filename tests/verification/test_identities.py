@@ -75,7 +75,7 @@ class Meanings:
 
 
 def checker_is_consistent(program: Node, point: list[Fraction], integer: bool) -> None:
-    """As in ``check``: a condition, a run without assumptions, and cases that go on from there."""
+    """Evaluate under a condition, then in cases that start with the variables of that evaluation."""
     numbers = Numbers(len(NAMES), 10**6)
     meanings = Meanings({("variable", n): x for n, x in enumerate(point)})
     start = Knowledge(numbers)
@@ -86,14 +86,14 @@ def checker_is_consistent(program: Node, point: list[Fraction], integer: bool) -
     true = truths(program, point)
     if not evaluated(evaluator, program) or not compare(evaluator, true, numbers, meanings):
         return
-    settled, snapshot = evaluator.settled(), numbers.snapshot()
+    snapshot = numbers.snapshot()
     for told in (1, 5, 9):
         numbers.restore(snapshot)
         case = Knowledge(numbers, start.stated)
         for polynomial in asked(point)[:told]:
             sign = _sign(polynomial_at(polynomial, dict(enumerate(point))))
             case = case.with_sign(polynomial, frozenset((sign,)))
-        evaluator = Evaluator(Scalars(case, integer), numbers.entries, settled)
+        evaluator = Evaluator(Scalars(case, integer), numbers.entries)
         evaluated(evaluator, program)
         compare(evaluator, true, numbers, Meanings(meanings.known))
 

@@ -1,4 +1,4 @@
-"""The checker shares nothing with the prover: not in its text, and not in what it loads."""
+"""The checker uses the program graph, and nothing else that the prover uses."""
 
 from __future__ import annotations
 

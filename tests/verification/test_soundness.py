@@ -10,21 +10,12 @@ import pytest
 import locum
 from locum.language.handles import SOp
 from locum.verification import Claim, Proof, Refutation, RejectedError, Unproven, about, check, prove
-from locum.verification.checker.content import CERTIFICATE, sealed, subject_json
+from locum.verification.checker.content import sealed
+from tests.verification.forger import forge
 
 X, AT = locum.tokens, locum.indices
 #: 2 or 3, by the sign of the last token.
 W = locum.selector_width(locum.select(AT, 2, "<") | locum.select(X, 0, ">"))
-
-
-def forged(claim: Claim) -> dict[str, object]:
-    """A certificate without cases: the checker is told that every entry is shown."""
-    entries = list(range(sum(map(len, claim.places))))
-    tree = {"entries": entries, "cases": "shown"}
-    content = {"functions": [], "polynomials": [], "trees": [tree], "cases": 1}
-    return sealed(
-        {"format": CERTIFICATE, "claim": claim.label, **subject_json(claim.subject), **content}
-    )
 
 
 def token(place: int) -> SOp:
@@ -83,6 +74,8 @@ def test_a_program_without_a_value_is_not_proven(program: SOp, reason: str) -> N
     assert reason in verdict.problem
     with pytest.raises(locum.ExecutionError):
         SOp(claim.program)(list(map(float, verdict.entries)))
+    with pytest.raises(RejectedError, match="value"):
+        check(forge(claim.subject))
 
 
 def test_the_numbers_of_a_refutation_are_those_that_refute() -> None:
@@ -196,7 +189,7 @@ def test_a_condition_is_about_its_own_maximum() -> None:
     assert SOp(claim.program)([1.0, 1.0, -1.0, -1.0]) == [0] * 4
     assert isinstance(prove(claim), Refutation)
     with pytest.raises(RejectedError, match="not what the reference gives"):
-        check(forged(claim))
+        check(forge(claim.subject))
 
 
 def test_a_condition_on_a_maximum_is_used_where_it_holds() -> None:
@@ -205,7 +198,7 @@ def test_a_condition_on_a_maximum_is_used_where_it_holds() -> None:
         "positive", (2,), program, [("s", 1, 2)], lambda s: [[1] * 2],
         conditions=lambda s: [(s[0, 0].maximum(s[0, 1]), ">")],
     )  # fmt: skip
-    assert check(forged(claim)).statement == claim.statement
+    assert check(forge(claim.subject)).statement == claim.statement
     verdict = prove(claim)
     assert isinstance(verdict, Unproven)
     assert "a condition depends on a comparison" in verdict.reason
@@ -219,7 +212,7 @@ def test_two_unknown_queries_are_not_taken_for_equal() -> None:
     claim = zero(first - second)
     assert SOp(claim.program)([1.0, -1.0, 1.0]) == [-1] * 3
     with pytest.raises(RejectedError, match="not what the reference gives"):
-        check(forged(claim))
+        check(forge(claim.subject))
 
 
 def test_remainders_by_a_number_and_by_an_entry_are_different() -> None:
@@ -230,7 +223,7 @@ def test_remainders_by_a_number_and_by_an_entry_are_different() -> None:
     )  # fmt: skip
     assert SOp(claim.program)([2, 1]) == [-1, -1]
     with pytest.raises(RejectedError, match="not what the reference gives"):
-        check(forged(claim))
+        check(forge(claim.subject))
 
 
 def test_what_is_noted_in_one_case_is_not_used_in_another() -> None:
@@ -246,7 +239,7 @@ def test_what_is_noted_in_one_case_is_not_used_in_another() -> None:
     negative = [["-1", [[0, 1]]], ["-1", [[1, 2]]], ["2", [[1, 1]]], ["-1", []]]
     other = {"sign": ">", "of": 1, "answers": [{"impossible": [[1, 1]]}, "shown"]}
     tree = {"entries": [0, 1], "cases": {"sign": ">", "of": 0, "answers": ["shown", other]}}
-    content = {name: part for name, part in forged(claim).items() if name != "digest"}
+    content = {name: part for name, part in forge(claim.subject).items() if name != "digest"}
     content |= {"polynomials": [first, negative], "trees": [tree], "cases": 2}
     with pytest.raises(RejectedError, match="called impossible"):
         check(sealed(content))

@@ -1,7 +1,7 @@
 """Verify the certificate that `locum prove … --certificate FILE` wrote, without the prover.
 
-A proof, or a refutation by numbers, is gone through by code that shares nothing with the prover, and
-what it shows is printed. Exit code 1 if it is rejected.
+FILE is a proof, or a refutation by numbers. The checker has its own evaluators and arithmetic. The
+command prints what the file shows. Exit code 1 if the file is rejected.
 """
 
 from __future__ import annotations

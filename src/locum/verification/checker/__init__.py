@@ -1,1 +1,1 @@
-"""Certificates and refutations, verified by code that shares nothing with the prover."""
+"""Check certificates and refutations, without the evaluators and the arithmetic of the prover."""

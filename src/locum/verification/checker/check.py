@@ -1,12 +1,16 @@
-"""Check a certificate: nothing of the prover is trusted, and nothing of it is used.
+"""Check a certificate of a proof.
 
-The file has the program, the reference formula and trees of cases. Every tree is walked: a branch must
-have a child for each answer, so the cases cover everything. At a leaf that is *shown* the program and
-the reference are evaluated under the assumptions on the way there, and the entries must be equal; a
-leaf that is *impossible* must have assumptions that contradict one another. In the end every entry must
-have been compared, and every operation that may have no value must have been shown to have one.
+A certificate contains the program, the reference formula and trees of cases. A branch of a tree must
+have a child for each answer, so that the cases cover all inputs. At a leaf marked ``"shown"``, the
+program and the reference are evaluated under the assumptions of the branches above it, and the entries
+must be equal. A leaf marked ``"impossible"`` must have contradictory assumptions. The trees together
+must compare every entry. For every operation, one tree must show that the operation has a value.
 
-Trusted are this package and the reader of graphs (``locum.graph``), nothing else of Locum.
+Each leaf is evaluated from scratch. A value that is the same in all cases must not be reused: it may
+have operands that the result does not depend on, and these operands must also have a value.
+
+The result depends on this package and on the program graph (``locum.graph``), which the prover also
+uses. It does not depend on the rest of Locum.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.verification.checker.content import CERTIFICATE, RejectedError, Subject, read_subject
-from locum.verification.checker.evaluate import Evaluator, Instance, Site, Values
+from locum.verification.checker.evaluate import Evaluator, Site
 from locum.verification.checker.formula_table import rational
 from locum.verification.checker.knowledge import ANY, Knowledge, Signs
 from locum.verification.checker.numbers import Numbers
@@ -77,31 +81,29 @@ class _Check:
         self.numbers = Numbers(self.subject.entries, steps)
         # To read a file takes its time, too: a step for every character.
         self.numbers.spend(len(json.dumps(content)))
-        self.settled: dict[Instance, Values] = {}
         self.cases = 0
         self.compared: set[int] = set()
 
     def run(self) -> Checked:
         subject, content = self.subject, self.content
         start = assumed(subject, self.numbers)
-        evaluator = Evaluator(Scalars(start, subject.integer), self.tokens)
-        evaluator.evaluate(subject.program)
-        self.settled = evaluator.settled()
         self.polynomials = self._polynomials(start)
         self.snapshot = self.numbers.snapshot()
         entries = set(range(sum(map(len, subject.places))))
-        left, open_sites = set(entries), set(evaluator.open_sites)
+        left = set(entries)
+        #: The operations that each tree does not show to have a value.
+        left_open: list[set[Site]] = []
         for tree in content["trees"]:
             shown = set(tree["entries"])
             if not shown <= entries or not all(type(number) is int for number in shown):
                 raise RejectedError("a tree is about an entry that there is not")
-            open_sites &= self._walk(tree["cases"], start, shown, 0)
+            left_open.append(self._walk(tree["cases"], start, shown, 0))
             left -= shown
         if left:
             raise RejectedError(f"the certificate does not show entries {sorted(left)[:10]}")
         if self.compared != entries:
             raise RejectedError("some entry is never compared with the reference")
-        if open_sites:
+        if set.intersection(*left_open):
             raise RejectedError("the certificate does not show that every operation has a value")
         if type(content["cases"]) is not int or self.cases != content["cases"]:
             raise RejectedError(f"the certificate has {self.cases} cases, not {content['cases']}")
@@ -206,8 +208,7 @@ class _Check:
         self.numbers.restore(self.snapshot)
         case = Knowledge(self.numbers, case.stated, case.remainders)
         scalars = Scalars(case, self.subject.integer)
-        self.numbers.spend(len(self.settled))
-        evaluator = Evaluator(scalars, self.tokens, self.settled)
+        evaluator = Evaluator(scalars, self.tokens)
         values = evaluator.evaluate(self.subject.program)
         result = [values[place] for row in self.subject.places for place in row]
         reference = Reference(scalars, inputs_of(self.subject, self.numbers.entries))

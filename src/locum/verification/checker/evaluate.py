@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 from locum.errors import InputError
 from locum.graph import Node, members, postorder, size_of
 from locum.verification.checker.polynomials import TooLargeError
-from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import (
     UNKNOWN,
@@ -102,12 +101,7 @@ def _constants(value: Any) -> Any:
 class Evaluator:
     """One evaluation of a program in one case."""
 
-    def __init__(
-        self,
-        scalars: Scalars,
-        tokens: Sequence[Scalar],
-        settled: Mapping[Instance, Values] | None = None,
-    ) -> None:
+    def __init__(self, scalars: Scalars, tokens: Sequence[Scalar]) -> None:
         if len(tokens) > MAX_LENGTH:
             raise TooLargeError(f"expected at most {MAX_LENGTH:,} tokens, got {len(tokens):,}")
         self.scalars = scalars
@@ -115,7 +109,7 @@ class Evaluator:
         self.tokens = list(tokens)
         self.size = len(tokens)
         self.all = (1 << self.size) - 1
-        self.memory: dict[Instance, Values] = dict(settled or {})
+        self.memory: dict[Instance, Values] = {}
         self.open_sites: set[Site] = set()
 
     def evaluate(self, program: Node) -> Values:
@@ -137,22 +131,6 @@ class Evaluator:
                     self.memory[instance] = values = self._value(instance, heads)
                     self.scalars.numbers.keep(values)
         return self.memory[root]
-
-    def settled(self) -> dict[Instance, Values]:
-        """Return the values that no further assumption changes."""
-        unsettled = {(node, heads) for node, heads, _ in self.open_sites}
-        return {
-            instance: values
-            for instance, values in self.memory.items()
-            if instance not in unsettled and not any(map(self._is_open, values))
-        }
-
-    def _is_open(self, value: Scalar | Row) -> bool:
-        if isinstance(value, Row):
-            return value.sure != value.possible
-        if isinstance(value, Quotient):
-            return self.scalars.numbers.is_open(value)
-        return isinstance(value, Open) or value is UNKNOWN
 
     def _needed(self, node: Node, heads: Heads) -> Iterator[tuple[Node, Heads]]:
         if node.op != "sum_over":

@@ -289,13 +289,13 @@ class Numbers:
         if any(power.denominator != 1 for power in combination.values()):
             # A root of an exponential met before: a variable of its own, of which less is known.
             low, high = self._bounds_of_exponential(whole, 1, base)
-            return self._new(Variable("exp", argument, low, high, open=self.is_open(argument)))
+            return self._new(Variable("exp", argument, low, high))
         powers = {variable: int(power) for variable, power in combination.items()}
         if vector:
             # The part that is new is an integer multiple of what the new variable stands for.
             divisor = math.gcd(*(value.numerator for value in vector.values()))
             low, high = self._bounds_of_exponential(vector, divisor, base)
-            self._new(Variable("exp", None, low, high, open=self.is_open(argument)))
+            self._new(Variable("exp", None, low, high))
             variable = len(self.variables) - 1
             pivot = next(iter(vector))
             unit = vector[pivot]
@@ -350,9 +350,7 @@ class Numbers:
             if argument.rational is not None and name in ("log", "sqrt", "tanh", "erf"):
                 self._enclosing(Fraction(argument.rational))
                 low, high = enclosures.enclosure(name, Fraction(argument.rational))
-            self.state.known[key] = self._new(
-                Variable(name, argument, low, high, open=name == "absolute" or self.is_open(argument))
-            )
+            self.state.known[key] = self._new(Variable(name, argument, low, high))
         return self.state.known[key]
 
     def choice(
@@ -364,18 +362,8 @@ class Numbers:
     ) -> Quotient:
         """Return a number that depends on what is open; one variable for each key."""
         if ("choice", key) not in self.state.known:
-            self.state.known["choice", key] = self._new(
-                Variable("choice", None, low, high, integer, open=True)
-            )
+            self.state.known["choice", key] = self._new(Variable("choice", None, low, high, integer))
         return self.state.known["choice", key]
-
-    def is_open(self, value: Quotient) -> bool:
-        """Return whether a case could say more of a value."""
-        self.spend(self.reading(value.top))
-        occurring = value.top.variables.union(
-            *(self.state.factors[number].variables for number, _ in value.factors)
-        )
-        return any(self.variables[variable].open for variable in occurring)
 
     def behind(self, value: Quotient) -> Variable | None:
         """Return the variable that a quotient is, if it is nothing else."""

@@ -52,5 +52,3 @@ class Variable:
     low: Rational | None = None
     high: Rational | None = None
     integer: bool = False
-    #: Whether a case could say more of it: it is a choice or an absolute value, or a function of one.
-    open: bool = False

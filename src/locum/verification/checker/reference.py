@@ -15,6 +15,10 @@ from locum.verification.checker.writing import nodes
 
 Matrix: TypeAlias = "list[list[Scalar]]"
 
+#: Operations that may not use every entry of their operand. Formulas are strict as programs are: the
+#: operand must have a value everywhere.
+_SELECTIVE = ("entry", "softmax", "cofactors")
+
 
 class Reference:
     """Evaluates formulas: the textbook definition of every operation, entry by entry."""
@@ -43,6 +47,10 @@ class Reference:
 
     def _value(self, formula: Formula, operands: Sequence[Matrix]) -> Matrix:
         rows, columns, attribute = formula.rows, formula.columns, formula.attribute
+        if formula.op in _SELECTIVE:
+            trouble = without_value([value for row in operands[0] for value in row])
+            if trouble is not None:
+                return [[trouble] * columns for _ in range(rows)]
         match formula.op:
             case "input":
                 return self.inputs[attribute[0]]
@@ -55,10 +63,7 @@ class Reference:
                 entries = iter(operands)
                 return [[next(entries)[0][0] for _ in range(columns)] for _ in range(rows)]
             case "entry":
-                i, j = attribute
-                # Strict as the program is: what stands beside the entry must have a value, too.
-                trouble = without_value([value for row in operands[0] for value in row])
-                return [[operands[0][i][j] if trouble is None else trouble]]
+                return [[operands[0][attribute[0]][attribute[1]]]]
             case "transpose":
                 return [[operands[0][i][j] for i in range(columns)] for j in range(rows)]
             case "matmul":

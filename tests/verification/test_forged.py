@@ -1,0 +1,100 @@
+"""Files that were not written by the prover: what the checker accepts holds at sample points."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from locum.graph import Node, build, sum_over
+from locum.graph.operations import constant
+from locum.verification import RejectedError, check
+from locum.verification.checker.content import Subject
+from locum.verification.checker.formulas import Formula
+from locum.verification.checker.refutation import Refuted
+from tests.verification.forger import INDICES, TOKENS, Forger, examine, forge, forge_refutation
+
+X = Formula.input("X", 1, 1)
+ONE = Formula.constant(1)
+INVERSE = build("divide", constant(1), TOKENS)
+NONE = build("select", INDICES, constant(-1), predicate="==")
+HEADS = build("family", name="h", size=2)
+
+
+def claim(program: Node, reference: Formula = ONE, *conditions: tuple[Formula, str]) -> Subject:
+    """Return a claim about one token."""
+    return Subject(program, (X,), False, conditions, ((0, 0, 0),), ((0,),), reference)
+
+
+#: Programs that are 1 wherever 1/x has a value, and do not use 1/x.
+UNUSED = {
+    "if_else": build("if_else", build("greater_equal", INDICES, constant(0)), constant(1), INVERSE),
+    "aggregate": build("aggregate", NONE, INVERSE, default=1),
+    "and": build(
+        "not",
+        build("and", build("less", INDICES, constant(0)), build("greater", INVERSE, constant(0))),
+    ),
+    "best": build("add", constant(1), build("selector_width", build("best", NONE, INVERSE))),
+    "family": sum_over(
+        [HEADS],
+        build("if_else", build("less", HEADS, constant(2)), constant(0.5), INVERSE),
+    ),
+}
+
+
+@pytest.mark.parametrize("program", UNUSED.values(), ids=UNUSED)
+def test_an_operand_that_is_not_used_must_have_a_value(program: Node) -> None:
+    """A theorem and its negation were both accepted: the operand was not evaluated at the leaves."""
+    certificate = forge(claim(program))
+    with pytest.raises(RejectedError, match="does not show that every operation has a value"):
+        check(certificate)
+    shown = check(forge_refutation(certificate, [Fraction(0)])).shows
+    assert isinstance(shown, Refuted)
+    assert "division by zero" in shown.problem
+
+
+@pytest.mark.parametrize("program", UNUSED.values(), ids=UNUSED)
+def test_an_operand_that_is_not_used_may_have_a_value(program: Node) -> None:
+    """With the condition x ≠ 0 the same statements are true."""
+    certificate = forge(claim(program, ONE, (X, "!=")))
+    assert check(certificate).cases == 1
+    with pytest.raises(RejectedError, match="do not meet the conditions"):
+        check(forge_refutation(certificate, [Fraction(0)]))
+
+
+def test_an_operand_that_is_not_used_may_need_cases() -> None:
+    guarded = build("if_else", build("equal", TOKENS, constant(0)), constant(1), TOKENS)
+    unused = build("if_else", constant(True), constant(1), build("divide", constant(1), guarded))
+    split = {"sign": "=", "of": 0, "answers": ["shown", "shown"]}
+    with pytest.raises(RejectedError, match="does not show that every operation has a value"):
+        check(forge(claim(unused)))
+    trees = [{"entries": [0], "cases": "shown"}, {"entries": [], "cases": split}]
+    assert check(forge(claim(unused), trees, [[["1", [[0, 1]]]]])).cases == 3
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        (1 / X).cofactors(),
+        Formula.beside(ONE, 1 / X).softmax("causal") @ Formula.constant(1, 2, 1),
+        Formula.beside(ONE, 1 / X)[0, 0],
+    ],
+    ids=str,
+)
+def test_an_entry_of_a_formula_that_is_not_used_must_have_a_value(reference: Formula) -> None:
+    """At x = 0 the reference has no value: nothing is equal to it, and nothing differs from it."""
+    certificate = forge(claim(constant(1), reference))
+    with pytest.raises(RejectedError, match="no definite value"):
+        check(certificate)
+    with pytest.raises(RejectedError, match="no definite value"):
+        check(forge_refutation(certificate, [Fraction(0)]))
+    assert check(forge(claim(constant(1), reference, (X, "!=")))).cases == 1
+
+
+@given(st.integers(0, 2**64))
+def test_random_forged_certificates_hold_at_points_if_they_are_accepted(seed: int) -> None:
+    draw = random.Random(seed)
+    event(examine(Forger(draw).certificate(), draw))
