@@ -113,7 +113,9 @@ def problems(found: torch.Tensor, wanted: torch.Tensor, most: int, ignored: torc
     if not wrong.any():
         return ""
     place = int(wrong.nonzero()[0])
-    return f"{int(wrong.sum())} of {wrong.numel()}, first at {place}: {found[place]} for {wanted[place]}"
+    return (
+        f"{int(wrong.sum())} of {wrong.numel()}, first at {place}: {found[place]} for {wanted[place]}"
+    )
 
 
 #: Steps that a result may be away from eager's; rows that are not listed give the same numbers.
@@ -157,7 +159,9 @@ def unsettled(name: str, options: dict[str, Any], given: tuple[torch.Tensor, ...
 
 
 @pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str
+)
 def test_elementwise_rows_on_edge_values(dtype: torch.dtype, executor: str) -> None:
     tensors = operands(dtype)
     called: list[tuple[str, Any, Any]] = []
