@@ -165,7 +165,7 @@ def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
 
 @operation("elementwise", "lerp.Scalar", "lerp.Tensor")
 def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return start + weight · (end − start), from the nearer end; the last two steps are rounded once."""
+    """Return start + weight · (end − start), from the nearer end; the last steps are rounded once."""
     narrow = functools.partial(_narrow, computing_type(out.dtype))
 
     def function(x: SOp, y: SOp, w: SOp) -> SOp:

@@ -123,7 +123,7 @@ def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int =
     """Return a diagonal of two dimensions as the last dimension."""
     first, second = dim1 % len(a.shape), dim2 % len(a.shape)
     kept = [n for n in range(len(a.shape)) if n not in (first, second)]
-    strides = tuple(a.strides[n] for n in kept) + (a.strides[first] + a.strides[second],)
+    strides = (*(a.strides[n] for n in kept), a.strides[first] + a.strides[second])
     skipped = offset * a.strides[second] if offset > 0 else -offset * a.strides[first]
     start = a.offset + (skipped if out.shape[-1] else 0)
     return replace(a, shape=out.shape, strides=strides, offset=start)
@@ -182,7 +182,8 @@ def _register_copy(name: str) -> None:
 
 
 for _name in (
-    "alias detach lift_fresh view permute transpose.int t expand unsqueeze squeeze squeeze.dim squeeze.dims "
-    "slice.Tensor select.int split.Tensor split_with_sizes unbind.int diagonal unfold as_strided"
-).split():
+    *("alias", "detach", "lift_fresh", "view", "permute", "transpose.int", "t", "expand", "unsqueeze"),
+    *("squeeze", "squeeze.dim", "squeeze.dims", "slice.Tensor", "select.int", "split.Tensor"),
+    *("split_with_sizes", "unbind.int", "diagonal", "unfold", "as_strided"),
+):
     _register_copy(_name)
