@@ -33,6 +33,10 @@ from locum.torch.table import TABLE
 OPS = {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in op_db}
 
 
+class CaptureError(Exception):
+    """PyTorch does not capture a sample as a graph: it depends on data, or on a tensor's memory."""
+
+
 @dataclass
 class Summary:
     """What became of the samples of an operation."""
@@ -43,7 +47,7 @@ class Summary:
     rejected: list[str] = field(default_factory=list)
     #: Samples that were accepted and differ from eager, or raised another error.
     wrong: list[str] = field(default_factory=list)
-    #: Samples whose graph has no operation for U: nothing was tested.
+    #: Samples without a graph, or whose graph has no operation for U: nothing was tested.
     empty: int = 0
     #: Overloads of the table that were run.
     overloads: set[str] = field(default_factory=set)
@@ -108,6 +112,9 @@ def _judge(
     except LocumError as error:
         summary.rejected.append(f"{label}: {error}")
         return
+    except CaptureError:
+        summary.empty += 1
+        return
     except Exception as error:
         summary.wrong.append(f"{label}: {type(error).__name__}: {error}"[:400])
         return
@@ -115,6 +122,8 @@ def _judge(
         summary.empty += 1
         return
     summary.overloads |= overloads
+    if "empty" in op.name:  # the numbers are undefined
+        expected, found = ([x.zero_() for x in results] for results in (expected, found))
     tolerances = stated_tolerances(op, dtype)
     problem = difference(expected, found, tolerances=tolerances)
     if problem and dtype.is_floating_point:
@@ -137,7 +146,10 @@ def compare_run(
     expected, spec = pytree.tree_flatten(function(*(tensor.detach() for tensor in tensors)))
     torch.set_rng_state(state)
     given = [tensor.detach() for tensor in tensors]
-    graph = capture(function, given)
+    try:
+        graph = capture(function, given)
+    except Exception as error:
+        raise CaptureError(str(error)) from error
     torch.set_rng_state(state)
     program = Program.of(graph, executor, host)
     found = program(*given)
@@ -204,7 +216,8 @@ def difference(
 ) -> str:
     """Return how results differ in dtype, shape, strides or values; "" where they do not.
 
-    Entries that differ from the expected ones may be close to the ``exact`` ones, in float64.
+    Entries that differ from the expected ones may be close to the ``exact`` ones, in float64, or all
+    together as close to these as the expected ones are.
     """
     expected, found, exact = list(expected), list(found), list(exact)
     if len(expected) != len(found):
@@ -227,12 +240,22 @@ def difference(
         rtol, atol = map(max, usual, tolerances if want.is_floating_point() else usual)
         if isinstance(reference, torch.Tensor) and want.is_floating_point():
             better = torch.isclose(got, reference.to(want.dtype), rtol, atol) & want.isfinite()
-            want = torch.where(better, got, want)
+            want = torch.where(better | is_as_exact(got, want, reference), got, want)
         try:
             torch.testing.assert_close(got, want, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as error:
             return f"result {number}: {' '.join(str(error).split())[:240]}"
     return ""
+
+
+def is_as_exact(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Return whether the error of a result is at most 1.1 times that of the expected one."""
+    finite = exact.isfinite() & want.isfinite()
+    if not torch.equal(got.isfinite(), want.isfinite()) or not finite.any():
+        return False
+    same = (got == want) | (got.isnan() & want.isnan()) | finite
+    ours, eager = ((part.double() - exact)[finite].norm() for part in (got, want))
+    return bool(same.all() and ours <= 1.1 * eager)
 
 
 def main() -> int:
