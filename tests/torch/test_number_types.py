@@ -121,7 +121,7 @@ def test_integers_beyond_float64_raise(executor: str) -> None:
     x = torch.tensor([2**52, 3, -(2**52)])
     assert torch.equal(run(lambda x: x + 1 > 3, x, executor=executor)[0], x + 1 > 3)
     for function in (lambda x: x * 4 > 3, lambda x: x**2 == 9, lambda x: x % (x - 3) == 0):
-        with pytest.raises((LocumError, RuntimeError), match="2⁵³|ZeroDivisionError"):
+        with pytest.raises((LocumError, RuntimeError), match=r"2⁵³|divisors|ZeroDivisionError"):
             run(function, x, executor=executor)
 
 

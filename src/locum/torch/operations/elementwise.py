@@ -14,15 +14,18 @@ from typing import Any
 
 import torch
 
-from locum.constructions.tensor import Layout, Tensor
+from locum.constructions.tensor import Layout, Tensor, reduce_sum
 from locum.language.handles import SOp
 from locum.language.python import apply, erf, exp, log, sin, sqrt, tanh, where
+from locum.torch.notes import require
 from locum.torch.numbers import (
+    INTEGERS,
     common_type,
     compute,
     computing_type,
     convert,
     is_float,
+    read,
     truncate,
 )
 from locum.torch.table import find_overload, operation
@@ -41,27 +44,19 @@ def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list
     return arguments
 
 
-def formula(
-    *names: str, dtype: str = "", exact: bool = False, narrow: bool = False
-) -> Callable[[Formula], Formula]:
+def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Formula], Formula]:
     """Enter a formula into the table.
 
     It is computed in the type named ``dtype``, by default in the computing type of the result. An
-    ``exact`` formula rounds nothing, and is computed in the type of the result itself. With ``narrow``,
-    operands are rounded to the type of the result: Python's numbers, too, are half precision then.
+    ``exact`` formula rounds nothing, and is computed in the type of the result itself.
     """
 
     def register(function: Formula) -> Formula:
         for name in names:
 
             def construct(out: Layout, *given: Any, name: str = name, **options: Any) -> Tensor:
-                return compute(
-                    out,
-                    function,
-                    *complete(name, given, options),
-                    dtype=out.dtype if exact else dtype,
-                    operand_dtype=out.dtype if narrow else "",
-                )
+                operands = complete(name, given, options)
+                return compute(out, function, *operands, dtype=out.dtype if exact else dtype)
 
             construct.__doc__ = function.__doc__
             operation("elementwise", name)(construct)
@@ -114,6 +109,7 @@ def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -
     """Return a / b, rounded down, towards 0, or not at all."""
     if rounding_mode is None:
         return compute(out, div, a, b)
+    require_divisor(out, b)
     if rounding_mode == "floor":
         return compute(out, lambda x, y: x // y, a, b)
     if is_float(out.dtype):
@@ -121,18 +117,35 @@ def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -
     return compute(out, lambda x, y: _with_sign((x < 0) != (y < 0), abs(x) // abs(y)), a, b)
 
 
-@formula("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", narrow=True)
-def remainder(x: SOp, y: SOp) -> SOp:
-    """Return x − y · ⌊x / y⌋; a 0 has the sign of x."""
-    rest = x % y
+@operation("elementwise", "remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(out: Layout, a: Any, b: Any) -> Tensor:
+    """Return a − b · ⌊a / b⌋; a 0 has the sign of a."""
+    require_divisor(out, b)
+    return compute(out, lambda x, y: _rest(x, x % y), a, b, operand_dtype=out.dtype)
+
+
+@operation("elementwise", "fmod.Tensor", "fmod.Scalar")
+def fmod(out: Layout, a: Any, b: Any) -> Tensor:
+    """Return what a / b, rounded towards 0, leaves of a; it has the sign of a."""
+    require_divisor(out, b)
+
+    def function(x: SOp, y: SOp) -> SOp:
+        return _rest(x, _with_sign(x < 0, abs(x) % abs(y)))
+
+    return compute(out, function, a, b, operand_dtype=out.dtype)
+
+
+def _rest(x: SOp, rest: SOp) -> SOp:
+    """Return what a division leaves of x; a 0 has the sign of x."""
     return where(rest == 0, 0.0 * x, rest)
 
 
-@formula("fmod.Tensor", "fmod.Scalar", narrow=True)
-def fmod(x: SOp, y: SOp) -> SOp:
-    """Return what x / y, rounded towards 0, leaves of x; it has the sign of x."""
-    rest = abs(x) % abs(y)
-    return where(rest == 0, 0.0 * x, _with_sign(x < 0, rest))
+def require_divisor(out: Layout, b: Any) -> None:
+    """Make a run raise an error where an integer is divided by 0."""
+    if out.dtype in INTEGERS and math.prod(out.shape):
+        zeros = Layout(out.shape, out.strides).result(where(read(out, b, out.dtype) == 0, 1, 0))
+        count = reduce_sum(Layout((), ()), zeros, range(len(out.shape))).sop
+        require(count, "expected divisors other than 0, got 0")
 
 
 @operation("elementwise", "addcmul")
@@ -152,7 +165,7 @@ def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
 
 @operation("elementwise", "lerp.Scalar", "lerp.Tensor")
 def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return start + weight · (end − start), from the nearer end; the last two steps are rounded once."""
+    """Return start + weight · (end − start), from the nearer end; the last steps are rounded once."""
     narrow = functools.partial(_narrow, computing_type(out.dtype))
 
     def function(x: SOp, y: SOp, w: SOp) -> SOp:
@@ -696,9 +709,7 @@ def shift_right(out: Layout, a: Any, b: Any) -> Tensor:
     """Return a / 2ᵇ, rounded down; −1 or 0 where b is negative or not below the number of bits."""
     bits = 8 * getattr(torch, out.dtype).itemsize
     sign: Formula = lambda x: where(x < 0, -1, 0)  # noqa: E731
-    return compute(
-        out, lambda x, y: where((y < 0) | (y >= bits), sign(x), x // 2 ** abs(y)), a, b
-    )
+    return compute(out, lambda x, y: where((y < 0) | (y >= bits), sign(x), x // 2 ** abs(y)), a, b)
 
 
 @operation("elementwise", "where.self")

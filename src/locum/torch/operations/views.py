@@ -13,6 +13,9 @@ import torch
 
 from locum.constructions.tensor import Layout, Tensor, contiguous_strides, copy, extent
 from locum.errors import LocumError
+from locum.language.handles import SOp
+from locum.language.python import constant, where
+from locum.torch.numbers import convert
 from locum.torch.operations.casts import to_copy
 from locum.torch.table import TABLE, find_overload, operation
 
@@ -123,10 +126,26 @@ def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int =
     """Return a diagonal of two dimensions as the last dimension."""
     first, second = dim1 % len(a.shape), dim2 % len(a.shape)
     kept = [n for n in range(len(a.shape)) if n not in (first, second)]
-    strides = tuple(a.strides[n] for n in kept) + (a.strides[first] + a.strides[second],)
+    strides = (*(a.strides[n] for n in kept), a.strides[first] + a.strides[second])
     skipped = offset * a.strides[second] if offset > 0 else -offset * a.strides[first]
     start = a.offset + (skipped if out.shape[-1] else 0)
     return replace(a, shape=out.shape, strides=strides, offset=start)
+
+
+@operation("indexing", "diagonal_scatter")
+def diagonal_scatter(
+    out: Layout, a: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """Return the tensor with other numbers on a diagonal: the inverse of :func:`diagonal`."""
+    index = [i if isinstance(i, SOp) else constant(i) for i in out.index]
+    row, column = (index[dim % len(a.shape)] for dim in (dim1, dim2))
+    kept = [i for n, i in enumerate(index) if n not in (dim1 % len(a.shape), dim2 % len(a.shape))]
+    inside = column - row == offset
+    if not source.size:
+        return to_copy(out, a)
+    place = where(inside, row if offset >= 0 else column, 0)
+    value = convert(source.at(*kept, place), source.dtype, out.dtype)
+    return out.result(where(inside, value, convert(out.read(a), a.dtype, out.dtype)))
 
 
 @operation("views", "unfold")
@@ -182,7 +201,8 @@ def _register_copy(name: str) -> None:
 
 
 for _name in (
-    "alias detach lift_fresh view permute transpose.int t expand unsqueeze squeeze squeeze.dim squeeze.dims "
-    "slice.Tensor select.int split.Tensor split_with_sizes unbind.int diagonal unfold as_strided"
-).split():
+    *("alias", "detach", "lift_fresh", "view", "permute", "transpose.int", "t", "expand", "unsqueeze"),
+    *("squeeze", "squeeze.dim", "squeeze.dims", "slice.Tensor", "select.int", "split.Tensor"),
+    *("split_with_sizes", "unbind.int", "diagonal", "unfold", "as_strided"),
+):
     _register_copy(_name)
