@@ -119,6 +119,21 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         ),
         [_numbers(2, 6, 3, 3), IMAGE, KERNEL],
     ),
+    "avg_pool2d": (lambda x: ATEN.avg_pool2d(x, [3, 2], [2, 1], [1, 1], True, False), [IMAGE]),
+    "avg_pool2d backward": (
+        lambda g, x: ATEN.avg_pool2d_backward(g, x, [2, 2], [1, 2], [1, 0], False, True, None),
+        [_numbers(2, 4, 6, 2), IMAGE],
+    ),
+    "max_pool2d": (
+        lambda x: ATEN.max_pool2d_with_indices(x, [3, 2], [2, 1], [1, 1], [1, 2]),
+        [IMAGE.where(IMAGE > 0.5, -torch.inf)],
+    ),
+    "max_pool2d backward": (
+        lambda g, x, i: ATEN.max_pool2d_with_indices_backward(
+            g, x, [2, 2], [1, 1], [0, 0], [1, 1], False, i
+        ),
+        [_numbers(2, 4, 4, 3), IMAGE, ATEN.max_pool2d_with_indices(IMAGE, [2, 2], [1, 1])[1]],
+    ),
     "nll_loss": (lambda x, t: ATEN.nll_loss_forward(x, t, None, 1, -100), [SCORES, TARGET]),
     "nll_loss2d": (
         lambda x, t, w: ATEN.nll_loss2d_forward(x, t, w, 2, 1),

@@ -74,7 +74,10 @@ def place_of_greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: in
     if n == 1:
         return out.result(constant(0))
     if tensor.dtype in ROUNDINGS:
-        values = where(values == values, values, -sign * math.inf)
+        numbers = where(values == values, values, -sign * math.inf)
+        values = Layout((), (), tensor.dtype).rounded(numbers).sop
+    else:
+        values = values + 0  # as a value of its own: the rows of several dimensions are not one range
     score = values if sign > 0 else -values
     return out.result(aggregate(best(best(_row(n), score), -indices), indices % n))
 

@@ -52,6 +52,7 @@ from locum.execution.fast.symbolic.terms import (
     tidy,
 )
 from locum.graph import COMPARISONS, Node, postorder, size_of
+from locum.graph.operations import ROUNDINGS
 
 #: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
 _DEEPEST = 150
@@ -403,7 +404,8 @@ class Lowering:
         is computed once, for all who ask; if it depends on families, for each of their heads, as a
         further axis.
         """
-        if node in self.buffers.data and not node.free and not may_be_looked_up(node):
+        computed = node in self.buffers.data or node.op in ROUNDINGS  # positions are never rounded
+        if computed and not node.free and not may_be_looked_up(node):
             self.buffers.designate(node)
         lowered = self.lower(node, p, heads, way)
         if isinstance(lowered, (Affine, GuardedCases)) or self.buffers.holds(node):

@@ -1,0 +1,110 @@
+"""Windows of tensors [batch, channel, place, …], and what is averaged or greatest in each.
+
+The windows of a padded tensor are a view of it: further dimensions with the strides of the taps.
+
+>>> from locum import tokens
+>>> x = Tensor(tokens, (1, 1, 4), (4, 4, 1))
+>>> windows(x, (3,), (2,), (1,), (1,)).shape
+(1, 1, 3, 2)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from locum.constructions.tensor import Index, Layout, Tensor
+from locum.language.handles import SOp
+from locum.language.python import constant, maximum, minimum
+
+
+def windows(
+    padded: Tensor,
+    places: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:
+    """Return [batch, channel, place, …, tap, …]: the entries that each window has."""
+    lead = len(padded.shape) - len(kernel)
+    outer = [s * step for s, step in zip(padded.strides[lead:], stride, strict=True)]
+    inner = [s * step for s, step in zip(padded.strides[lead:], dilation, strict=True)]
+    return replace(
+        padded,
+        shape=(*padded.shape[:lead], *places, *kernel),
+        strides=(*padded.strides[:lead], *outer, *inner),
+    )
+
+
+def needed_after(
+    places: Sequence[int],
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[int]:
+    """Return how many entries after the last one the windows read, or negative numbers if none."""
+    parts = zip(places, sizes, kernel, stride, padding, dilation, strict=True)
+    return [
+        (n - 1) * step + (taps - 1) * apart + 1 - first - size
+        for n, size, taps, step, first, apart in parts
+    ]
+
+
+def counts(
+    out: Layout,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    count_padding: bool,
+) -> SOp:
+    """Return how many entries each window has, with or without the padding."""
+    lead = len(out.shape) - len(kernel)
+    total: SOp = constant(1)
+    for place, size, taps, step, first in zip(
+        out.index[lead:], sizes, kernel, stride, padding, strict=True
+    ):
+        start = constant(0) + place * step - first
+        stop = minimum(start + taps, size + first)
+        if not count_padding:
+            start, stop = maximum(start, 0), minimum(stop, size)
+        total = total * (stop - start)
+    return total
+
+
+def flat_place(
+    out: Layout,
+    tap: SOp,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> SOp:
+    """Return where a tap of each window is in the input's last dimensions, seen as one row."""
+    lead = len(out.shape) - len(kernel)
+    result: SOp = constant(0)
+    for dim, size in enumerate(sizes):
+        digit = tap // math.prod(kernel[dim + 1 :]) % kernel[dim]
+        place: Index = out.index[lead + dim]
+        result = result * size + (place * stride[dim] - padding[dim] + digit * dilation[dim])
+    return result
+
+
+def first_tap(
+    out: Layout,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> SOp:
+    """Return the first tap of each window that is not in the padding before the entries."""
+    lead = len(out.shape) - len(kernel)
+    result: SOp = constant(0)
+    for dim, taps in enumerate(kernel):
+        missing = constant(padding[dim]) - out.index[lead + dim] * stride[dim]
+        result = result * taps + maximum((missing + dilation[dim] - 1) // dilation[dim], 0)
+    return result

@@ -1,0 +1,175 @@
+"""Average and maximum of windows, and their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from locum.constructions.tensor import Layout, Tensor, reduce_sum
+from locum.constructions.tensor_convolution import Setting, convolve_transposed, pad
+from locum.constructions.tensor_pooling import (
+    counts,
+    first_tap,
+    flat_place,
+    needed_after,
+    windows,
+)
+from locum.language.python import constant, family, sum_over, where
+from locum.torch.numbers import cast, computing_type, is_float
+from locum.torch.operations.reductions import extreme, place
+from locum.torch.table import operation
+
+
+def _each(value: Any, dims: int, default: Any = None) -> tuple[int, ...]:
+    """Return a number for each dimension; an empty list means the default."""
+    if isinstance(value, int):
+        return (value,) * dims
+    if not value:
+        return tuple(default)
+    return tuple(value) * (dims if len(value) == 1 else 1)
+
+
+def _batched(a: Tensor, dims: int) -> Tensor:
+    return a if len(a.shape) == dims + 2 else a.unsqueeze(0)
+
+
+def _batched_layout(out: Layout, dims: int) -> Layout:
+    if len(out.shape) == dims + 2:
+        return out
+    return Layout((1, *out.shape), (math.prod(out.shape), *out.strides), out.dtype)
+
+
+@operation("reductions", "avg_pool2d", "avg_pool3d")
+def avg_pool(
+    out: Layout,
+    a: Tensor,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the average of each window."""
+    if 0 in out.shape:
+        return out.result(constant(0.0))
+    dims = _dims(out, kernel_size)
+    kernel = _each(kernel_size, dims)
+    step, first = _each(stride, dims, kernel), _each(padding, dims)
+    layout = _batched_layout(out, dims)
+    wide = Layout(layout.shape, layout.strides, computing_type(out.dtype))
+    whole = _batched(cast(a, wide.dtype), dims)
+    sizes, places, ones = whole.shape[2:], layout.shape[2:], (1,) * dims
+    padded = pad(whole, first, needed_after(places, sizes, kernel, step, first, ones))
+    view = windows(padded, places, kernel, step, ones)
+    total = wide.rounded(reduce_sum(wide, view, list(range(dims + 2, 2 * dims + 2))).sop)
+    if divisor_override is not None:
+        return out.rounded(total.sop / float(divisor_override))
+    return out.rounded(total.sop / counts(layout, sizes, kernel, step, first, count_include_pad))
+
+
+def _dims(out: Layout, kernel_size: Any) -> int:
+    """Return the number of dimensions of a window."""
+    return len(kernel_size) if len(kernel_size) > 1 else len(out.shape) - 2
+
+
+@operation("reductions", "avg_pool2d_backward", "avg_pool3d_backward")
+def avg_pool_backward(
+    out: Layout,
+    gradient: Tensor,
+    a: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    """Return the gradient of the input: each entry gets a share of each window that has it."""
+    if 0 in out.shape:
+        return out.result(constant(0.0))
+    dims = _dims(out, kernel_size)
+    kernel = _each(kernel_size, dims)
+    step, first = _each(stride, dims, kernel), _each(padding, dims)
+    layout = _batched_layout(out, dims)
+    wide = Layout(layout.shape, layout.strides, computing_type(out.dtype))
+    whole = _batched(cast(gradient, wide.dtype), dims)
+    windows_layout = Layout.contiguous(whole.shape, wide.dtype)
+    share = windows_layout.read(whole)
+    if divisor_override is not None:
+        share = share / float(divisor_override)
+    else:
+        share = share / counts(windows_layout, layout.shape[2:], kernel, step, first, count_include_pad)
+    channels = whole.shape[1]
+    ones = Tensor(constant(1.0), (channels, 1, *kernel), (0,) * (dims + 2), dtype=wide.dtype, storage=1)
+    setting = Setting(step, first, (1,) * dims, channels)
+    return out.rounded(convolve_transposed(wide, windows_layout.rounded(share), ones, setting).sop)
+
+
+@operation("reductions", "max_pool2d_with_indices", "max_pool3d_with_indices")
+def max_pool(
+    out: Any,
+    a: Tensor,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the greatest entry of each window, and where it is in the input's last dimensions."""
+    if 0 in out[0].shape:
+        return out[0].result(constant(0.0)), out[1].result(constant(0))
+    dims = _dims(out[0], kernel_size)
+    kernel = _each(kernel_size, dims)
+    step, first = _each(stride, dims, kernel), _each(padding, dims)
+    apart = _each(dilation, dims)
+    values, indices_ = (_batched_layout(layout, dims) for layout in out)
+    whole = _batched(a, dims)
+    sizes, places = whole.shape[2:], values.shape[2:]
+    after = needed_after(places, sizes, kernel, step, first, apart)
+    view = windows(pad(whole, first, after, -math.inf), places, kernel, step, apart)
+    along = list(range(dims + 2, 2 * dims + 2))
+    greatest = extreme(values, view, along, 1)
+    tap = place(indices_, view, along, 1).sop
+    if any(first) and is_float(a.dtype):  # among equal entries, padding is not the first
+        least = indices_.read(Tensor(greatest.sop, values.shape, values.strides)) == -math.inf
+        tap = where(least, first_tap(indices_, kernel, step, first, apart), tap)
+    flat = flat_place(indices_, tap, sizes, kernel, step, first, apart)
+    return out[0].result(greatest.sop), out[1].result(flat)
+
+
+@operation("reductions", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward")
+def max_pool_backward(
+    out: Layout,
+    gradient: Tensor,
+    a: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    places: Tensor,
+) -> Tensor:
+    """Return the gradient of the input: the sum over the windows in which an entry is greatest."""
+    if 0 in out.shape:
+        return out.result(constant(0.0))
+    dims = _dims(out, kernel_size)
+    plane = math.prod(out.shape[-dims:])
+    count = math.prod(gradient.shape[-dims:])
+    flat = (math.prod(out.shape[:-dims]), count)
+    dtype = computing_type(out.dtype)
+    target = _planes(places, flat)
+    values = _planes(cast(gradient, dtype), flat)
+    row, column = Layout.contiguous((flat[0], plane), dtype).index
+    t = family(count) if count > 1 else constant(0)
+    chosen = where(target.at(row, t) == column, values.at(row, t), 0.0)
+    total = sum_over(t, chosen) if count > 1 else chosen
+    result = Layout.contiguous(out.shape, out.dtype).rounded(total)
+    return out.result(out.read(result))
+
+
+def _planes(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return the entries row by row as a matrix."""
+    layout = Layout.contiguous(tensor.shape, tensor.dtype)
+    return Layout.contiguous(shape, tensor.dtype).result(layout.read(tensor))
