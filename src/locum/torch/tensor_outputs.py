@@ -205,7 +205,8 @@ class Outputs:
         ``parts`` are the tokens, whose memory does not become memory of a result.
         """
         taken = {part.untyped_storage().data_ptr() for part in parts.values()}
-        sources: dict[Source, torch.Tensor] = {**found, **parts}
+        sources: dict[Source, torch.Tensor] = dict(found)
+        sources.update(parts)
         made: dict[int, Any] = dict(self._constants)
         made.update((place, output.make(known)) for place, output in self._of_host.items())
         for memory in self._memories.values():

@@ -44,7 +44,8 @@ def _invert(size: Sequence[int], stride: Sequence[int], offset: int) -> tuple[li
                 "as_strided_scatter: expected entries that do not share memory, got "
                 f"size {tuple(size)} and stride {tuple(stride)}"
             )
-        index[dim] = rest // stride[dim]
-        inside.append(index[dim] < size[dim])
+        digit = rest // stride[dim]
+        index[dim] = digit
+        inside.append(digit < size[dim])
         rest = rest % stride[dim]
     return index, [*inside, rest == 0]
