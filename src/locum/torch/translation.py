@@ -100,6 +100,9 @@ class Translation:
             if node not in self._known:
                 self._tensors[node] = self._construct(node)
                 self.on_u.append(node)
+            elif node.target is torch.ops.aten.as_strided.default:
+                self._tensors[node] = self._show_memory(node)
+                self.on_u.append(node)
             elif self._collector is not None:
                 self._collector.add(node, _step_name(node), node)
         self.length = max(self.length, self.token_count)
@@ -136,6 +139,20 @@ class Translation:
         self.feeds[node] = Feed(node, shape, strides)
         self.token_count += size
         return Tensor(tokens, shape, strides, start, dtype, start, size)
+
+    def _show_memory(self, node: fx.Node) -> Tensor:
+        """Return ``as_strided`` of an input: its tokens are the memory that it shows.
+
+        The storage of an input may begin elsewhere in another call, and is larger than the input.
+        """
+        value = self._concrete.values[node]
+        memory = self._feed(node, value)
+        first = value.storage_offset()
+        row = (memory.storage,), (1,), memory.offset, memory.dtype
+        storage = Tensor(tokens, *row, memory.start - first, first + memory.storage)
+        size, stride = list(value.shape), list(value.stride())
+        result: Tensor = _find_row(node).construct(_layout(node, value), storage, size, stride, first)
+        return result
 
     def _construct(self, node: fx.Node) -> Any:
         """Return the result of a node: a tensor, or a tuple of them."""
