@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from locum.torch.backend import backend
 
 
-def compile_on_u(function: Any, *, fullgraph: bool = True, dynamic: Any = None, **options: str) -> Any:
+def compile_on_u(function: Any, *, fullgraph: bool = True, dynamic: Any = None, **options: Any) -> Any:
     """Compile a function or module for U; ``options`` are the options of the backend."""
     return torch.compile(
         function, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options or None
@@ -26,7 +26,7 @@ def copy_tensors(values: Sequence[Any]) -> list[Any]:
         if isinstance(value, torch.Tensor):
             storage = value.untyped_storage()
             if storage.data_ptr() not in storages:
-                storages[storage.data_ptr()] = storage.clone()
+                storages[storage.data_ptr()] = storage.clone()  # type: ignore[no-untyped-call]
             copy = torch.empty(0, dtype=value.dtype).set_(
                 storages[storage.data_ptr()], value.storage_offset(), value.shape, value.stride()
             )
@@ -61,7 +61,7 @@ def aliasing(values: Sequence[Any]) -> list[int]:
 
 
 def check_like_eager(
-    function: Callable[..., Any], *arguments: Any, dynamic: Any = None, **options: str
+    function: Callable[..., Any], *arguments: Any, dynamic: Any = None, **options: Any
 ) -> Any:
     """Run a function eagerly and on U with the same seed; return the compiled function.
 

@@ -300,7 +300,7 @@ def flexible(q: Any) -> Any:
     return torch.nn.attention.flex_attention.flex_attention(q, q, q)
 
 
-UNSUPPORTED = {
+UNSUPPORTED: dict[str, tuple[Any, Any, str]] = {
     "cond": (branch, lambda: torch.ones(3), "cond: expected .*got a higher-order operation"),
     "flex_attention": (flexible, lambda: torch.ones(1, 1, 16, 8), "flex_attention: expected"),
     "custom operation": (lambda x: twice(x) + 1, lambda: torch.ones(3), "twice.default: .* a custom"),

@@ -40,7 +40,8 @@ class Model(nn.Module):
 
 @pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
 def test_steps_are_those_of_the_module(executor: str) -> None:
-    model, x = Model(), torch.randn(2, 4)
+    model: Any = Model()
+    x = torch.randn(2, 4)
     compiled = compile_on_u(model, executor=executor)
     with torch.no_grad(), locum.torch.record("blocks.*") as recorded:
         result = compiled(x)
@@ -54,7 +55,8 @@ def test_steps_are_those_of_the_module(executor: str) -> None:
 
 
 def test_the_output_has_the_shape_of_the_module() -> None:
-    model, x = Model(), torch.randn(2, 3, 4)
+    model: Any = Model()
+    x = torch.randn(2, 3, 4)
     with torch.no_grad(), locum.torch.record("blocks.0") as recorded:
         compile_on_u(model)(x)
     assert recorded["blocks.0"]["addmm_1"].shape == (6, 4)
@@ -107,7 +109,8 @@ def test_parts_that_a_construction_names(monkeypatch: pytest.MonkeyPatch) -> Non
         return observe("pattern", row.construct(out, a))
 
     monkeypatch.setitem(TABLE, overload, Row(overload, row.kind, named))
-    model, x = Model(), torch.randn(2, 4)
+    model: Any = Model()
+    x = torch.randn(2, 4)
     with torch.no_grad(), locum.torch.record("blocks.?") as recorded:
         compile_on_u(model)(x)
     assert list(recorded.patterns) == ["blocks.0", "blocks.1"]
@@ -128,4 +131,4 @@ def test_wrong_arguments_raise() -> None:
     with pytest.raises(locum.InputError, match="record: expected paths of modules"):
         locum.torch.record().__enter__()
     with pytest.raises(locum.InputError, match="record: expected paths of modules"):
-        locum.torch.record(nn.Linear(1, 1)).__enter__()
+        locum.torch.record(nn.Linear(1, 1)).__enter__()  # type: ignore[arg-type]

@@ -145,7 +145,7 @@ def test_every_form_of_a_compiled_object() -> None:
     function(x)
     assert locum.torch.report(function).runs == 1
 
-    method = Model()
+    method: Any = Model()
     method.forward = compile_on_u(method.forward)
     method(x)
     assert locum.torch.report(method).runs == 1

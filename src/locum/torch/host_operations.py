@@ -4,8 +4,8 @@
 - Tables that depend on integers, positions and shapes alone, such as masks, position ids and rotary
   tables. These are results of :data:`TABLE_OPERATIONS` on integer inputs and on each other. With
   ``host="forbidden"`` U computes them.
-- Views of inputs with explicit strides (``as_strided``), which compute nothing.
 
+Views of inputs with explicit strides (``as_strided``) are read from the input as tensors of their own.
 All other nodes run on U. Products of matrices are never on the list.
 """
 
@@ -49,9 +49,13 @@ def is_table_operation(node: fx.Node) -> bool:
         return True
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
         return False
+    return is_view(node) or node.target.overloadpacket.__name__ in TABLE_OPERATIONS
+
+
+def is_view(node: fx.Node) -> bool:
+    """Return whether a node is a view, which computes nothing."""
     row = TABLE.get(node.target)
-    is_view = row is not None and row.kind == "views"
-    return is_view or node.target.overloadpacket.__name__ in TABLE_OPERATIONS
+    return row is not None and row.kind == "views"
 
 
 def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: bool) -> set[fx.Node]:
@@ -121,7 +125,7 @@ class HostPart:
             if node.op == "placeholder" or (node in needed and node in known):
                 copied[node] = graph.node_copy(node, lambda n: copied.get(n, concrete.values[n]))
         graph.output(tuple(copied[node] for node in wanted))
-        computed = [node for node in copied if node.op == "call_function"]
+        computed = [node for node in copied if node.op == "call_function" and not is_view(node)]
         return cls(wanted, computed, fx.GraphModule(concrete.module, graph))
 
     def __call__(self, arguments: Sequence[Any]) -> dict[fx.Node, Any]:

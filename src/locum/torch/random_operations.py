@@ -119,7 +119,7 @@ class _Separation:
         leading = 0 if operation is node.target else node.args.index(operation) + 1
         arguments: list[Any] = list(fx.node.map_arg(node.args, self.new.__getitem__))
         options: Any = fx.node.map_arg(node.kwargs, self.new.__getitem__)
-        first = arguments[leading] if len(arguments) > leading else None
+        first: Any = arguments[leading] if len(arguments) > leading else None
         if operation.overloadpacket in _LAYOUT_ONLY or operation is _aten.bernoulli.p:
             arguments[leading] = self.empty(node, self.values[first])
         drawn = self.add(node, node.target, tuple(arguments), options, value)

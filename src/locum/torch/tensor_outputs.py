@@ -34,6 +34,8 @@ class KnownOutput:
     def make(self, known: Mapping[fx.Node, Any]) -> Any:
         """Return the result."""
         source = known[self.node]
+        if self.node.op == "get_attr":  # a constant of the graph, which the user may change
+            source = source.clone()
         if self.view is None:
             return source
         shape, strides, distance = self.view
@@ -205,7 +207,9 @@ class Outputs:
         ``parts`` are the tokens, whose memory does not become memory of a result.
         """
         taken = {part.untyped_storage().data_ptr() for part in parts.values()}
-        sources: dict[Source, torch.Tensor] = {**found, **parts}
+        sources: dict[Source, torch.Tensor] = {}
+        sources.update(found.items())
+        sources.update(parts.items())
         made: dict[int, Any] = dict(self._constants)
         made.update((place, output.make(known)) for place, output in self._of_host.items())
         for memory in self._memories.values():

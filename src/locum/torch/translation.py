@@ -37,6 +37,9 @@ from locum.torch.random_operations import drawn_operation
 from locum.torch.step_recorder import StepCollector
 from locum.torch.table import TABLE, Row
 
+#: Operations whose strides and offset refer to a storage.
+_EXPLICIT_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
+
 
 class UnsupportedOperationError(LocumError):
     """An operation of a captured graph that U does not compute."""
@@ -84,11 +87,10 @@ class Translation:
         self.on_u: list[fx.Node] = []
         #: S-ops that are 0 at position 0 unless an input is not allowed; the error in words.
         self.conditions: dict[Node, str] = {}
-        self._tensors: dict[fx.Node, Any] = {}
-        with measure_positions() as positions:
-            self._translate()
         #: The length of the sequence: tokens, and positions that results need.
-        self.length = max(self.token_count, positions.greatest, 1)
+        self.length = 1
+        self._tensors: dict[fx.Node, Any] = {}
+        self._translate()
 
     def _translate(self) -> None:
         needed = self._concrete.find_needed()
@@ -98,8 +100,12 @@ class Translation:
             if node not in self._known:
                 self._tensors[node] = self._construct(node)
                 self.on_u.append(node)
+            elif node.target is torch.ops.aten.as_strided.default:
+                self._tensors[node] = self._show_memory(node)
+                self.on_u.append(node)
             elif self._collector is not None:
                 self._collector.add(node, _step_name(node), node)
+        self.length = max(self.length, self.token_count)
         if self._collector is not None:
             self._collector.add_outputs({node: self._tensors[node] for node in self.on_u})
 
@@ -134,13 +140,27 @@ class Translation:
         self.token_count += size
         return Tensor(tokens, shape, strides, start, dtype, start, size)
 
+    def _show_memory(self, node: fx.Node) -> Tensor:
+        """Return ``as_strided`` of an input: its tokens are the memory that it shows.
+
+        The storage of an input may begin elsewhere in another call, and is larger than the input.
+        """
+        value = self._concrete.values[node]
+        memory = self._feed(node, value)
+        first = value.storage_offset()
+        row = (memory.storage,), (1,), memory.offset, memory.dtype
+        storage = Tensor(tokens, *row, memory.start - first, first + memory.storage)
+        size, stride = list(value.shape), list(value.stride())
+        result: Tensor = _find_row(node).construct(_layout(node, value), storage, size, stride, first)
+        return result
+
     def _construct(self, node: fx.Node) -> Any:
         """Return the result of a node: a tensor, or a tuple of them."""
         if node.target is operator.getitem:
             source, place = cast(tuple[fx.Node, int], node.args)
             return self.read(source)[place]
         for used in (node, *node.all_input_nodes):
-            _map(self._concrete.values[used], lambda value: _layout(node, value))
+            _map(self._concrete.values[used], lambda value: _check_type(node, value))
         row = _find_row(node)
         self._check_storage(node)
         arguments = fx.node.map_arg(node.args, self.read)
@@ -151,12 +171,14 @@ class Translation:
             with (
                 self._collector.observing(node) if self._collector else nullcontext(),
                 collect_notes() as notes,
+                measure_positions() as positions,
             ):
                 result = row.construct(out, *arguments, **options)
         except UnsupportedOperationError:
             raise
         except LocumError as error:
             raise _error(node, str(error)) from error
+        self.length = max(self.length, positions.greatest)
         for violations, problem in notes.required:
             self.conditions[violations.node] = str(_error(node, problem))
         if self._collector is not None and row.kind != "views":
@@ -164,8 +186,8 @@ class Translation:
         return result
 
     def _check_storage(self, node: fx.Node) -> None:
-        """Check that ``as_strided`` reads a storage that the program lays out as PyTorch does."""
-        if node.target is not torch.ops.aten.as_strided.default:
+        """Check that the program lays out a storage as PyTorch does where strides are explicit."""
+        if node.target not in _EXPLICIT_STRIDES:
             return
         source = cast(fx.Node, node.args[0])
         tensor, value = self.read(source), self._concrete.values[source]
@@ -226,6 +248,11 @@ def _layout(node: fx.Node, value: Any) -> Any:
     dtype = _type(node, value)
     shape, strides = tuple(value.shape), value.stride()
     return Layout(shape, strides if is_dense(shape, strides) else contiguous_strides(shape), dtype)
+
+
+def _check_type(node: fx.Node, value: Any) -> None:
+    if isinstance(value, torch.Tensor):
+        _type(node, value)
 
 
 def _type(node: fx.Node, value: torch.Tensor) -> str:

@@ -31,7 +31,7 @@ def type_as(out: Layout, a: Tensor, other: Tensor) -> Tensor:
 
 def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
     """Return the entries in another type; PyTorch makes tensors of Python floats by this operation."""
-    return to_copy(out, a)
+    return out.result(convert(out.read(a), a.dtype, out.dtype))
 
 
 _CONVERT = torch.ops.prims.convert_element_type.default

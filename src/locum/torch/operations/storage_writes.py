@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from locum.constructions.tensor import Index, Layout, Tensor
+from locum.constructions.tensor import Index, Layout, Tensor, is_dense
 from locum.errors import LocumError
 from locum.language.handles import SOp
 from locum.language.python import indices, where
@@ -26,7 +26,10 @@ def as_strided_scatter(
     before = convert(out.read(a), a.dtype, out.dtype)
     if not source.size:
         return out.result(before)
-    index, inside = _invert(size, stride, a.offset - a.start if offset is None else offset)
+    if not is_dense(a.shape, a.strides):
+        raise LocumError("expected a tensor without gaps in memory; try x.contiguous() before")
+    first = 0 if offset is None else offset - (a.offset - a.start)
+    index, inside = _invert(size, stride, first)
     value = convert(source.at(*index), source.dtype, out.dtype)
     return out.result(where(reduce(lambda x, y: x & y, inside), value, before))
 
@@ -41,10 +44,11 @@ def _invert(size: Sequence[int], stride: Sequence[int], offset: int) -> tuple[li
         smaller = [other for other in inner if stride[other] < stride[dim]]
         if stride[dim] <= sum((size[other] - 1) * stride[other] for other in smaller):
             raise LocumError(
-                "as_strided_scatter: expected entries that do not share memory, got "
+                "expected entries that do not share memory, got "
                 f"size {tuple(size)} and stride {tuple(stride)}"
             )
-        index[dim] = rest // stride[dim]
-        inside.append(index[dim] < size[dim])
+        digit = rest // stride[dim]
+        index[dim] = digit
+        inside.append(digit < size[dim])
         rest = rest % stride[dim]
     return index, [*inside, rest == 0]
