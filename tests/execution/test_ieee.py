@@ -45,7 +45,9 @@ def equal(one: Any, other: Any) -> bool:
     return same and bool((close & signs).all())
 
 
-@given(st.recursive(leaves, _grow, max_leaves=6), st.lists(st.sampled_from(EDGES), min_size=8, max_size=8))
+@given(
+    st.recursive(leaves, _grow, max_leaves=6), st.lists(st.sampled_from(EDGES), min_size=8, max_size=8)
+)
 def test_random_arithmetic_is_the_same_in_all_executors(program: SOp, values: list[float]) -> None:
     root = apply("float64", where(program == program, program, program)).node
     parts = [torch.tensor(values, dtype=torch.float64)]

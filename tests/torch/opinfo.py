@@ -143,7 +143,7 @@ def compare_run(
     if gradients:
         function = with_gradients(function, tensors)
     state = torch.get_rng_state()
-    expected, spec = pytree.tree_flatten(function(*(tensor.detach() for tensor in tensors)))
+    expected, _ = pytree.tree_flatten(function(*(tensor.detach() for tensor in tensors)))
     torch.set_rng_state(state)
     given = [tensor.detach() for tensor in tensors]
     try:
