@@ -488,7 +488,9 @@ def test_e23_listings_5_and_6_rely_on_empty_selections() -> None:
         flip = np.where(s - minimum < 0, 1.0, 0.0)
         flip = flip + aggregate(np.equal.outer(at, at + 1), flip)
         sides = (np.tile((at % 2 == n)[:, None], len(at)) for n in (0, 1))
-        revby2 = sum(aggregate(side, np.full(len(at), x)) for side, x in zip(sides, (1, -1), strict=True))
+        revby2 = sum(
+            aggregate(side, np.full(len(at), x)) for side, x in zip(sides, (1, -1), strict=True)
+        )
         other = aggregate(np.equal.outer(at + revby2, at), s)
         return [float(x) for x in flip * other + (1 - flip) * s]
 

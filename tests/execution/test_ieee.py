@@ -1,4 +1,4 @@
-"""IEEE arithmetic: the three executors give the values that torch gives, infinities and NaN included."""
+"""IEEE arithmetic: the three executors give torch's values, infinities and NaN included."""
 
 from __future__ import annotations
 

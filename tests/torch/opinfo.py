@@ -76,22 +76,27 @@ def run_samples(
     for number, sample in enumerate(op.sample_inputs("cpu", kind, requires_grad=gradients)):
         if limit is not None and number >= limit:
             break
-        leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
-        places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-        tensors = [leaves[n] for n in places]
-        if sum(tensor.numel() for tensor in tensors) > largest:
-            continue
-
-        def function(*given: torch.Tensor) -> Any:
-            filled = list(leaves)
-            for place, tensor in zip(places, given, strict=True):
-                filled[place] = tensor
-            first, args, kwargs = pytree.tree_unflatten(filled, spec)
-            result = op(first, *args, **kwargs)
-            return sample.output_process_fn_grad(result) if gradients else result
-
-        _judge(summary, f"sample {number}", op, function, tensors, executor, host, gradients, kind)
+        function, tensors = as_function(op, sample, gradients)
+        if sum(tensor.numel() for tensor in tensors) <= largest:
+            label = f"sample {number}"
+            _judge(summary, label, op, function, tensors, executor, host, gradients, kind)
     return summary
+
+
+def as_function(op: Any, sample: Any, gradients: bool) -> tuple[Any, list[torch.Tensor]]:
+    """Return a sample as a function of its tensors, and the tensors."""
+    leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+    places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+    def function(*given: torch.Tensor) -> Any:
+        filled = list(leaves)
+        for place, tensor in zip(places, given, strict=True):
+            filled[place] = tensor
+        first, args, kwargs = pytree.tree_unflatten(filled, spec)
+        result = op(first, *args, **kwargs)
+        return sample.output_process_fn_grad(result) if gradients else result
+
+    return function, [leaves[n] for n in places]
 
 
 def _judge(

@@ -1,8 +1,8 @@
 """Prove a claim for all inputs of a shape, or find a counterexample: locum prove matmul 3 3 4.
 
 NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum that can be
-refuted, such as E2. The checker of `locum check` verifies the result before it is printed. Exit code 1 if
-the claim is refuted, or not proven within the limits.
+refuted, such as E2. The checker of `locum check` verifies the result before it is printed. Exit code 1
+if the claim is refuted, or not proven within the limits.
 """
 
 from __future__ import annotations

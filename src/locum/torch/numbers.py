@@ -132,14 +132,15 @@ def compute(
 def require_exact(out: Layout, value: SOp) -> None:
     """Make a run raise an error where finite integers exceed 2⁵³.
 
-    What a cast makes of NaN and infinities is undefined in PyTorch. It stays NaN or infinite here, and is
-    an error only in a result of the graph.
+    What a cast makes of NaN and infinities is undefined in PyTorch. It stays NaN or infinite here, and
+    is an error only in a result of the graph.
     """
     if math.prod(out.shape):
         is_large = (abs(value) > LARGEST_EXACT) & (abs(value) < math.inf)
         wide = Layout(out.shape, out.strides).result(where(is_large, 1, 0))
         violations = reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop
-        require(violations, f"expected integers up to 2⁵³ in magnitude, got larger ones of type {out.dtype}")
+        problem = f"expected integers up to 2⁵³ in magnitude, got larger ones of type {out.dtype}"
+        require(violations, problem)
 
 
 def read(out: Layout, operand: Any, dtype: str) -> SOp:

@@ -279,11 +279,11 @@ def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
         raise NotNumeric if _has_strings(node) else Stuck(f"{node.op} of data")
     if node.op == "member":
         values = [v for v in node.members if isinstance(v, (int, float)) and math.isfinite(v)]
-        whole = [v for v in values if v == int(v)]
-        if len(whole) > _FEW:
+        integers = [v for v in values if v == int(v)]
+        if len(integers) > _FEW:
             raise Stuck("a member of many")
         listed = FALSE
-        for v in dict.fromkeys(int(v) for v in whole):
+        for v in dict.fromkeys(int(v) for v in integers):
             listed = conditions.either(listed, conditions.comparison("==", index, number(v)))
         return listed
     if _has_strings(node):
