@@ -23,8 +23,8 @@ from locum.execution.rounding import round_array
 from locum.graph import Node, build
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS
-from locum.language.handles import SOp
-from locum.language.python import apply, constant, family, where
+from locum.language.handles import SOp, apply
+from locum.language.python import constant, family, where
 from locum.torch.notes import require
 
 HALF = ("float16", "bfloat16")
