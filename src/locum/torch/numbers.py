@@ -86,7 +86,7 @@ def wrap(value: SOp, dtype: str) -> SOp:
         return value
     if dtype == "uint8":
         return value % 256
-    half = 2 ** (int(dtype.removeprefix("int")) - 1)
+    half = 1 << int(dtype.removeprefix("int")) - 1
     return (value + half) % (2 * half) - half
 
 
