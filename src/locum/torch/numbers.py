@@ -24,8 +24,8 @@ from locum.execution.rounding import round_array
 from locum.graph import Node, build
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS
-from locum.language.handles import SOp
-from locum.language.python import apply, constant, family, where
+from locum.language.handles import SOp, apply
+from locum.language.python import constant, family, where
 from locum.torch.notes import require
 
 HALF = ("float16", "bfloat16")
@@ -87,7 +87,7 @@ def wrap(value: SOp, dtype: str) -> SOp:
         return value
     if dtype == "uint8":
         return value % 256
-    half = 2 ** (int(dtype.removeprefix("int")) - 1)
+    half = 1 << int(dtype.removeprefix("int")) - 1
     return (value + half) % (2 * half) - half
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+#: A function that makes the result of an operation.
+Construction = TypeVar("Construction", bound=Callable[..., Any])
 
 #: The kinds of operations, in the order of the documentation.
 KINDS = (
@@ -52,10 +55,10 @@ def find_overload(name: str) -> Any:
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
-def operation(kind: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def operation(kind: str, *names: str) -> Callable[[Construction], Construction]:
     """Enter a construction into the table under names such as ``"mm"`` or ``"add.Tensor"``."""
 
-    def register(construct: Callable[..., Any]) -> Callable[..., Any]:
+    def register(construct: Construction) -> Construction:
         for name in names:
             target = find_overload(name)
             TABLE[target] = Row(target, kind, construct)

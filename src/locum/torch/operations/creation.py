@@ -16,7 +16,7 @@ def full(out: Layout, shape: Any, *values: Any, **options: Any) -> Tensor:
     return out.result(scalar(values[-1], out.dtype))
 
 
-@operation("creation", "zeros", "zeros_like", "new_zeros")
+@operation("creation", "zeros", "zeros_like", "new_zeros", "_efficientzerotensor")
 def zeros(out: Layout, *arguments: Any, **options: Any) -> Tensor:
     """Return 0 everywhere."""
     return out.result(scalar(0, out.dtype))

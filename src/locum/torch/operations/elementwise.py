@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
-from locum.language.handles import SOp
-from locum.language.python import apply, erf, exp, log, sin, sqrt, tanh, where
+from locum.language.handles import SOp, apply
+from locum.language.python import erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.notes import require
 from locum.torch.numbers import (
     INTEGERS,
@@ -142,7 +142,7 @@ def _rest(x: SOp, rest: SOp) -> SOp:
 
 def require_divisor(out: Layout, b: Any) -> None:
     """Make a run raise an error where an integer is divided by 0."""
-    if out.dtype in INTEGERS and math.prod(out.shape):
+    if out.dtype in INTEGERS and 0 not in out.shape:
         zeros = Layout(out.shape, out.strides).result(where(read(out, b, out.dtype) == 0, 1, 0))
         count = reduce_sum(Layout((), ()), zeros, range(len(out.shape))).sop
         require(count, "expected divisors other than 0, got 0")
