@@ -162,13 +162,17 @@ def compare_run(
 
 
 def capture(function: Any, tensors: list[torch.Tensor]) -> torch.fx.GraphModule:
-    """Return the graph of a function as the backend receives it."""
+    """Return the graph of a function as the backend receives it: without mutations."""
     flat = lambda *args: tuple(pytree.tree_leaves(function(*args)))  # noqa: E731
     graph = make_fx(
         functionalize(flat, remove="mutations"),
         decomposition_table=decompositions(),
         tracing_mode="fake",
     )(*tensors)
+    schemas = [getattr(node.target, "_schema", None) for node in graph.graph.nodes]
+    if any(schema is not None and schema.is_mutable for schema in schemas):
+        # A decomposition wrote into a tensor; AOT autograd removes such writes, make_fx does not.
+        raise CaptureError
     graph.graph.eliminate_dead_code()
     return graph
 
