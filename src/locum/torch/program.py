@@ -192,7 +192,8 @@ class Program:
                 source = self._input_of(value)
                 self.outputs.append(Output(value, source, node.meta["val"]))
                 continue
-            self.roots[value.sop.node] = range(max(value.storage, 1))
+            known = self.roots.get(value.sop.node, range(1))  # results may share an s-op
+            self.roots[value.sop.node] = range(max(value.storage, known.stop))
             self.outputs.append(Output(value, None, node.meta["val"]))
         self._make_host(on_host)
 

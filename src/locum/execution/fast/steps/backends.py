@@ -100,6 +100,8 @@ class Backend:
             case "gather", ():
                 return lambda x, where: x.reshape(-1)[where]
             case "matmul", ():
+                if self.ieee:
+                    return self.matmul
                 return operator.matmul if arrays.on_torch else _matmul
             case "view", (tuple(strides), int(offset)):
                 return self.view(step.inputs[0].shape, shape, strides, offset)
@@ -173,6 +175,13 @@ class Backend:
             return operator.methodcaller("to", getattr(self.arrays.xp, dtype))
         narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
         return lambda x: round_array(np.asarray(x), dtype).astype(narrow)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Multiply matrices of any types, in the type that both are promoted to."""
+        if a.dtype != b.dtype:
+            dtype = self.arrays.xp.promote_types(a.dtype, b.dtype)
+            a, b = self.arrays.cast(a, dtype), self.arrays.cast(b, dtype)
+        return a @ b if self.arrays.on_torch else _matmul(a, b)
 
     def permute(self, order: tuple[int, ...]) -> Function:
         """Put axes in another order."""
