@@ -192,8 +192,7 @@ class Program:
                 source = self._input_of(value)
                 self.outputs.append(Output(value, source, node.meta["val"]))
                 continue
-            known = self.roots.get(value.sop.node, range(1))  # results may share an s-op
-            self.roots[value.sop.node] = range(max(value.storage, known.stop))
+            self.roots[value.sop.node] = range(max(value.storage, 1))
             self.outputs.append(Output(value, None, node.meta["val"]))
         self._make_host(on_host)
 

@@ -176,13 +176,6 @@ class Backend:
         narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
         return lambda x: round_array(np.asarray(x), dtype).astype(narrow)
 
-    def matmul(self, a: Array, b: Array) -> Array:
-        """Multiply matrices of any types, in the type that both are promoted to."""
-        if a.dtype != b.dtype:
-            dtype = self.arrays.xp.promote_types(a.dtype, b.dtype)
-            a, b = self.arrays.cast(a, dtype), self.arrays.cast(b, dtype)
-        return a @ b if self.arrays.on_torch else _matmul(a, b)
-
     def permute(self, order: tuple[int, ...]) -> Function:
         """Put axes in another order."""
         if order == (1, 0):
@@ -227,6 +220,13 @@ class Backend:
             return result
 
         return fill
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Multiply matrices of any types, in the type that both are promoted to."""
+        if a.dtype != b.dtype:
+            dtype = self.arrays.xp.promote_types(a.dtype, b.dtype)
+            a, b = self.arrays.cast(a, dtype), self.arrays.cast(b, dtype)
+        return a @ b if self.arrays.on_torch else _matmul(a, b)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
