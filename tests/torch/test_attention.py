@@ -65,10 +65,8 @@ def test_masks_and_gradients(kind: str, executor: str) -> None:
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_query_without_keys_gives_zeros(executor: str) -> None:
     given = [part.detach() for part in tensors()]
-    program = program_of(
-        lambda *x: attend(*x[:3], attn_mask=x[3]), [*given, mask_of("bool empty", 3, 4)]
-    )
-    (found,) = run(program, executor, [*given, mask_of("bool empty", 3, 4)])
+    given.append(mask_of("bool empty", 3, 4))
+    (found,) = program_of(lambda *x: attend(*x[:3], attn_mask=x[3]), given, executor)(*given)
     assert (found[:, :, 1] == 0).all()
     assert (found[:, :, 0] != 0).all()
 
