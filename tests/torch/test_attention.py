@@ -12,7 +12,6 @@ pytest.importorskip("expecttest")
 from torch.nn.functional import scaled_dot_product_attention as attend  # noqa: E402
 
 from locum.errors import LocumError  # noqa: E402
-from locum.execution.fast.cache import plan_all  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from tests.torch.opinfo import capture, compare_run, difference, exact_values  # noqa: E402
 
@@ -66,10 +65,8 @@ def test_masks_and_gradients(kind: str, executor: str) -> None:
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_query_without_keys_gives_zeros(executor: str) -> None:
     given = [part.detach() for part in tensors()]
-    program = program_of(
-        lambda *x: attend(*x[:3], attn_mask=x[3]), [*given, mask_of("bool empty", 3, 4)]
-    )
-    (found,) = run(program, executor, [*given, mask_of("bool empty", 3, 4)])
+    given.append(mask_of("bool empty", 3, 4))
+    (found,) = program_of(lambda *x: attend(*x[:3], attn_mask=x[3]), given, executor)(*given)
     assert (found[:, :, 1] == 0).all()
     assert (found[:, :, 0] != 0).all()
 
@@ -77,12 +74,6 @@ def test_query_without_keys_gives_zeros(executor: str) -> None:
 def program_of(function: Any, given: list[Any], executor: str = "fast") -> Program:
     """Return the program of a function on tensors."""
     return Program.of(capture(function, given), executor, "allowed")
-
-
-def run(program: Program, executor: str, given: list[Any]) -> list[Any]:
-    """Run a program with an executor."""
-    program.executor = executor
-    return program(*given)
 
 
 @pytest.mark.parametrize(("q", "k"), [(1, 4), (4, 1), (4, 2)])
@@ -165,8 +156,9 @@ def test_attention_is_planned(name: str) -> None:
         function = lambda *x: operation(*x[:3], attn_mask=x[3])  # noqa: E731
     given = [part.detach() for part in (*given, mask)]
     program = program_of(function, given)
-    parts = [feed.entries(part) for feed, part in zip(program.feeds, given, strict=True)]
-    assert not plan_all(program.roots, program.length, parts).opaque
+    program(*given)
+    assert program.plan is not None
+    assert not program.plan.opaque
 
 
 ATEN = torch.ops.aten

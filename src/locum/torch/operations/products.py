@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor, contract, matmul, reduce_sum
-from locum.torch.numbers import cast, compute, computing_type
+from locum.torch.numbers import cast, compute, computing_type, rounded
 from locum.torch.table import operation
 
 
@@ -16,7 +16,7 @@ def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
     """Multiply matrices; the sums are rounded once."""
     if a.dtype != out.dtype:
         a, b = cast(a, out.dtype), cast(b, out.dtype)
-    return out.rounded(matmul(out, a, b).sop)
+    return out.result(rounded(matmul(out, a, b).sop, out.dtype))
 
 
 @operation("products", "addmm", "baddbmm", "addmm.dtype", "baddbmm.dtype")
@@ -40,7 +40,7 @@ def addbmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha
 @operation("products", "dot", "mv")
 def vector_product(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     """Multiply a vector, or a matrix, by a vector."""
-    return out.rounded(_column(out.dtype, a, b).sop)
+    return out.result(rounded(_column(out.dtype, a, b).sop, out.dtype))
 
 
 @operation("products", "addmv")
@@ -87,6 +87,6 @@ def combine(out: Layout, c: Tensor, product: Tensor, beta: Any, alpha: Any) -> T
     if alpha != 1:
         product = compute(wide, lambda x, y: x * y, product, alpha)
     if beta == 0:  # then c is not read: its NaN do not count
-        return out.rounded(product.sop)
+        return out.result(rounded(product.sop, out.dtype))
     scaled = c if beta == 1 else compute(wide, lambda x, y: x * y, c, beta)
     return compute(out, lambda x, y: x + y, product, scaled)

@@ -18,7 +18,7 @@ from locum.constructions.tensor_reductions import (
 from locum.errors import InputError
 from locum.language.handles import SOp
 from locum.language.python import apply, constant, sqrt, where
-from locum.torch.numbers import cast, computing_type, is_float
+from locum.torch.numbers import cast, computing_type, is_float, rounded
 from locum.torch.table import operation
 
 # Sums -------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
 @operation("reductions", "sum.dim_IntList", "sum")
 def sum_(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     """Add up along dimensions."""
-    return out.rounded(total(out, a, chosen(a, dims)).sop)
+    return out.result(rounded(total(out, a, chosen(a, dims)).sop, out.dtype))
 
 
 @operation("reductions", "mean.dim", "mean")
@@ -235,7 +235,7 @@ def _some(
 @operation("reductions", "prod", "prod.dim_int")
 def prod(out: Layout, a: Tensor, dim: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     """Multiply along a dimension."""
-    return out.rounded(multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop)
+    return out.result(rounded(multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop, out.dtype))
 
 
 @operation("reductions", "cumsum")
@@ -253,7 +253,7 @@ def cumprod(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def _running(out: Layout, a: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp]) -> Tensor:
-    return out.rounded(running(out, a, dim % max(len(a.shape), 1), combine).sop)
+    return out.result(rounded(running(out, a, dim % max(len(a.shape), 1), combine).sop, out.dtype))
 
 
 def _whole(a: Tensor, dtype: str) -> Tensor:

@@ -106,6 +106,8 @@ class Backend:
             case "scatter", (int(first),):
                 return functools.partial(self.scatter, shape, first)
             case "matmul", ():
+                if self.ieee:
+                    return self.matmul
                 return operator.matmul if arrays.on_torch else _matmul
             case "view", (tuple(strides), int(offset)):
                 return self.view(step.inputs[0].shape, shape, strides, offset)
@@ -254,6 +256,13 @@ class Backend:
             return result
 
         return fill
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Multiply matrices of any types, in the type that both are promoted to."""
+        if a.dtype != b.dtype:
+            dtype = self.arrays.xp.promote_types(a.dtype, b.dtype)
+            a, b = self.arrays.cast(a, dtype), self.arrays.cast(b, dtype)
+        return a @ b if self.arrays.on_torch else _matmul(a, b)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
