@@ -185,6 +185,7 @@ def test_the_default_type_does_not_change_results() -> None:
         torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 def test_forward_mode_differentiation() -> None:
     forward_ad = torch.autograd.forward_ad
     x, tangent = torch.randn(3), torch.randn(3)
@@ -195,6 +196,7 @@ def test_forward_mode_differentiation() -> None:
     check_like_eager(lambda x, t: torch.func.jvp(torch.tanh, (x,), (t,)), x, tangent)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 def test_an_optimiser_on_u() -> None:
     """Dynamo writes ``addcmul_`` and ``addcdiv_`` as fused operations of its own."""
     network = nn.Linear(3, 2)
