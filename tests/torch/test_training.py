@@ -183,3 +183,32 @@ def test_the_default_type_does_not_change_results() -> None:
         check_like_eager(lambda x: (x * 2 + torch.ones(3), torch.tanh(x) * 1.1), x)
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_forward_mode_differentiation() -> None:
+    forward_ad = torch.autograd.forward_ad
+    x, tangent = torch.randn(3), torch.randn(3)
+    compiled = compile_on_u(torch.tanh)
+    with forward_ad.dual_level(), pytest.raises(locum.InputError, match="forward-mode"):
+        compiled(forward_ad.make_dual(x, tangent))
+    torch._dynamo.reset()
+    check_like_eager(lambda x, t: torch.func.jvp(torch.tanh, (x,), (t,)), x, tangent)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_an_optimiser_on_u() -> None:
+    """Dynamo writes ``addcmul_`` and ``addcdiv_`` as fused operations of its own."""
+    network = nn.Linear(3, 2)
+    other = copy.deepcopy(network)
+    first, second = (torch.optim.Adam(n.parameters(), lr=0.1, foreach=False) for n in (network, other))
+    step = compile_on_u(lambda: second.step(), fullgraph=False)
+    for _ in range(2):
+        x = torch.randn(2, 3)
+        for module, update in ((network, first.step), (other, step)):
+            module.zero_grad()
+            module(x).square().sum().backward()
+            update()
+    for a, b in zip(network.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+    assert locum.torch.report(step).runs == 2

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from torch import Tensor, fx, strided
+from torch import Tensor, add, addcmul, fx, ops, strided
 from torch._decomp import core_aten_decompositions
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.backends.common import aot_autograd
@@ -112,15 +112,28 @@ def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:
     return str(name), bool(name.frame_compile_id is not None and name.frame_compile_id + 1 >= limit)
 
 
-@cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return PyTorch's decompositions of operations that are not in the table.
+    """Return decompositions of operations that are not in the table.
 
     Random operations are not decomposed: a decomposition draws other numbers.
     """
+    chosen = dict(_decompositions_of_aten())
+    # Dynamo makes it of addcmul_ and addcdiv_, and registers it when it is first needed.
+    if hasattr(ops.prims, "fma"):
+        chosen[ops.prims.fma.default] = multiply_add
+    return chosen
+
+
+@cache
+def _decompositions_of_aten() -> dict[Any, Callable[..., Any]]:
     known: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     return {
         overload: function
         for overload, function in known.items()
         if overload not in TABLE and getattr(overload, "overloadpacket", None) not in RANDOM
     }
+
+
+def multiply_add(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:
+    """Return a · b + c."""
+    return addcmul(c, a, b) if isinstance(b, Tensor) else add(c, a, alpha=b)

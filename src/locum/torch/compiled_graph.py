@@ -8,8 +8,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import torch
 from torch import fx
+from torch.autograd import forward_ad
 
+from locum.errors import InputError
 from locum.torch.concrete_graph import is_symbolic, propagate_shapes, read_metadata, shape_key
 from locum.torch.program import Program
 from locum.torch.step_recorder import Recorder, active_recorder
@@ -34,6 +37,7 @@ class CompiledGraph:
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the results of the graph."""
+        check_tangents(arguments)
         recorder = active_recorder() if self._kind != "backward" else None
         program, usage = self._find(arguments, recorder)
         started = time.perf_counter()
@@ -67,6 +71,18 @@ class CompiledGraph:
             while len(self._programs) > MOST_PROGRAMS:
                 self._programs.popitem(last=False)
         return entry
+
+
+def check_tangents(arguments: Sequence[Any]) -> None:
+    """Raise an error for the dual tensors of forward-mode differentiation: U computes no tangents."""
+    if forward_ad._current_level < 0:
+        return
+    for value in arguments:
+        if isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None:
+            raise InputError(
+                "forward-mode differentiation: expected tensors without tangents, got a dual tensor; "
+                "try torch.func.jvp inside of the compiled function"
+            )
 
 
 def box_arguments(function: Callable[[Sequence[Any]], Any]) -> Callable[[list[Any]], Any]:

@@ -217,7 +217,7 @@ def _find_row(node: fx.Node) -> Row:
     target = node.target
     if isinstance(target, torch._ops.HigherOrderOperator):
         kind = "a higher-order operation"
-    elif isinstance(target, torch._ops.OpOverload) and target.namespace != "aten":
+    elif isinstance(target, torch._ops.OpOverload) and target.namespace not in ("aten", "prims"):
         kind = "a custom operation"
     else:
         kind = "one without a construction"
