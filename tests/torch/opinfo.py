@@ -18,17 +18,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from hypothesis import settings
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._comparison import default_tolerances
-from torch.testing._internal.common_device_type import toleranceOverride
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 from locum.errors import LocumError
 from locum.torch.backend import decompositions
 from locum.torch.program import Program
 from locum.torch.table import TABLE
+
+_PROFILE = settings.get_current_profile_name()
+from torch.testing._internal.common_device_type import toleranceOverride  # noqa: E402
+from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+
+settings.load_profile(_PROFILE)  # importing these loads a profile of PyTorch's own tests
 
 OPS = {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in op_db}
 

@@ -11,7 +11,7 @@ at positions p·n to p·n + n − 1. For most tensors that is a view.
 >>> place_of_greatest(Layout((2,), (1,), "int64"), a, [1]).sop([1, 5, 2, 7, 3, 4])[:2]
 [1, 0]
 >>> running(Layout((2, 3), (3, 1)), a, 1, lambda x, y: x + y).sop([1, 5, 2, 7, 3, 4])
-[1, 6, 8, 7, 10, 14]
+[1.0, 6.0, 8.0, 7.0, 10.0, 14.0]
 """
 
 from __future__ import annotations

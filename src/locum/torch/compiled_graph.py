@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -13,6 +12,7 @@ from torch import fx
 from torch.autograd import forward_ad
 
 from locum.errors import InputError
+from locum.locks import Lock
 from locum.torch.concrete_graph import is_symbolic, propagate_shapes, read_metadata, shape_key
 from locum.torch.program import Program
 from locum.torch.step_recorder import Recorder, active_recorder
@@ -21,6 +21,8 @@ from locum.torch.usage import GraphUsage, ProgramUsage
 #: Programs that a graph keeps: one for each combination of concrete shapes. The least recently used
 #: one is dropped first.
 MOST_PROGRAMS = 64
+#: Held while a program is found or added.
+_lock = Lock()
 
 
 class CompiledGraph:
@@ -33,7 +35,6 @@ class CompiledGraph:
         self._module, self._kind, self._usage = module, kind, usage
         self._is_symbolic = is_symbolic(module)
         self._programs: OrderedDict[Hashable, tuple[Program, ProgramUsage]] = OrderedDict()
-        self._lock = threading.Lock()
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the results of the graph."""
@@ -53,7 +54,7 @@ class CompiledGraph:
         """Return the program for these arguments, made or remembered."""
         recorded = recorder.module_patterns if recorder is not None else ()
         key = (shape_key(arguments) if self._is_symbolic else None, recorded)
-        with self._lock:
+        with _lock:
             if key in self._programs:
                 self._programs.move_to_end(key)
                 return self._programs[key]
@@ -66,7 +67,7 @@ class CompiledGraph:
         backward = self._kind == "backward"
         program = Program(concrete, self._usage.settings, is_backward=backward, recorded=recorded)
         entry = (program, self._usage.add_program(program, self._kind))
-        with self._lock:
+        with _lock:
             self._programs[key] = entry
             while len(self._programs) > MOST_PROGRAMS:
                 self._programs.popitem(last=False)

@@ -7,7 +7,6 @@ graph may serve several compiled objects, since Dynamo shares graphs between mod
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,11 +18,12 @@ import torch
 from torch import fx
 from torch._dynamo.eval_frame import OptimizeContext
 
+from locum.locks import Lock
 from locum.torch.multiply_adds import count_multiply_adds
 from locum.torch.node_origin import module_path
 from locum.torch.program import Program, Settings
 
-_lock = threading.Lock()
+_lock = Lock()
 _graphs: weakref.WeakSet[GraphUsage] = weakref.WeakSet()
 #: The compiled objects whose call is being run.
 _callers: ContextVar[tuple[Any, ...]] = ContextVar("locum_callers", default=())

@@ -54,6 +54,10 @@ class Graph:
             self.initialisers.append(self._onnx.numpy_helper.from_array(array, self._constants[key]))
         return self._constants[key]
 
+    def type_of(self, name: str) -> Any:
+        """Return ONNX's number of a type of tensors."""
+        return getattr(self._onnx.TensorProto, name)
+
     def as_number(self, name: str) -> str:
         """Return booleans as 1 and 0."""
         return self.op("Cast", name, to=self.kind)
@@ -161,6 +165,20 @@ def _either(build: Graph, predicate: str, a: str, b: str) -> str:
     return build.op("Where", build.op(predicate, a, b), a, b)
 
 
+def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
+    """Return the rounding to a type, by way of others; NaN where a finite number is too large for it."""
+
+    def rounded(build: Graph, a: str) -> str:
+        value = a
+        for kind in kinds:
+            value = build.op("Cast", value, to=build.type_of(kind))
+        value = build.as_number(value)
+        overflows = build.op("And", build.op("IsInf", value), build.op("Not", build.op("IsInf", a)))
+        return _or_nan(build, build.op("Not", overflows), value)
+
+    return rounded
+
+
 #: Operations that take several operators; the others are the operator that the table of meanings names.
 SPECIAL: Mapping[str, Callable[..., str]] = {
     "divide": _divide,
@@ -176,4 +194,8 @@ SPECIAL: Mapping[str, Callable[..., str]] = {
     "not": lambda build, a: build.op("Equal", a, build.number(0)),
     "if_else": lambda build, a, b, c: build.op("Where", _nonzero(build, a), b, c),
     "indicator": _nonzero,
+    "float64": _rounded("DOUBLE"),
+    "float32": _rounded("FLOAT"),
+    "float16": _rounded("FLOAT", "FLOAT16"),
+    "bfloat16": _rounded("FLOAT", "BFLOAT16"),
 }
