@@ -166,7 +166,7 @@ def _either(build: Graph, predicate: str, a: str, b: str) -> str:
 
 
 def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
-    """Return the rounding to a type, by way of others; NaN where a finite number is too large for it."""
+    """Return the rounding to a type, by way of others; NaN where a finite number is too large."""
 
     def rounded(build: Graph, a: str) -> str:
         value = a
