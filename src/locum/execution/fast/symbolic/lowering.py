@@ -189,7 +189,8 @@ class Lowering:
                 place = 1 if holds.value else 2
                 return self.lower(node.inputs[place], p, heads, f"{way}.{place}")
         lowered = [self.lower(b, p, heads, f"{way}.{n}") for n, b in enumerate(branches, start=1)]
-        return indexing.if_else(holds, *map(terms_of, lowered), ieee=self.scope.ieee)
+        then, otherwise = map(terms_of, lowered)
+        return indexing.if_else(holds, then, otherwise, self.scope.ieee)
 
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a chain of additions, as RASP text writes families: without recursion, re-rolled."""

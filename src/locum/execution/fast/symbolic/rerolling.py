@@ -132,3 +132,4 @@ def _factor(factor: Factor, change: Callable[[Affine], Affine]) -> Factor:
                 filters=tuple(tuple(_mapped(t, change) for t in f) for f in factor.filters),
                 values=tuple(_mapped(t, change) for t in factor.values),
             )
+    return factor  # the others occur in IEEE arithmetic alone, which is not rerolled
