@@ -34,7 +34,7 @@ T = TypeVar("T")
 TOKENS, INDICES = build("tokens", cast="asis"), build("indices")
 #: Selects no key.
 _NONE = build("select", INDICES, constant(-1), predicate="==")
-LABEL = {"name": "own", "shape": [], "recipe": "", "tolerance": None}
+LABEL: dict[str, Any] = {"name": "own", "shape": [], "recipe": "", "tolerance": None}
 #: Constants of programs and of polynomials; points are drawn near them.
 SMALL = (-1, 0, 0, 1, 1, 2)
 _SPECIAL = [Fraction(n) for n in (0, 1, -1, 2, -2, 3)] + [Fraction(1, 2), Fraction(-3, 2)]
@@ -113,6 +113,8 @@ class Forger:
         self.draw = draw
         self.size = draw.choice((1, 1, 1, 2, 2, 3))
         self.integer = draw.random() < 0.35
+        #: A number that many comparisons of the program and many cases of the trees have in common.
+        self.threshold = draw.choice(SMALL)
         self.input = Formula.input("X", 1, self.size)
 
     def certificate(self) -> dict[str, Any]:
@@ -172,6 +174,10 @@ class Forger:
             lambda: (INDICES, Formula.of([list(range(self.size))])),
         )
 
+    def small(self) -> int:
+        """Draw a small integer, often the threshold."""
+        return self.threshold if self.draw.random() < 0.5 else self.draw.choice(SMALL)
+
     def mean(self) -> Formula:
         """Return the mean of the inputs at every position."""
         total = sum((self.input[0, j] for j in range(1, self.size)), self.input[0, 0])
@@ -179,7 +185,7 @@ class Forger:
 
     def doubtful(self) -> tuple[Node, Formula]:
         """Draw a program and a formula that are equal at some inputs, or if cases are distinguished."""
-        x, c = self.input, self.draw.choice(SMALL)
+        x, c = self.input, self.small()
         value, one = constant(c), constant(1)
         shifted, negated = build("add", TOKENS, value), build("negate", TOKENS)
         larger, smaller = (build(op, TOKENS, value) for op in ("maximum", "minimum"))
@@ -191,6 +197,7 @@ class Forger:
             lambda: (build("if_else", positive, TOKENS, negated), abs(x)),
             lambda: (build("if_else", build("equal", TOKENS, value), value, TOKENS), x),
             lambda: (build("if_else", build("less", TOKENS, value), TOKENS, shifted), x),
+            lambda: (build("if_else", build("greater", TOKENS, value), shifted, TOKENS), x),
             lambda: (build("if_else", build("equal", parity, value), TOKENS, shifted), x),
             lambda: (build("multiply", parity, build("subtract", parity, one)), x * 0),
             lambda: (build("multiply", size, size), x * x),
@@ -209,7 +216,7 @@ class Forger:
         return self.pick(
             lambda: constant(draw.choice(SMALL)),
             lambda: draw.choice((INDICES, build("length"))),
-            lambda: build("subtract", TOKENS, constant(draw.choice(SMALL))),
+            lambda: build("subtract", TOKENS, constant(self.small())),
             lambda: TOKENS,
             lambda: TOKENS,
         )
@@ -219,7 +226,7 @@ class Forger:
         draw = self.draw
         a = self.noise(depth - 1) if depth > 1 and draw.random() < 0.7 else self.number()
         b = self.noise(depth - 1) if depth > 1 and draw.random() < 0.3 else self.number()
-        value = draw.choice(SMALL)
+        value = self.small()
         c, one = constant(value), constant(1)
         family = build("family", name="h", size=draw.choice((1, 2, 3)))
 
@@ -386,6 +393,8 @@ class Forger:
     def polynomial(self, variables: int) -> list[Any]:
         """Draw a polynomial to split cases on: mostly an entry minus a constant."""
         draw = self.draw
+        if draw.random() < 0.6:
+            return [["1", [[draw.randrange(variables), 1]]], [str(-self.threshold), []]]
         terms = [["1", [[draw.randrange(variables), draw.choice((1, 1, 1, 2))]]]]
         if draw.random() < 0.6:
             terms.append([str(draw.choice((-2, -1, 1))), []])

@@ -254,6 +254,15 @@ def _constant(value: Any) -> Value:
     raise UndecidedError(f"the constant {value!r}")
 
 
+def _absolute(value: Value) -> Value:
+    number = _number(value)
+    return -number if number < 0 else number
+
+
+def _if_else(condition: Value, then: Value, otherwise: Value) -> Value:
+    return then if _is_true(condition) else otherwise
+
+
 def _lookup(value: Value, table: Sequence[Sequence[Any]]) -> Value:
     for key, entry in table:
         if compare(value, _constant(key)) == 0:
@@ -281,7 +290,7 @@ _ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "modulo": _modulo,
     "power": _power,
     "negate": lambda a: -_number(a),
-    "absolute": lambda a: abs(_number(a)),
+    "absolute": _absolute,
     "floor": lambda a: Fraction(math.floor(_fraction(a))),
     "round": lambda a: Fraction(round(_fraction(a))),
     "sqrt": _sqrt,
@@ -295,7 +304,7 @@ _ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "and": lambda a, b: _is_true(a) & _is_true(b),
     "or": lambda a, b: _is_true(a) | _is_true(b),
     "not": lambda a: not _is_true(a),
-    "if_else": lambda a, b, c: b if _is_true(a) else c,
+    "if_else": _if_else,
     "indicator": lambda a: Fraction(int(_is_true(a))),
     "equal": lambda a, b: compare(a, b) == 0,
     "not_equal": lambda a, b: compare(a, b) != 0,
@@ -500,7 +509,7 @@ def _permute(a: Matrix, signed: bool) -> Value:
     total: Value = Fraction(0)
     for order in itertools.permutations(range(len(a))):
         inversions = sum(p > q for p, q in itertools.combinations(order, 2))
-        sign = Fraction(-1 if signed and inversions % 2 else 1)
+        sign: Value = Fraction(-1 if signed and inversions % 2 else 1)
         factors = [row[j] for row, j in zip(a, order, strict=True)]
         total = _add(total, reduce(_multiply, factors, sign))
     return total

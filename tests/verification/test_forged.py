@@ -75,6 +75,24 @@ def test_an_operand_that_is_not_used_may_need_cases() -> None:
     assert check(forge(claim(unused), trees, [[["1", [[0, 1]]]]])).cases == 3
 
 
+@pytest.mark.parametrize(("positive", "other", "point"), [(-1, None, 1), (None, 1, -1)])
+def test_an_operation_must_have_a_value_in_every_case(
+    positive: int | None, other: int | None, point: int
+) -> None:
+    """The divisor is 1 in one case, and may be 0 in the other one."""
+    branches = [
+        constant(1) if shift is None else build("add", TOKENS, constant(shift))
+        for shift in (positive, other)
+    ]
+    divisor = build("if_else", build("greater", TOKENS, constant(0)), *branches)
+    unused = build("if_else", constant(True), constant(1), build("divide", constant(1), divisor))
+    split = {"sign": ">", "of": 0, "answers": ["shown", "shown"]}
+    certificate = forge(claim(unused), [{"entries": [0], "cases": split}], [[["1", [[0, 1]]]]])
+    with pytest.raises(RejectedError, match="does not show that every operation has a value"):
+        check(certificate)
+    assert isinstance(check(forge_refutation(certificate, [Fraction(point)])).shows, Refuted)
+
+
 @pytest.mark.parametrize(
     "reference",
     [

@@ -39,7 +39,23 @@ NAMED: tuple[tuple[str, tuple[int, ...]], ...] = (
 OWN = 24
 #: Stands for a node of a program while another node is built on it.
 _HOLE = build("constant", value=987_654_321)
-_REPLACEMENTS = (0, 1, -1, 2, 5, "0", "1", "-1/2", "shown", ">", "=", None, [], {}, True)
+_REPLACEMENTS: tuple[Any, ...] = (
+    0,
+    1,
+    -1,
+    2,
+    5,
+    "0",
+    "1",
+    "-1/2",
+    "shown",
+    ">",
+    "=",
+    None,
+    [],
+    {},
+    True,
+)
 _ELEMENTWISE = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 
 
