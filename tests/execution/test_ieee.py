@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import locum
 from locum import aggregate, indices, select, tokens, where
 from locum.execution import run, run_all
-from locum.language.handles import SOp
-from locum.language.python import apply, best, family, maximum, minimum, sum_over
+from locum.language.handles import SOp, apply
+from locum.language.python import best, family, maximum, minimum, sum_over
 
 torch = pytest.importorskip("torch")
 from locum.execution.fast.cache import plan_all  # noqa: E402
@@ -104,7 +104,10 @@ def data_driven() -> tuple[dict[Any, range], list[Any], list[Any]]:
     """Return a fetch, a scatter and an argmax by data; their parts; what they are."""
     torch.manual_seed(0)
     table, ids, grad = torch.randn(7, 3), torch.tensor([1, 6, 2, 0, 0, 5]), torch.randn(6, 3)
-    at = lambda place: aggregate(select(indices, place, "=="), tokens)  # noqa: E731
+
+    def at(place: SOp) -> SOp:
+        return aggregate(select(indices, place, "=="), tokens)
+
     row = minimum(maximum(at(21 + indices // 3), 0), 6)
     fetched = at(row * 3 + indices % 3)
     t = family(6)

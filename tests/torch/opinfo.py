@@ -35,7 +35,7 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 
 settings.load_profile(_PROFILE)  # importing these loads a profile of PyTorch's own tests
 
-OPS = {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in op_db}
+OPS: dict[str, Any] = {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in op_db}
 
 
 class CaptureError(Exception):
@@ -216,7 +216,8 @@ def with_gradients(function: Any, tensors: list[torch.Tensor]) -> Any:
             results = [r for r in pytree.tree_leaves(function(*filled)) if isinstance(r, torch.Tensor)]
             return tuple(r for r in results if r.dtype.is_floating_point), results
 
-        floating, pull_back, results = torch.func.vjp(of, *(given[n] for n in wanted), has_aux=True)
+        pulled: Any = torch.func.vjp(of, *(given[n] for n in wanted), has_aux=True)
+        floating, pull_back, results = pulled
         return [*results, *pull_back(tuple(torch.full_like(r, 0.5) for r in floating))]
 
     return joint

@@ -9,12 +9,13 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
-from torch.nn.functional import scaled_dot_product_attention as attend  # noqa: E402
+from torch.nn.functional import scaled_dot_product_attention  # noqa: E402
 
 from locum.errors import LocumError  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from tests.torch.opinfo import capture, compare_run, difference, exact_values  # noqa: E402
 
+attend: Any = scaled_dot_product_attention
 EXECUTORS = ("fast", "dense", "heads")
 
 

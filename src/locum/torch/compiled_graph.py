@@ -78,8 +78,9 @@ def check_tangents(arguments: Sequence[Any]) -> None:
     """Raise an error for the dual tensors of forward-mode differentiation: U computes no tangents."""
     if forward_ad._current_level < 0:
         return
+    unpack: Callable[[torch.Tensor], Any] = forward_ad.unpack_dual
     for value in arguments:
-        if isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None:
+        if isinstance(value, torch.Tensor) and unpack(value).tangent is not None:
             raise InputError(
                 "forward-mode differentiation: expected tensors without tangents, got a dual tensor; "
                 "try torch.func.jvp inside of the compiled function"

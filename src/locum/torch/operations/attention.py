@@ -44,8 +44,8 @@ def forward(
     if 0 in out.shape or 0 in k.shape:
         return out.result(constant(0.0)), logarithms.result(constant(0.0))
     dtype = computing_type(q.dtype)
-    wide = [cast(tensor, dtype) for tensor in (q, k, v)]
-    found, sums = attention(*wide, _scale(q, scale), _mask(mask, dtype), causal)
+    wide_q, wide_k, wide_v = (cast(tensor, dtype) for tensor in (q, k, v))
+    found, sums = attention(wide_q, wide_k, wide_v, _scale(q, scale), _mask(mask, dtype), causal)
     grouped = out.unflatten(1, k.shape[1])
     result = out.result(grouped.rounded(grouped.read(found)).sop)
     if 0 in logarithms.shape:
@@ -73,7 +73,7 @@ def backward(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of q, k and v, and of the mask where it has a layout."""
     if any(0 in tensor.shape for tensor in (q, k, v)):
-        return tuple(layout and layout.result(constant(0.0)) for layout in out)
+        return tuple(None if layout is None else layout.result(constant(0.0)) for layout in out)
     dtype = computing_type(q.dtype)
     gradient, wide_q, wide_k, wide_v, result, logarithms = (
         cast(tensor, dtype) for tensor in (gradient, q, k, v, result, logarithms)
@@ -98,7 +98,8 @@ def backward(
         assert layout is not None
         found.append(layout.rounded(layout.read(part)))
     for layout in out[3:]:
-        found.append(layout and _mask_gradient(layout, of_scores, k.shape[1]))
+        of_mask = None if layout is None else _mask_gradient(layout, of_scores, k.shape[1])
+        found.append(of_mask)
     return tuple(found)
 
 

@@ -19,8 +19,10 @@ from locum.torch.table import operation
 
 
 def _setting(stride: Any, padding: Any, dilation: Any, groups: int, dims: int) -> Setting:
-    parts = (tuple(part) * (dims if len(part) == 1 else 1) for part in (stride, padding, dilation))
-    return Setting(*parts, groups)
+    strides, paddings, dilations = (
+        tuple(part) * (dims if len(part) == 1 else 1) for part in (stride, padding, dilation)
+    )
+    return Setting(strides, paddings, dilations, groups)
 
 
 @operation("products", "convolution")

@@ -160,7 +160,7 @@ def _replaced(
     i = index[dim]
     conditions = [i >= first, i < last] if isinstance(i, SOp) else [constant(first <= i < last)]
     if step > 1:
-        conditions.append((i - first) % step == 0)
+        conditions.append(_as_sop(i - first) % step == 0)
     index[dim] = (i - first) // step if step > 1 else _minus(i, first)
     entry = convert(source.at(*index), source.dtype, out.dtype)
     return out.result(_where_all(conditions, entry, before))

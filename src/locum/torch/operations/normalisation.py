@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor, pointwise, sum_along
@@ -54,7 +54,7 @@ def safe_softmax(out: Layout, a: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return _along(out, a, dim, lambda x, along: masked_softmax(x, along)[0])
 
 
-def _along(out: Layout, a: Tensor, dim: int, function: Any) -> Tensor:
+def _along(out: Layout, a: Tensor, dim: int, function: Callable[..., Tensor]) -> Tensor:
     if not a.shape:
         single = function(Tensor(a.sop, (1,), (1,), a.offset, a.dtype), 0)
         return out.rounded(single.sop)
@@ -80,7 +80,9 @@ def log_softmax_backward_(
     return _backward(out, gradient, result, dim, log_softmax_backward)
 
 
-def _backward(out: Layout, gradient: Tensor, result: Tensor, dim: int, function: Any) -> Tensor:
+def _backward(
+    out: Layout, gradient: Tensor, result: Tensor, dim: int, function: Callable[..., Tensor]
+) -> Tensor:
     if 0 in out.shape:
         return out.result(constant(0.0))
     dtype = computing_type(result.dtype)
@@ -164,7 +166,8 @@ def _total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
     """Add up along dimensions that the result does not have."""
     if not dims:
         return finish(out, a)
-    return out.result(finish(keep_dimensions(out, a, dims), sum_along(a, dims)).sop)
+    kept: Tensor = finish(keep_dimensions(out, a, dims), sum_along(a, dims))
+    return out.result(kept.sop)
 
 
 # Group norm -------------------------------------------------------------------------------------------
@@ -279,8 +282,8 @@ def batch_norm(
             if old is not None:
                 updated.append(pointwise(lambda x, y: x * (1.0 - momentum) + y * momentum, old, new))
     else:
-        means, variance = (_by_channel(part, rank) for part in _parts("float64", *running))
-        updated = [_by_channel(part, rank) for part in running]
+        given = [_by_channel(part, rank) for part in (*_parts("float64", *running), *running)]
+        means, variance, *updated = [part for part in given if part is not None]
     scale = pointwise(lambda v: 1.0 / sqrt(v + epsilon), variance)
     centred = pointwise(lambda x, m: x - m, wide, cast(means, dtype))
     weight, bias = (_by_channel(part, rank) for part in (weight, bias))

@@ -16,8 +16,8 @@ from locum.constructions.tensor_reductions import (
     running,
 )
 from locum.errors import InputError
-from locum.language.handles import SOp
-from locum.language.python import apply, constant, sqrt, where
+from locum.language.handles import SOp, apply
+from locum.language.python import constant, sqrt, where
 from locum.torch.numbers import cast, computing_type, is_float, rounded
 from locum.torch.table import operation
 
