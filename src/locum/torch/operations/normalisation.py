@@ -61,7 +61,8 @@ def _along(out: Layout, a: Tensor, dim: int, function: Callable[..., Tensor]) ->
     if 0 in out.shape:
         return out.result(constant(0.0))
     wide = cast(a, computing_type(out.dtype))
-    return finish(out, function(wide, dim % len(a.shape)))
+    result: Tensor = finish(out, function(wide, dim % len(a.shape)))
+    return result
 
 
 @operation("normalisation", "_softmax_backward_data")
@@ -90,7 +91,8 @@ def _backward(
     if not out.shape:
         operands = [tensor.unsqueeze(0) for tensor in operands]
         return out.rounded(function(*operands, 0).sop)
-    return finish(out, function(*operands, dim % len(out.shape)))
+    found: Tensor = finish(out, function(*operands, dim % len(out.shape)))
+    return found
 
 
 # Layer norm -------------------------------------------------------------------------------------------
@@ -165,7 +167,8 @@ def _gradients(
 def _total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
     """Add up along dimensions that the result does not have."""
     if not dims:
-        return finish(out, a)
+        same: Tensor = finish(out, a)
+        return same
     kept: Tensor = finish(keep_dimensions(out, a, dims), sum_along(a, dims))
     return out.result(kept.sop)
 
