@@ -9,6 +9,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from locum.errors import InputError
 from locum.graph import Node, build, sum_over
 from locum.graph.operations import constant
 from locum.verification import RejectedError, check
@@ -63,6 +64,16 @@ def test_an_operand_that_is_not_used_may_have_a_value(program: Node) -> None:
     assert check(certificate).cases == 1
     with pytest.raises(RejectedError, match="do not meet the conditions"):
         check(forge_refutation(certificate, [Fraction(0)]))
+
+
+def test_programs_that_round_are_rejected() -> None:
+    """Claims are about real numbers, even where a rounded operand is not used."""
+    rounded = build("float32", build("tokens", cast="asis"))
+    program = build("if_else", constant(True), constant(1), rounded)
+    certificate = forge(claim(program))
+    for content in (certificate, forge_refutation(certificate, [Fraction(1, 2)])):
+        with pytest.raises(InputError, match="rounds to a floating-point type"):
+            check(content)
 
 
 def test_an_operand_that_is_not_used_may_need_cases() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from locum.errors import InputError
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 from locum.verification.checker import enclosures
 from locum.verification.checker.decisions import HOLDS, Decisions
@@ -65,8 +66,8 @@ class Scalars(Decisions):
         }
         for name in HOLDS:
             self.operations[name] = lambda a, b, name=name: self.compare(name, a, b)
-        for name in ROUNDINGS:  # claims are about real numbers: nothing is known of a rounded one
-            self.operations[name] = self._on_numbers(lambda a: UNKNOWN)
+        for name in ROUNDINGS:
+            self.operations[name] = _reject_rounding
         for name in _OPAQUE:
             self.operations[name] = self._on_numbers(lambda a, name=name: self.opaque(name, a))
 
@@ -240,6 +241,11 @@ class Scalars(Decisions):
         if self._is_integral(a):
             return a
         return self.numbers.choice((name, self.identity_of(a)))
+
+
+def _reject_rounding(a: Scalar) -> Scalar:
+    """Reject a program that rounds: claims are about real numbers."""
+    raise InputError("the program rounds to a floating-point type; claims are about real numbers")
 
 
 def _limited(base: Rational, exponent: int) -> None:
