@@ -26,6 +26,9 @@ from locum.torch.step_recorder import Step, StepCollector
 from locum.torch.tensor_outputs import Outputs
 from locum.torch.translation import Feed, Translation, UnsupportedOperationError
 
+#: Integer types that become int64 as tokens.
+_NARROW = (torch.int8, torch.uint8, torch.int16, torch.int32)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -128,6 +131,8 @@ class Program:
 
     def _move(self, part: torch.Tensor) -> torch.Tensor:
         """Return tokens on the device of the program; PyTorch allows single numbers elsewhere."""
+        if part.dtype in _NARROW:
+            part = part.long()  # so that sums and products of wider types do not wrap around
         if part.device == self._device:
             return part
         if part.numel() == 1 and part.device.type == "cpu":
