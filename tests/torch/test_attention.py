@@ -206,6 +206,7 @@ def test_operations_of_cuda(name: str) -> None:
     parts = [part.detach() for part in (*given, bias)]
     found, sums = program_of(forward, parts)(*parts)
     assert sums.shape == shape
+    assert (sums[:, :, 3:] == torch.inf).all()
     torch.testing.assert_close(found, expected.detach())
     torch.testing.assert_close(sums[:, :, :3].reshape(1, 2, 3), scores.logsumexp(-1).detach())
     seed = torch.zeros((), dtype=torch.int64)

@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
+from locum import indices, tokens, where  # noqa: E402
+from locum.execution import run_all  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from tests.torch.opinfo import capture, difference  # noqa: E402
 
@@ -33,6 +35,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "mm": (ATEN.mm, [X, Y]),
     "mm transposed": (lambda x, y: ATEN.mm(x.t(), y), [X, Z]),
     "bmm": (ATEN.bmm, [_numbers(2, 3, 4), _numbers(2, 4, 5)]),
+    "mm with a constant": (
+        lambda x: ATEN.mm(x, torch.arange(20.0).bfloat16().reshape(4, 5)),
+        [X.bfloat16()],
+    ),
     "addmm": (lambda *x: ATEN.addmm(*x, beta=2, alpha=0.5), [_numbers(5), X, Y]),
     "addmm of half precision": (ATEN.addmm, [_numbers(5).bfloat16(), X.bfloat16(), Y.bfloat16()]),
     "baddbmm": (ATEN.baddbmm, [_numbers(2, 3, 5), _numbers(2, 3, 4), _numbers(2, 4, 5)]),
@@ -123,6 +129,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         lambda g, x: ATEN.avg_pool2d_backward(g, x, [2, 2], [1, 2], [1, 0], False, True, None),
         [_numbers(2, 4, 6, 2), IMAGE],
     ),
+    "avg_pool2d backward of a constant": (
+        lambda x: ATEN.avg_pool2d_backward(
+            torch.full((2, 3, 1, 3), 0.5), x, [1, 3], [1, 3], [0, 0], False, True, None
+        ),
+        [_numbers(2, 3, 1, 9)],
+    ),
     "max_pool2d": (
         lambda x: ATEN.max_pool2d_with_indices(x, [3, 2], [2, 1], [1, 1], [1, 2]),
         [IMAGE.where(IMAGE > 0.5, -torch.inf)],
@@ -156,3 +168,13 @@ def test_operation_is_planned_and_right(name: str) -> None:
     expected = function(*given)
     results = expected if isinstance(expected, tuple) else (expected,)
     assert not difference(results, found)
+
+
+def test_choices_have_the_promoted_type() -> None:
+    """A number does not widen a tensor; pieces of one array are not rounded to the first one's type."""
+    x = torch.tensor([1.0, -2.0, 3.0, -4.0])
+    (found,) = run_all({where(tokens > 0, tokens, 0.0).node: range(4)}, [x], 4)
+    assert found.dtype == torch.float32
+    pieces = where(indices % 2 == 0, tokens, 0.3)
+    (found,) = run_all({pieces.node: range(4)}, [x.bfloat16()], 4)
+    assert found.tolist() == [1.0, 0.3, 3.0, 0.3]

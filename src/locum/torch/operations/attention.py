@@ -52,10 +52,9 @@ def forward(
         return result, logarithms.result(constant(0.0))
     batch, head, query, *_ = logarithms.index
     members = q.shape[1] // k.shape[1]
-    index = (batch, head // members, head % members, query, 0)
-    value = sums.at(*(i if isinstance(i, int) else i + 0 for i in index))
+    value = sums.at(batch, head // members, head % members, query, 0)
     if logarithms.shape[2] != q.shape[2]:
-        value = where(constant(0) + query < q.shape[2], value, 0.0)
+        value = where(constant(0) + query < q.shape[2], value, math.inf)
     return result, logarithms.rounded(value)
 
 
