@@ -157,6 +157,13 @@ def test_a_masked_row_of_attention(executor: str) -> None:
     )
 
 
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_attention_with_more_scores_than_entries(executor: str) -> None:
+    """The sequence is as long as the largest intermediate result."""
+    q, k, v = torch.randn(3, 1, 1, 8, 1)
+    check_like_eager(functional.scaled_dot_product_attention, q, k, v, executor=executor)
+
+
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed:UserWarning")
 def test_half_precision_rounds_once() -> None:
     """The error against float64 is at most 1.1 times the error of eager execution."""
