@@ -173,25 +173,6 @@ def test_a_call_with_other_strides_than_the_graph_has() -> None:
     torch.testing.assert_close(result, x * 2)
 
 
-def test_constants_keep_their_type_under_a_dispatch_mode() -> None:
-    """AOT autograd checks the first run of a graph under a mode; users have modes of their own."""
-
-    class Passing(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return function(*args, **(kwargs or {}))
-
-    x = torch.tensor([1.0, 3.0])
-    graph = torch.fx.experimental.proxy_tensor.make_fx(
-        lambda x: (x.double() * 1.1,), tracing_mode="fake"
-    )
-    program = Program.of(graph(x))
-    with Passing():
-        (result,) = program(x)
-    assert torch.equal(result, x.double() * 1.1)
-
-
 def test_inputs_of_several_types() -> None:
     check_like_eager(
         lambda a, b, c, d: (a * b, a + c, d * a, b.double() * a),

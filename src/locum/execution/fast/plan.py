@@ -132,8 +132,7 @@ class Plan:
         try:
             if self.backend.name != "numpy":
                 if self.backend.is_tracing():
-                    put = partial(self.backend.arrays.put, as_given=self.backend.ieee)
-                    constants = map(put, self._constants)
+                    constants = map(self.backend.arrays.put, self._constants)
                     results = self._traced()([*parts, *constants], tokens)
                 else:
                     results = self._run(parts, tokens)
