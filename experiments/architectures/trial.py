@@ -1,0 +1,131 @@
+"""Run a small model eagerly and on U, and compare all tensors of the results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+import locum.torch
+from experiments.architectures import small_models
+from locum.errors import LocumError
+
+#: The largest error of a right result, relative to the largest entry of the eager result (float32).
+TOLERANCE = 1e-5
+#: Models with more parameters are not small.
+MOST_PARAMETERS = 3_000_000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What happened to one model type with one task."""
+
+    model_type: str
+    task: str
+    #: ``right``, ``wrong``, ``rejected`` (an error of Locum), ``not captured`` (an error of PyTorch)
+    #: or ``not built`` (the library rejects the small configuration or the inputs).
+    outcome: str
+    #: The error, or the largest difference.
+    detail: str
+    difference: float = float("nan")
+    share_on_u: float = 0.0
+    multiply_adds: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    backward: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trial for JSON."""
+        return asdict(self)
+
+
+def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
+    """Return whether a model type gives eager's results on U."""
+    started = time.perf_counter()
+
+    def outcome(name: str, detail: object, **numbers: Any) -> Trial:
+        seconds = round(time.perf_counter() - started, 1)
+        return Trial(model_type, task, name, str(detail), seconds=seconds, **numbers)
+
+    try:
+        model = small_models.build(model_type, task)
+        size = sum(parameter.numel() for parameter in model.parameters())
+        if size > MOST_PARAMETERS:
+            return outcome("not built", f"{size:,} parameters in the small configuration")
+        inputs = small_models.sample_inputs(model)
+        with torch.no_grad():
+            torch.manual_seed(0)
+            expected = list(tensors(model(**inputs)))
+    except Exception as error:  # whatever the library raises for a configuration that does not fit
+        return outcome("not built", f"{type(error).__name__}: {first_line(error)}")
+    torch._dynamo.reset()
+    try:
+        model.compile(backend="locum", fullgraph=True, dynamic=False)
+        with torch.no_grad():
+            torch.manual_seed(0)
+            found = list(tensors(model(**inputs)))
+    except LocumError as error:
+        return outcome("rejected", first_line(error))
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, LocumError):
+            cause = cause.__cause__ or getattr(cause, "inner_exception", None)
+        if cause is not None:
+            return outcome("rejected", first_line(cause))
+        return outcome("not captured", f"{type(error).__name__}: {first_line(error)}")
+    report = locum.torch.report(model)
+    difference = compare(expected, found)
+    numbers = {
+        "difference": difference,
+        "share_on_u": report.share,
+        "multiply_adds": report.multiply_adds,
+        "tokens": max((program.usage.tokens for program in report.programs), default=0),
+    }
+    if not difference <= TOLERANCE:
+        return outcome("wrong", f"difference {difference:.1e}", **numbers)
+    if report.share < 1 or not report.runs:
+        return outcome("wrong", f"{report.share:.1%} of multiply-adds on U", **numbers)
+    return outcome("right", f"difference {difference:.1e}", **numbers)
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of an output of the library, caches included."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict) or hasattr(value, "items"):
+        for _, part in value.items():
+            yield from tensors(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors(part)
+    elif hasattr(value, "layers"):
+        for layer in value.layers:
+            yield from tensors([getattr(layer, "keys", None), getattr(layer, "values", None)])
+    elif hasattr(value, "self_attention_cache"):
+        yield from tensors([value.self_attention_cache, value.cross_attention_cache])
+
+
+def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
+    """Return the largest difference, relative to the largest entry; infinite for other shapes."""
+    if not expected or len(expected) != len(found):
+        return float("inf")
+    worst = 0.0
+    for one, other in zip(expected, found, strict=True):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return float("inf")
+        a, b = one.detach().double(), other.detach().double()
+        if not torch.equal(a.isnan(), b.isnan()) or not torch.equal(a.isinf(), b.isinf()):
+            return float("inf")
+        a, b = a.nan_to_num(0, 0, 0), b.nan_to_num(0, 0, 0)
+        if a.numel():
+            worst = max(worst, float((a - b).abs().max()) / max(float(a.abs().max()), 1e-30))
+    return worst
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__
