@@ -23,9 +23,10 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from locum.errors import GraphError
+from locum.graph import Node
 from locum.graph.operations import ROUNDINGS
 from locum.language.handles import SOp, apply
 from locum.language.python import aggregate, constant, family, indices, select, sum_over
@@ -35,39 +36,44 @@ Index = int | SOp
 
 
 @dataclass
-class PositionCount:
-    """The number of positions that tensors need."""
+class StorageSizes:
+    """The sizes of the storages of tensors."""
 
+    #: The number of positions that tensors and layouts need.
     greatest: int = 0
+    #: The number of positions of each s-op that is the storage of a tensor.
+    sizes: dict[Node, int] = field(default_factory=dict)
 
 
-_position_count: ContextVar[PositionCount | None] = ContextVar("position_count", default=None)
+_storage_sizes: ContextVar[StorageSizes | None] = ContextVar("storage_sizes", default=None)
 
 
 @contextmanager
-def measure_positions() -> Iterator[PositionCount]:
-    """Count the positions that the tensors and layouts made inside the block need.
+def measure_storages() -> Iterator[StorageSizes]:
+    """Measure the storages of the tensors and layouts made inside the block.
 
-    A program has at least this length, since intermediate results may have more entries than inputs
-    and outputs.
+    A program has at least as many positions as the largest storage, since intermediate results may
+    have more entries than inputs and outputs.
 
-    >>> with measure_positions() as count:
+    >>> with measure_storages() as storages:
     ...     layout = Layout((2, 3), (3, 1))
-    >>> count.greatest
+    >>> storages.greatest
     6
     """
-    count = PositionCount()
-    token = _position_count.set(count)
+    storages = StorageSizes()
+    token = _storage_sizes.set(storages)
     try:
-        yield count
+        yield storages
     finally:
-        _position_count.reset(token)
+        _storage_sizes.reset(token)
 
 
-def _need_positions(number: int) -> None:
-    count = _position_count.get()
-    if count is not None:
-        count.greatest = max(count.greatest, number)
+def _measure(size: int, sop: SOp | None = None) -> None:
+    storages = _storage_sizes.get()
+    if storages is not None:
+        storages.greatest = max(storages.greatest, size)
+        if sop is not None:
+            storages.sizes[sop.node] = max(storages.sizes.get(sop.node, 0), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +98,7 @@ class Tensor:
         if self.storage < 0:
             end = self.offset + extent(self.shape, self.strides)
             object.__setattr__(self, "storage", end - self.start)
-        _need_positions(self.start + self.storage)
+        _measure(self.start + self.storage, self.sop)
 
     @property
     def size(self) -> int:
@@ -227,7 +233,7 @@ class Layout:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        _need_positions(extent(self.shape, self.strides))
+        _measure(extent(self.shape, self.strides))
 
     @classmethod
     def contiguous(cls, shape: Sequence[int], dtype: str) -> Layout:

@@ -70,6 +70,7 @@ class Program:
         self._feeds: Sequence[Feed] = list(translation.feeds.values())
         self._device = translation.device
         self._conditions = translation.conditions
+        self._storages = translation.storages
         #: The roots of the RASP program, and the positions that are read of each.
         self.roots: Mapping[Node, range] = {
             **dict.fromkeys(self._conditions, range(1)),
@@ -115,7 +116,7 @@ class Program:
         else:
             if self.plan is None:
                 started = time.perf_counter()
-                self.plan = plan_all(self.roots, self.length, parts)
+                self.plan = plan_all(self.roots, self.length, parts, self._storages)
                 self.seconds_to_plan = time.perf_counter() - started
             values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
         return dict(zip(self.roots, values, strict=True))

@@ -23,7 +23,7 @@ from locum.constructions.tensor import (
     contiguous_strides,
     extent,
     is_dense,
-    measure_positions,
+    measure_storages,
 )
 from locum.errors import LocumError
 from locum.graph import Node
@@ -89,6 +89,8 @@ class Translation:
         self.conditions: dict[Node, str] = {}
         #: The length of the sequence: tokens, and positions that results need.
         self.length = 1
+        #: The number of positions of each s-op that is the storage of a tensor.
+        self.storages: dict[Node, int] = {}
         self._tensors: dict[fx.Node, Any] = {}
         self._translate()
 
@@ -171,14 +173,16 @@ class Translation:
             with (
                 self._collector.observing(node) if self._collector else nullcontext(),
                 collect_notes() as notes,
-                measure_positions() as positions,
+                measure_storages() as storages,
             ):
                 result = row.construct(out, *arguments, **options)
         except UnsupportedOperationError:
             raise
         except LocumError as error:
             raise _error(node, str(error)) from error
-        self.length = max(self.length, positions.greatest)
+        self.length = max(self.length, storages.greatest)
+        for sop, size in storages.sizes.items():
+            self.storages[sop] = max(size, self.storages.get(sop, 0))
         for violations, problem in notes.required:
             self.conditions[violations.node] = str(_error(node, problem))
         if self._collector is not None and row.kind != "views":

@@ -61,17 +61,24 @@ def plan(
     return result.named(names) if names else result
 
 
-def plan_all(roots: Mapping[Node, range], length: int, parts: Sequence[Any]) -> Plan:
+def plan_all(
+    roots: Mapping[Node, range],
+    length: int,
+    parts: Sequence[Any],
+    storages: Mapping[Node, int] | None = None,
+) -> Plan:
     """Return the plan that computes several roots in one run, in IEEE arithmetic on tensors.
 
     ``roots`` has the range of positions that is read of each root. Each of the parts has a type of its
-    own; steps follow torch's rules of type promotion.
+    own; steps follow torch's rules of type promotion. ``storages`` has the number of positions of
+    s-ops that are storages of tensors. Where such an s-op becomes an array, it is computed whole.
     """
     dtypes = [str(part.dtype).removeprefix("torch.") for part in parts]
     segments = tuple(
         Segment(tuple(part.shape), dtype) for part, dtype in zip(parts, dtypes, strict=True)
     )
-    return _plan(roots, length, segments, backend_for(parts[0], ieee=True), strict=False)
+    backend = backend_for(parts[0], ieee=True)
+    return _plan(roots, length, segments, backend, strict=False, storages=storages or {})
 
 
 def _plan(
@@ -80,6 +87,7 @@ def _plan(
     segments: tuple[Segment, ...],
     backend: Backend,
     strict: bool,
+    storages: Mapping[Node, int] | None = None,
 ) -> Plan:
     """Return the plan of some roots, made or remembered."""
     for root in roots:
@@ -94,7 +102,8 @@ def _plan(
     ieee = backend.ieee
     steps = Steps(backend_for(ieee=ieee).function, ieee)
     try:
-        made = blueprint(roots, length, segments, steps, partial(_static, strict=strict), ieee)
+        run_static = partial(_static, strict=strict)
+        made = blueprint(roots, length, segments, steps, run_static, ieee, storages or {})
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
         problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
         raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan") from None

@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,12 +87,15 @@ def blueprint(
     steps: Steps,
     run_static: Callable[[Node, int], Any],
     ieee: bool = False,
+    storages: Mapping[Node, int] = MappingProxyType({}),
 ) -> Blueprint:
     """Return the steps that compute each root at its positions of a sequence of ``length`` tokens.
 
     The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
     ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token. With ``ieee``,
     arithmetic on data is IEEE 754's: it is computed as written, and infinities and NaN are numbers.
+    ``storages`` has s-ops that are computed whole where they become arrays, with their sizes: a part of
+    a tensor has positions in more pieces than the tensor.
     """
     nodes = list(postorder(*roots))
     numbers = (atom for node in nodes for atom in atoms(node) if isinstance(atom, float))
@@ -108,11 +112,12 @@ def blueprint(
         ieee=ieee,
     )
     buffers.designated.update((*roots, *_heavy(roots, buffers.data)))
+    buffers.designated.update(n for n in nodes if n in storages and _is_computed(n, buffers.data))
     kept: dict[Node, LoweredBuffer] = {}
     for _ in range(_PASSES):
         known = (len(buffers.designated), len(buffers.opaque))
         try:
-            lowered, hulls, loaded_by = _lower_all(roots, buffers, kept)
+            lowered, hulls, loaded_by = _lower_all(roots, buffers, kept, storages)
             if (len(buffers.designated), len(buffers.opaque)) == known:
                 emitter = _Emitter(buffers, hulls, segments, steps, run_static)
                 return emitter.emit(roots, lowered, loaded_by)
@@ -154,11 +159,21 @@ def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
     return heavy
 
 
+def _is_computed(node: Node, data: frozenset[Node]) -> bool:
+    """Return whether an s-op computes with data; tokens and copies of entries are read in place."""
+    if node not in data or is_input(node) or node.free or sort_of(node) is not Sort.SOP:
+        return False
+    return node.op != "aggregate" or node.inputs[0].op != "select" or node.inputs[0].inputs[0].op != "indices"
+
+
 # Lowering all buffers ---------------------------------------------------------------------------------
 
 
 def _lower_all(
-    roots: Mapping[Node, range], buffers: Buffers, kept: dict[Node, LoweredBuffer]
+    roots: Mapping[Node, range],
+    buffers: Buffers,
+    kept: dict[Node, LoweredBuffer],
+    storages: Mapping[Node, int],
 ) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
     hulls = {root: Hull(positions.start, positions.stop) for root, positions in roots.items()}
     lowered: dict[Node, list[Piece]] = {}
@@ -190,6 +205,7 @@ def _lower_all(
                     start, stop = fetched_range(fetch, piece.box, buffers.length)
                     asked.setdefault(fetch.node, Hull(start, stop)).cover(start, stop)
         for other, hull in asked.items():
+            hull.cover(0 if other in storages else hull.start, storages.get(other, 0))
             hulls.setdefault(other, hull).cover(hull.start, hull.stop)
             loaded_by.setdefault(other, node)
 

@@ -293,11 +293,21 @@ _COMPOSED = (Apply, Greatest, PlaceOfGreatest, Fetch, Scattered)
 
 def value_bounds(terms: Sum, box: Box) -> tuple[float, float]:
     """Return two numbers between which a value lies, infinite where they are not known."""
+    return _sum_bounds(terms, box, {})
+
+
+_UNKNOWN = (-math.inf, math.inf)
+
+
+def _sum_bounds(terms: Sum, box: Box, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """Return bounds of a sum. ``known`` has those of factors, which sums share."""
     least = greatest = 0.0
     for term in terms:
         low = high = float(term.coefficient)
         for factor in term.factors:
-            ends = [x * y for x in (low, high) for y in _factor_bounds(factor, box)]
+            if id(factor) not in known:
+                known[id(factor)] = _factor_bounds(factor, box, known)
+            ends = [x * y for x in (low, high) for y in known[id(factor)]]
             low, high = (min(ends), max(ends)) if not any(map(math.isnan, ends)) else _UNKNOWN
         if term.sums:
             low, high = _UNKNOWN
@@ -307,10 +317,9 @@ def value_bounds(terms: Sum, box: Box) -> tuple[float, float]:
     return (least, greatest) if not math.isnan(least + greatest) else _UNKNOWN
 
 
-_UNKNOWN = (-math.inf, math.inf)
-
-
-def _factor_bounds(factor: Factor, box: Box) -> tuple[float, float]:
+def _factor_bounds(
+    factor: Factor, box: Box, known: dict[int, tuple[float, float]]
+) -> tuple[float, float]:
     match factor:
         case Position(e):
             return bounds(e, box)
@@ -319,7 +328,7 @@ def _factor_bounds(factor: Factor, box: Box) -> tuple[float, float]:
         case PlaceOfGreatest(along=along):
             return 0, box[along] - 1
         case Apply(op, arguments):
-            ends = [value_bounds(argument, box) for argument in arguments]
+            ends = [_sum_bounds(argument, box, known) for argument in arguments]
             match op, ends:
                 case "add", [(a, b), (c, d)]:
                     return a + c, b + d
@@ -335,6 +344,10 @@ def _factor_bounds(factor: Factor, box: Box) -> tuple[float, float]:
                     return max(a, c), max(b, d)
                 case "if_else", [_, (a, b), (c, d)]:
                     return min(a, c), max(b, d)
+                case "floor_divide", [(a, b), (c, d)] if c == d > 0 and math.isfinite(b - a):
+                    return a // c, b // c
+                case "modulo", [_, (c, d)] if c == d > 0:
+                    return 0, c
     return _UNKNOWN
 
 
