@@ -21,7 +21,7 @@ from torch import fx
 
 from locum.torch.concrete_graph import ConcreteGraph
 from locum.torch.random_operations import drawn_operation
-from locum.torch.table import TABLE
+from locum.torch.table import find_row
 
 _LISTED = {
     "creation": "arange empty empty_like empty_permuted empty_strided eye full full_like linspace "
@@ -54,7 +54,7 @@ def is_table_operation(node: fx.Node) -> bool:
 
 def is_view(node: fx.Node) -> bool:
     """Return whether a node is a view, which computes nothing."""
-    row = TABLE.get(node.target)
+    row = find_row(node.target)
     return row is not None and row.kind == "views"
 
 

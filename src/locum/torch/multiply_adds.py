@@ -14,6 +14,12 @@ from locum.torch.concrete_graph import ConcreteGraph
 _aten = torch.ops.aten
 #: Products with a vector, which PyTorch's counter of floating-point operations does not count.
 _VECTOR_PRODUCTS = frozenset((_aten.dot, _aten.vdot, _aten.mv, _aten.addmv, _aten.addr, _aten.ger))
+#: Products in groups, and the number of products that each computes.
+_GROUPED_PRODUCTS = {
+    "aten._grouped_mm.default": 1,
+    "transformers.grouped_mm_fallback.default": 1,
+    "transformers.grouped_mm_fallback_backward.default": 2,
+}
 
 
 def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
@@ -26,6 +32,8 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
         if packet in (_aten.addr, _aten.ger):
             return math.prod(tensor.numel() for tensor in tensors)
         return max(tensor.numel() for tensor in tensors)
+    if str(node.target) in _GROUPED_PRODUCTS:  # each row of the first factor has one matrix
+        return _GROUPED_PRODUCTS[str(node.target)] * int(arguments[0].numel() * arguments[1].shape[-1])
     if packet not in flop_registry:
         return 0
     options: dict[str, Any] = dict(fx.node.map_arg(node.kwargs, values.__getitem__))

@@ -45,8 +45,17 @@ class Row:
         return str(self.overload)
 
 
-#: Overload → row. The modules of ``operations/`` fill it.
+#: Overload → row. The modules of ``operations/`` fill it. Operations that another library registers
+#: have their names as keys, such as ``library.product.default``: the library may not be imported.
 TABLE: dict[Any, Row] = {}
+
+
+def find_row(target: Any) -> Row | None:
+    """Return the row of the target of a graph's node, or None."""
+    row = TABLE.get(target)
+    if row is None and isinstance(target, torch._ops.OpOverload) and target.namespace != "aten":
+        row = TABLE.get(str(target))
+    return row
 
 
 def find_overload(name: str) -> Any:
@@ -56,11 +65,15 @@ def find_overload(name: str) -> Any:
 
 
 def operation(kind: str, *names: str) -> Callable[[Construction], Construction]:
-    """Enter a construction into the table under names such as ``"mm"`` or ``"add.Tensor"``."""
+    """Enter a construction into the table under names such as ``"mm"`` or ``"add.Tensor"``.
+
+    ``"library::product"`` is an operation that another library registers.
+    """
 
     def register(construct: Construction) -> Construction:
         for name in names:
-            target = find_overload(name)
+            library = name.replace("::", ".") + ".default"
+            target = library if "::" in name else find_overload(name)
             TABLE[target] = Row(target, kind, construct)
         return construct
 

@@ -35,7 +35,7 @@ from locum.torch.notes import collect_notes
 from locum.torch.numbers import INTEGERS, dtype_name, is_float
 from locum.torch.random_operations import drawn_operation
 from locum.torch.step_recorder import StepCollector
-from locum.torch.table import TABLE, Row
+from locum.torch.table import Row, find_row
 
 #: Operations whose strides and offset refer to a storage.
 _EXPLICIT_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
@@ -209,7 +209,7 @@ def _device(concrete: ConcreteGraph) -> torch.device:
 
 
 def _find_row(node: fx.Node) -> Row:
-    row = TABLE.get(node.target)
+    row = find_row(node.target)
     if row is not None:
         return row
     if drawn_operation(node) is not None:
