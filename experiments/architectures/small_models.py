@@ -45,7 +45,10 @@ _SIZES: tuple[tuple[str, int], ...] = (
     (r"hidden_dim", 64),
     (r"(.*_)?vocab_size(_.*)?", _VOCABULARY),
     (r"type_vocab_size", 2),
-    (r".*(max_position|max_source_positions|max_target_positions|n_positions|n_ctx|seq_len).*", _POSITIONS),
+    (
+        r".*(max_position|max_source_positions|max_target_positions|n_positions|n_ctx|seq_len).*",
+        _POSITIONS,
+    ),
     (r".*(num_experts_per_tok|num_experts_per_token|top_k|topk|moe_k|k)", 2),
     (r".*(n_group|topk_group)", 1),
     (r".*(experts?|num_local_experts|n_routed_experts).*", 4),
@@ -69,7 +72,9 @@ def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
         if name in _DERIVED:
             continue
         small[name] = _shrink_field(name, value)
-    layers = next((small[key] for key in ("num_hidden_layers", "n_layer", "num_layers") if key in small), 2)
+    layers = next(
+        (small[key] for key in ("num_hidden_layers", "n_layer", "num_layers") if key in small), 2
+    )
     for name, value in small.items():
         if isinstance(value, list) and name in ("layer_types", "mlp_layer_types", "layers_block_type"):
             small[name] = _spread(value, layers)
@@ -143,7 +148,9 @@ def sample_inputs(model: torch.nn.Module, seed: int = 0) -> dict[str, torch.Tens
         size = getattr(vision, "image_size", _IMAGE)
         height, width = (size, size) if isinstance(size, int) else tuple(size)
         channels = getattr(vision, "num_channels", 3)
-        needed = model.main_input_name == "pixel_values" or names["pixel_values"].default is inspect._empty
+        needed = (
+            model.main_input_name == "pixel_values" or names["pixel_values"].default is inspect._empty
+        )
         if needed or hasattr(config, "vision_config") and not hasattr(config, "image_token_id"):
             inputs["pixel_values"] = torch.randn(2, channels, height, width, generator=generator)
     if "input_features" in names:

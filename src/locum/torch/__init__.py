@@ -1,7 +1,8 @@
 """``torch.compile(model, backend="locum")``: PyTorch programs as RASP programs."""
 
+from locum.torch.simulation import simulate
 from locum.torch.step_recorder import Recorder, record
 from locum.torch.translation import UnsupportedOperationError
 from locum.torch.usage_report import Report, report
 
-__all__ = ["Recorder", "Report", "UnsupportedOperationError", "record", "report"]
+__all__ = ["Recorder", "Report", "UnsupportedOperationError", "record", "report", "simulate"]

@@ -163,7 +163,11 @@ def _is_computed(node: Node, data: frozenset[Node]) -> bool:
     """Return whether an s-op computes with data; tokens and copies of entries are read in place."""
     if node not in data or is_input(node) or node.free or sort_of(node) is not Sort.SOP:
         return False
-    return node.op != "aggregate" or node.inputs[0].op != "select" or node.inputs[0].inputs[0].op != "indices"
+    return (
+        node.op != "aggregate"
+        or node.inputs[0].op != "select"
+        or node.inputs[0].inputs[0].op != "indices"
+    )
 
 
 # Lowering all buffers ---------------------------------------------------------------------------------

@@ -1,0 +1,112 @@
+"""``locum.torch.simulate``: a model on U, compared with eager execution."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import locum.torch  # noqa: E402
+from locum.errors import ExecutionError, InputError  # noqa: E402
+from locum.torch.simulation import check_difference, list_tensors  # noqa: E402
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(3, 4)
+        self.norm = torch.nn.BatchNorm1d(4)
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x, scale=1.0):
+        y = self.drop(self.norm(self.first(x)))
+        return {"y": y * scale, "parts": (y, [y.sum()])}
+
+
+@pytest.fixture
+def model():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    return Model()
+
+
+def test_a_run_has_the_random_numbers_and_buffers_of_one_run(model):
+    other, x = copy.deepcopy(model), torch.randn(5, 3)
+    torch.manual_seed(1)
+    found = locum.torch.simulate(model, x, scale=2.0)
+    after = torch.get_rng_state()
+    torch.manual_seed(1)
+    expected = other(x, scale=2.0)
+    assert torch.equal(after, torch.get_rng_state())
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(dict(model.named_buffers()), dict(other.named_buffers()))
+
+
+def test_the_compiled_model_is_kept_and_dropped_with_the_model(model):
+    x = torch.randn(5, 3)
+    for _ in range(3):
+        locum.torch.simulate(model, x)
+    report = locum.torch.report(model)
+    assert (report.runs, report.plans) == (3, 1)
+    reference = weakref.ref(model)
+    del model, report
+    gc.collect()
+    assert reference() is None
+
+
+def test_gradients_flow_through_the_output(model):
+    model.double()
+    other, x = copy.deepcopy(model), torch.randn(5, 3, dtype=torch.float64)
+    for one, run in ((model, locum.torch.simulate), (other, lambda m, v: m(v))):
+        torch.manual_seed(1)
+        run(one, x)["y"].square().sum().backward()
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, two.grad)
+
+
+def test_many_models_of_a_class():
+    torch._dynamo.reset()
+    for seed in range(12):
+        torch.manual_seed(seed)
+        locum.torch.simulate(Model().eval(), torch.randn(2, 3))
+
+
+def test_a_difference_raises():
+    x = torch.tensor([1.0, 2.0])
+    check_difference({"y": x}, {"y": x + 1e-6})
+    with pytest.raises(ExecutionError, match="y: expected a relative difference .* at most 0.0001"):
+        check_difference({"y": x}, {"y": x + 1e-2})
+    with pytest.raises(ExecutionError, match="at most 1e-08"):
+        check_difference([x], [x + 1e-6], tolerance=1e-8)
+    with pytest.raises(ExecutionError, match="expected torch.float32 of shape"):
+        check_difference(x, x.double())
+    with pytest.raises(ExecutionError, match="got inf"):
+        check_difference(x, torch.tensor([1.0, float("nan")]))
+    with pytest.raises(ExecutionError, match="got inf"):
+        check_difference(torch.tensor([1, 2]), torch.tensor([1, 3]))
+    with pytest.raises(ExecutionError, match="expected the tensors"):
+        check_difference({"y": x}, {"z": x})
+
+
+def test_tensors_of_objects_are_found():
+    class Cache:
+        def __init__(self):
+            self.layers = [torch.zeros(1)]
+
+    assert list(list_tensors({"a": (torch.zeros(1), Cache())})) == ["a[0]", "a[1].layers[0]"]
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_bad_input(model):
+    with pytest.raises(InputError, match="expected a torch.nn.Module, got function"):
+        locum.torch.simulate(lambda x: x, 1)
+    with pytest.raises(InputError, match="expected fast or dense or heads for 'executor'"):
+        locum.torch.simulate(model, torch.zeros(2, 3), executor="quick")
+    x = torch.randn(5, 3, requires_grad=True) * 2
+    with pytest.raises(InputError, match="compare=False"):
+        locum.torch.simulate(model, x)
+    locum.torch.simulate(model, x, compare=False)
