@@ -30,9 +30,14 @@ TASKS: Mapping[str, str] = {
 }
 _VOCABULARY, _POSITIONS, _IMAGE = 99, 64, 16
 #: Fields that the library derives from others, or that name parts which a small model does not have.
-_DERIVED = frozenset(
-    "transformers_version model_type architectures dtype torch_dtype out_features out_indices stage_names "
-    "per_layer_config num_labels".split()
+_DERIVED = (
+    "transformers_version", "model_type", "architectures", "dtype", "torch_dtype", "out_features",
+    "out_indices", "stage_names", "per_layer_config", "num_labels",
+)  # fmt: skip
+_WIDTHS = (
+    "hidden_size|d_model|n_embd|embed_dim|embedding_dim|embedding_size|projection_dim|dim|width|d_embed|"
+    "hidden_dim|input_dim|output_dim|embed_size|model_dim|word_embed_proj_dim|projector_dim|"
+    "projection_size|channels"
 )
 #: New values of integer fields, by a pattern of the whole name. The first match is used.
 _SIZES: tuple[tuple[str, int], ...] = (
@@ -56,12 +61,7 @@ _SIZES: tuple[tuple[str, int], ...] = (
     (r"(.*_)?(image|input|crop)_size|img_size|image_resolution", _IMAGE),
     (r"(.*_)?patch_size", 4),
     (r"num_mel_bins|feature_size|num_mels", 8),
-    (
-        r"(.*_)?(hidden_size|d_model|n_embd|embed_dim|embedding_dim|embedding_size|projection_dim|dim|width|"
-        r"d_embed|hidden_dim|input_dim|output_dim|embed_size|model_dim|word_embed_proj_dim|projector_dim|"
-        r"projection_size|channels)",
-        32,
-    ),
+    (rf"(.*_)?({_WIDTHS})", 32),
 )
 
 
@@ -88,7 +88,7 @@ def _shrink_field(name: str, value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return value
-    if name.endswith("token_id") or name.endswith("token_index"):
+    if name.endswith(("token_id", "token_index")):
         return value if value < _VOCABULARY else value % 10 + 3
     for pattern, size in _SIZES:
         if re.fullmatch(pattern, name):
@@ -151,7 +151,8 @@ def sample_inputs(model: torch.nn.Module, seed: int = 0) -> dict[str, torch.Tens
         needed = (
             model.main_input_name == "pixel_values" or names["pixel_values"].default is inspect._empty
         )
-        if needed or hasattr(config, "vision_config") and not hasattr(config, "image_token_id"):
+        has_vision = hasattr(config, "vision_config") and not hasattr(config, "image_token_id")
+        if needed or has_vision:
             inputs["pixel_values"] = torch.randn(2, channels, height, width, generator=generator)
     if "input_features" in names:
         bins = getattr(config, "num_mel_bins", 8)

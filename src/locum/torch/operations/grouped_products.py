@@ -1,4 +1,4 @@
-"""Products of matrices in groups, as in mixtures of experts: each group of rows has a matrix of its own.
+"""Products of matrices in groups, as in mixtures of experts: each group of rows has its own matrix.
 
 ``offs`` has the end of each group along the dimension that is grouped.
 """

@@ -14,8 +14,8 @@ from locum.torch.table import operation
 
 
 @operation("reductions", "histc")
-def histc(out: Layout, a: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """Count the entries in ``bins`` equal intervals from ``min`` to ``max``; others are not counted.
+def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Tensor:
+    """Count the entries in ``bins`` equal intervals from ``low`` to ``high``; others are not counted.
 
     With equal ends, the intervals range from the least to the greatest entry.
     """
@@ -24,14 +24,14 @@ def histc(out: Layout, a: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -
         return out.result(constant(0.0))
     families = [family(n) for n in a.shape]
     entry = a.at(*families)
-    if min == max:
+    if low == high:
         least, greatest = _range(a)
         require(
             where(greatest - least < float("inf"), 0.0, 1.0),
             "histc: expected finite entries, got others; try giving min and max",
         )
     else:
-        least, greatest = rounded(constant(float(min)), dtype), rounded(constant(float(max)), dtype)
+        least, greatest = rounded(constant(float(low)), dtype), rounded(constant(float(high)), dtype)
     share = rounded(
         rounded(entry - least, dtype) / rounded(greatest - least, dtype) * constant(float(bins)), dtype
     )
