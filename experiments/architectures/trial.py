@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -35,7 +36,8 @@ class Trial:
     multiply_adds: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    backward: str = ""
+    #: Whether the model ran in training mode, and its gradients were compared.
+    backward: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trial for JSON."""
@@ -43,12 +45,12 @@ class Trial:
 
 
 def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
-    """Return whether a model type gives eager's results on U."""
+    """Return whether a model type gives eager's results on U; with ``backward``, its gradients, too."""
     started = time.perf_counter()
 
     def outcome(name: str, detail: object, **numbers: Any) -> Trial:
         seconds = round(time.perf_counter() - started, 1)
-        return Trial(model_type, task, name, str(detail), seconds=seconds, **numbers)
+        return Trial(model_type, task, name, str(detail), seconds=seconds, backward=backward, **numbers)
 
     try:
         model = small_models.build(model_type, task)
@@ -56,19 +58,16 @@ def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
         if size > MOST_PARAMETERS:
             return outcome("not built", f"{size:,} parameters in the small configuration")
         inputs = small_models.sample_inputs(model)
-        with torch.no_grad():
-            torch.manual_seed(0)
-            expected = list(tensors(model(**inputs)))
+        other = copy.deepcopy(model)
+        expected = run(other, inputs, backward)
+        if not expected[0]:
+            return outcome("not built", "an output without tensors")
     except Exception as error:  # whatever the library raises for a configuration that does not fit
         return outcome("not built", f"{type(error).__name__}: {first_line(error)}")
     torch._dynamo.reset()
     try:
         model.compile(backend="locum", fullgraph=True, dynamic=False)
-        with torch.no_grad():
-            torch.manual_seed(0)
-            found = list(tensors(model(**inputs)))
-    except LocumError as error:
-        return outcome("rejected", first_line(error))
+        found = run(model, inputs, backward)
     except Exception as error:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, LocumError):
@@ -77,7 +76,7 @@ def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
             return outcome("rejected", first_line(cause))
         return outcome("not captured", f"{type(error).__name__}: {first_line(error)}")
     report = locum.torch.report(model)
-    difference = compare(expected, found)
+    difference = max(compare(*results) for results in zip(expected, found, strict=True))
     numbers = {
         "difference": difference,
         "share_on_u": report.share,
@@ -89,6 +88,21 @@ def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
     if report.share < 1 or not report.runs:
         return outcome("wrong", f"{report.share:.1%} of multiply-adds on U", **numbers)
     return outcome("right", f"difference {difference:.1e}", **numbers)
+
+
+def run(
+    model: torch.nn.Module, inputs: dict[str, Any], backward: bool
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return the tensors of an output, and all gradients with ``backward``, in training mode then."""
+    torch.manual_seed(0)
+    if not backward:
+        with torch.no_grad():
+            return list(tensors(model(**inputs))), []
+    model.train()
+    results = list(tensors(model(**inputs)))
+    sum((r.double().square().mean() for r in results if r.requires_grad), torch.zeros(())).backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    return results, gradients
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -109,10 +123,16 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
-    """Return the largest difference, relative to the largest entry; infinite for other shapes."""
-    if not expected or len(expected) != len(found):
+    """Return the largest difference, relative to the largest entry; infinite for other shapes.
+
+    A tensor whose entries are small beside those of the others is compared with a tenth of the others:
+    a gradient that is zero but for rounding has no correct digit.
+    """
+    if len(expected) != len(found):
         return float("inf")
     worst = 0.0
+    sizes = [t.detach().double().nan_to_num(0, 0, 0).abs().max() for t in expected if t.numel()]
+    largest = max(map(float, sizes), default=0.0)
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape or one.dtype != other.dtype:
             return float("inf")
@@ -121,7 +141,8 @@ def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
             return float("inf")
         a, b = a.nan_to_num(0, 0, 0), b.nan_to_num(0, 0, 0)
         if a.numel():
-            worst = max(worst, float((a - b).abs().max()) / max(float(a.abs().max()), 1e-30))
+            scale = max(float(a.abs().max()), largest / 10, 1e-30)
+            worst = max(worst, float((a - b).abs().max()) / scale)
     return worst
 
 

@@ -1,0 +1,108 @@
+"""Try model types of transformers on U: ``python -m experiments.architectures -o results.jsonl``.
+
+Each model type is built small with random weights, and runs eagerly and on U. A file of results that
+exists is continued. ``--write docs/huggingface.md`` writes the table of the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from experiments.architectures.table import read_results, summary, write_table
+from locum.cli.progress import progress
+
+
+class TimeLimitError(BaseException):
+    """A trial that takes too long; not an Exception, so that no library catches it."""
+
+
+def main() -> int:
+    """Read the command line and try the model types."""
+    parser = argparse.ArgumentParser(description="Try model types of transformers on U.")
+    parser.add_argument("types", nargs="*", help="model types (default: all that the library has)")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="results, one JSON per line")
+    parser.add_argument("--task", default="base", help="a task of the library, such as 'causal LM'")
+    parser.add_argument("--backward", action="store_true", help="train, and compare gradients")
+    parser.add_argument("--again", action="store_true", help="repeat trials that are not right")
+    parser.add_argument("--seconds", type=int, default=150, help="the limit of one trial")
+    parser.add_argument("--write", type=Path, help="a page whose table is written from the results")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    try_all(arguments)
+    results = read_results(arguments.output)
+    if arguments.write:
+        write_table(arguments.write, results)
+    counts = summary(results)
+    print(json.dumps(counts) if arguments.json else _sentence(counts))
+    return 1 if counts["outcomes"].get("wrong") else 0
+
+
+def try_all(arguments: argparse.Namespace) -> None:
+    """Try each model type that has no result yet."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    import torch
+    import transformers
+
+    from experiments.architectures.small_models import TASKS, model_types
+    from experiments.architectures.trial import Trial, try_model
+
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    if arguments.task not in TASKS:
+        sys.exit(f"--task: expected one of {', '.join(TASKS)}, got {arguments.task!r}")
+    known = {(r["model_type"], r["task"], r["backward"]): r for r in read_results(arguments.output)}
+    waiting = [
+        name
+        for name in arguments.types or model_types(arguments.task)
+        if (found := known.get((name, arguments.task, arguments.backward))) is None
+        or (arguments.again and found["outcome"] != "right")
+    ]
+    with progress(len(waiting), "model types", "trying models") as advance:
+        for name in waiting:
+            try:
+                with time_limit(arguments.seconds):
+                    trial = try_model(name, arguments.task, backward=arguments.backward)
+            except TimeLimitError:
+                problem = f"more than {arguments.seconds} s"
+                trial = Trial(name, arguments.task, "not tried", problem, backward=arguments.backward)
+            with arguments.output.open("a") as file:
+                file.write(json.dumps(trial.to_dict()) + "\n")
+            advance(name)
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raise an error after some seconds."""
+
+    def stop(*_: Any) -> None:
+        raise TimeLimitError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _sentence(counts: dict[str, Any]) -> str:
+    outcomes = Counter(counts["outcomes"])
+    tried = sum(outcomes[name] for name in ("right", "wrong", "rejected", "not captured"))
+    parts = ", ".join(f"{number} {name}" for name, number in outcomes.most_common())
+    return f"{counts['model_types']} model types in {tried} trials: {parts}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
