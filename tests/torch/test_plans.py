@@ -24,6 +24,11 @@ def _numbers(*shape: int) -> Any:
     return ((torch.arange(size) * 37 + 11) % 101 / 50 - 1).reshape(shape)
 
 
+def _rows(heads: Any) -> Any:
+    """Return [batch, head, place, feature] as rows of features, one for each place."""
+    return heads.transpose(1, 2).reshape(-1, heads.shape[1] * heads.shape[3])
+
+
 X, Y, Z = _numbers(3, 4), _numbers(4, 5), _numbers(3, 5)
 IMAGE, KERNEL = _numbers(2, 4, 5, 4), _numbers(6, 2, 3, 2)
 W4, CHANNELS = _numbers(4), (_numbers(4).abs() + 0.5)
@@ -49,6 +54,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "trilinear": (
         lambda a, b, c: ATEN._trilinear(a, b, c, [1, 3], [0], [1, 2], [2, 3]),
         [X, _numbers(2, 4, 5), Z],
+    ),
+    "mm of concatenated heads": (
+        lambda x, w: ATEN.mm(ATEN.cat([_rows(x.tanh()), _rows(x.exp())], 1), w),
+        [_numbers(2, 2, 5, 2), _numbers(8, 3)],
     ),
     "mm of integers": (ATEN.mm, [(X * 9).long(), (Y * 9).long()]),
     "sum": (lambda x: ATEN.sum(x, [0]), [X]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from locum.constructions.observation import observe
 from locum.constructions.tensor import Layout, Tensor, contract, pointwise, sum_along
 from locum.constructions.tensor_normalisation import masked_softmax
 from locum.language.python import exp, where
@@ -16,6 +17,13 @@ from locum.language.python import exp, where
 def group_heads(tensor: Tensor, key_heads: int) -> Tensor:
     """Return [batch, key head, member, …]: the heads of one group share keys and values."""
     return tensor.unflatten(1, key_heads)
+
+
+def merge_heads(tensor: Tensor) -> Tensor:
+    """Return [batch, head, …] from [batch, key head, member, …]."""
+    batch, key_heads, members, *rest = tensor.shape
+    out = Layout.contiguous((batch, key_heads * members, *rest), tensor.dtype)
+    return out.result(out.unflatten(1, key_heads).read(tensor))
 
 
 def scores(q: Tensor, k: Tensor, scale: float, mask: Tensor | None, causal: bool) -> Tensor:
@@ -45,9 +53,11 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(scores) v as [batch, key head, member, query, feature], and log Σ exp(scores).
 
-    A query for which no key counts gives 0 in both.
+    A query for which no key counts gives 0 in both. The weights are observed as the ``pattern``, which
+    is [batch, head, query, key].
     """
     weights, logarithms = masked_softmax(scores(q, k, scale, mask, causal), 4)
+    observe("pattern", merge_heads(weights))
     out = Layout.contiguous((*weights.shape[:-1], v.shape[-1]), q.dtype)
     result = contract(out, "bhgqe", (weights, "bhgqk"), (v, "bhke"))
     return out.rounded(result.sop), logarithms

@@ -27,7 +27,7 @@ from locum.errors import InputError
 from locum.torch.node_origin import module_paths
 
 #: The steps that are attention patterns: the probabilities of attention, and of a softmax.
-PATTERNS = ("pattern", "softmax")
+PATTERNS = ("pattern", "softmax", "safe_softmax")
 
 
 class Step(NamedTuple):
@@ -58,7 +58,10 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
 
     @property
     def patterns(self) -> dict[str, torch.Tensor]:
-        """The attention pattern of each module that has one, as the last run computed it."""
+        """The attention pattern of each module that has one, as the last run computed it.
+
+        Dropout of attention is not applied to it.
+        """
         found = {}
         for path, steps in self.items():
             names = [name for name in steps if name.rstrip("_0123456789").lstrip("_") in PATTERNS]

@@ -401,18 +401,23 @@ class Lowering:
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a value at other positions: loaded from a buffer unless it is a view.
 
-        A product of loads is pulled into the sum that asks for it. Anything else that would be computed
-        is computed once, for all who ask; if it depends on families, for each of their heads, as a
-        further axis.
+        A product of loads becomes part of the sum that uses it. Every other value is computed once, in
+        a buffer. A value that depends on families has one more axis for each family. Data that cannot
+        be lowered at these positions is computed in a buffer as well, at positions 0, 1, 2, …
         """
         computed = node in self.buffers.data or node.op in ROUNDINGS  # positions are never rounded
         if computed and not node.free and not may_be_looked_up(node):
             self.buffers.designate(node)
-        lowered = self.lower(node, p, heads, way)
-        if isinstance(lowered, (Affine, GuardedCases)) or self.buffers.holds(node):
-            return lowered
-        if is_view(lowered) or (is_multilinear(lowered) and (node.free or len(lowered) == 1)):
-            return lowered
+        try:
+            lowered = self.lower(node, p, heads, way)
+        except (Stuck, Opaque):
+            if node not in self.buffers.data or self.buffers.holds(node):
+                raise
+        else:
+            if isinstance(lowered, (Affine, GuardedCases)) or self.buffers.holds(node):
+                return lowered
+            if is_view(lowered) or (is_multilinear(lowered) and (node.free or len(lowered) == 1)):
+                return lowered
         self.buffers.designate(node)
         return self.lower(node, p, heads, way)
 
