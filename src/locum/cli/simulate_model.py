@@ -1,226 +1,261 @@
-"""Run every layer of a trained model on U, and compare what it gives with the model's own.
+"""Run a pretrained model of the transformers library on U, and compare it with eager execution.
 
-The model is a folder of any family of docs/models.md, or minilm; those of the BERT family give
-embeddings, too. Layers and heads are counted from 0.
+FOLDER has a configuration, a tokenizer and weights as safetensors. The texts run as one batch, and the
+model as one RASP program. With --generate, the model continues the texts, or writes others if it has an
+encoder and a decoder. The exit code is 1 if the results differ.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from locum.cli import output
 from locum.cli.archives import npz
-from locum.cli.options import PATH, integers, json_option
+from locum.cli.options import PATH, json_option
 from locum.cli.progress import loading, progress
-from locum.cli.simulate_family import TOLERANCES, require_head, simulate_family
-from locum.cli.simulations import LONGEST, RUN_BY
 from locum.errors import InputError
 from locum.files import check_target, write_file
-from locum.simulators.models.reference import TRANSFORMERS
 
 if TYPE_CHECKING:
-    from locum.simulators.models.network import HeadRun
-    from locum.simulators.models.results import ModelRun
+    import torch
 
-#: How close the cosine of an embedding and the model's own must be to 1.
-COSINE = 0.999999
-#: Texts are shown up to this many letters.
-SHOWN = 44
+    from locum.torch.pretrained import Pretrained
+    from locum.torch.usage_report import Report
 
 
 @click.command("simulate", help=__doc__)
-@click.option("--model", "folder", required=True, metavar="FOLDER", help="The folder, or minilm.")
+@click.option("--model", "folder", required=True, type=PATH, metavar="FOLDER", help="The folder.")
 @click.option("--text", "texts", multiple=True, required=True, help="A text; may be repeated.")
-@click.option("--layers", type=int, help="Only so many of the model's first layers.")
+@click.option("--generate", "generates", is_flag=True, help="Generate text with the model.")
 @click.option(
-    "--form",
-    default="factored",
-    show_default=True,
-    help="How heads are parametrised: factored or paper.",
+    "--max-new-tokens", type=click.IntRange(1), help="With --generate.  [default: 20, or the model's]"
 )
-@click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
+@click.option("--do-sample", is_flag=True, help="With --generate: sample tokens.")
+@click.option("--num-beams", type=click.IntRange(1), help="With --generate: search with beams.")
 @click.option(
-    "--executor",
-    help="fast, heads or dense.  [default: fast; heads with --head: that head alone, of a BERT]",
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random numbers."
 )
-@click.option("--head", callback=integers(2, 0), metavar="LAYER,HEAD", help="The head to look at.")
-@click.option("--compare/--no-compare", default=True, help="With the model's own forward pass, or not.")
-@click.option("--html", type=PATH, help="Write a page: attention maps, errors, similarities.")
-@click.option("--save", type=PATH, help="Write embeddings and all states to this .npz file.")
+@click.option("--dtype", help="float64, float32, bfloat16 or float16.  [default: the model's]")
+@click.option("--executor", default="fast", show_default=True, help="fast, dense or heads.")
+@click.option("--host", default="allowed", show_default=True, help="allowed or forbidden.")
+@click.option("--compare/--no-compare", default=True, help="With eager execution, or not.")
+@click.option("--html", type=PATH, help="Write a page with the attention patterns.")
+@click.option("--save", type=PATH, help="Write the results to this .npz file.")
 @json_option
-def command(**options: Any) -> None:
+def command(folder: Path, texts: tuple[str, ...], html: Path, save: Path, **options: Any) -> None:
     """Run a model on texts."""
-    from locum.simulators.models.checkpoint import is_of_bert
+    from locum.torch.backend import read_options
 
-    check_target(options["html"])
-    check_target(options["save"])
-    simulate = _simulate_bert if is_of_bert(options["folder"]) else simulate_family
-    simulate(**options)
+    check_target(html)
+    check_target(save)
+    if save is not None and save.suffix != ".npz":
+        raise InputError(f"--save: expected a .npz file, got {save}")
+    read_options({name: options[name] for name in ("executor", "host")}, None)
+    of_generation = ("max_new_tokens", "do_sample", "num_beams")
+    if not options["generates"]:
+        given = [f"--{name.replace('_', '-')}" for name in of_generation if options[name]]
+        if given:
+            raise InputError(f"{', '.join(given)}: expected --generate beside it")
+    elif html is not None:
+        raise InputError("--html: expected no --generate beside it; try locum.torch.record in Python")
+    run = _generate if options["generates"] else _run
+    run(folder, texts, html=html, save=save, **options)
 
 
-def _simulate_bert(
-    folder: str,
-    texts: tuple[str, ...],
-    *,
-    layers: int | None,
-    form: str,
-    dtype: str | None,
-    executor: str | None,
-    head: tuple[int, int] | None,
-    compare: bool,
-    html: Path | None,
-    save: Path | None,
-    as_json: bool,
+def _load(folder: Path, options: dict[str, Any]) -> Pretrained:
+    from transformers.utils.logging import disable_progress_bar
+
+    from locum.torch.pretrained import load_pretrained
+
+    disable_progress_bar()  # the command has its own
+    with loading(quiet=options["as_json"]):
+        return load_pretrained(folder, generates=options["generates"], dtype=options["dtype"])
+
+
+def _compile(model: torch.nn.Module, options: dict[str, Any]) -> None:
+    import torch
+
+    torch.manual_seed(options["seed"])
+    chosen = {name: options[name] for name in ("executor", "host")}
+    model.compile(backend="locum", fullgraph=True, options=chosen)
+
+
+# Forward passes -------------------------------------------------------------------------------------
+
+
+def _run(
+    folder: Path, texts: tuple[str, ...], *, html: Path | None, save: Path | None, **options: Any
 ) -> None:
-    """Run a model of the BERT family, print what came of it, and exit with 1 if it is not right."""
-    from locum.simulators.models.batch import Batch
-    from locum.simulators.models.model import EncoderModel
+    """Run one forward pass, print what came of it, and exit with 1 if it differs from eager's."""
+    import torch
 
-    with loading(quiet=as_json):
-        model = EncoderModel(folder, form=form, dtype=dtype, layers=layers)
-    require_head(head, model.count, model.checkpoint.heads)
-    one_head = False
-    if executor in ("heads", "dense"):
-        length = Batch(model, model.texts(texts), executor).U.length
-        if length > LONGEST:
-            if executor == "dense" or head is None:
-                raise InputError(
-                    f"a layer of this model is a sequence of {length:,} tokens, too long to be run "
-                    "head by head; try --executor heads --head LAYER,HEAD for one of its heads"
-                )
-            executor, one_head = "fast", True
-    with progress(model.count + 1, "layers", quiet=as_json) as advance:
-        run = model.run(texts, executor=executor, compare=compare, finished=advance)
-    alone = None
-    if one_head and head is not None:
-        from locum.simulators.models.network import run_head
+    import locum.torch
+    from locum.torch.simulation import TOLERANCES, list_tensors, measure_difference
 
-        alone = run_head(run, *head)
+    loaded = _load(folder, options)
+    inputs: dict[str, Any] = loaded.encode(texts)
+    if loaded.is_encoder_decoder:
+        start = loaded.model.config.decoder_start_token_id
+        inputs["decoder_input_ids"] = torch.full((len(texts), 1), start or 0)
+    with torch.no_grad(), progress(2, "passes", quiet=options["as_json"]) as advance:
+        expected = list_tensors(loaded.model(**inputs)) if options["compare"] else {}
+        advance("the eager pass")
+        _compile(loaded.model, options)
+        with locum.torch.record("*") if html is not None else _nothing() as recorded:
+            found = list_tensors(loaded.model(**inputs))
+            advance("the pass on U")
+        started = time.perf_counter()
+        if html is None:
+            loaded.model(**inputs)
+        seconds = time.perf_counter() - started
+    differences = {name: measure_difference(value, found[name]) for name, value in expected.items()}
+    allowed = {name: TOLERANCES.get(value.dtype, 0.0) for name, value in expected.items()}
+    report = locum.torch.report(loaded.model)
+    if save is not None:
+        arrays = {name: value.double().numpy() for name, value in found.items()}
+        write_file(save, npz(arrays))
     if html is not None:
         from locum.display.model_page import model_page
 
-        write_file(html, model_page(run, *(head or (0, 0))))
-    if save is not None:
-        write_file(save, _npz(run))
-    if as_json:
-        output.print_json(run.to_dict() | ({} if alone is None else {"head": _head_dict(alone)}))
+        patterns = recorded.patterns if recorded is not None else {}
+        write_file(html, model_page(loaded, texts, inputs, patterns, report, differences))
+    holds = all(differences[name] <= allowed[name] for name in differences)
+    summary = {
+        "model": folder.name,
+        "texts": [
+            {"text": text, "tokens": int(mask.sum())}
+            for text, mask in zip(texts, _mask(inputs), strict=True)
+        ],
+        "outputs": {name: list(value.shape) for name, value in found.items()},
+        "differences": differences if options["compare"] else None,
+        "holds": holds if options["compare"] else None,
+        "seconds": seconds if html is None else None,
+        "report": report.to_dict(),
+    }
+    if options["as_json"]:
+        output.print_json(summary)
     else:
-        _print(run)
-        if alone is not None:
-            _print_head(alone)
+        _print(summary, report)
         output.say_written("Saved in", html, save)
-    if not _holds(run, alone):
+    if not holds:
         raise click.exceptions.Exit(1)
 
 
-def _holds(run: ModelRun, alone: HeadRun | None) -> bool:
-    """Tell whether U gave what the model gives, as far as the two were compared."""
-    if alone is not None and alone.error > TOLERANCES["float64"]:
-        return False
-    if run.comparison is None:
-        return True
-    tolerance = TOLERANCES[run.dtype.split(",")[0]]
-    return max(run.errors) <= tolerance and min(run.cosines) >= COSINE
+def _nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
 
 
-def _print(run: ModelRun) -> None:
-    """Print what was run, how far it is from the model, and what ran where."""
+def _mask(inputs: dict[str, Any]) -> Any:
+    ids = inputs["input_ids"]
+    return inputs.get("attention_mask", ids.new_ones(ids.shape))
+
+
+def _print(summary: dict[str, Any], report: Report) -> None:
+    """Print the shapes of the outputs, their differences, and what ran on U."""
     from rich.table import Table
 
-    checkpoint, U, compared = run.model.checkpoint, run.batch.U, run.comparison
-    output.print_title(
-        f"{run.name}: {run.model.count} layers of {checkpoint.heads} heads, d = {checkpoint.d}, "
-        f"on U; {run.dtype}"
-    )
-    whose = "the model" if run.compared_with == TRANSFORMERS else "our formula"
-    cosine = [f"cosine of U's embedding\nto {whose}'s"] if compared else []
-    rows = []
-    for number, text in enumerate(run.batch.texts):
-        shown = _short(text.text or " ".join(text.tokens))
-        cosines = [f"{run.cosines[number]:.9f}"] if compared else []
-        rows.append([str(number + 1), shown, str(len(text.numbers)), *cosines])
-    output.show(output.add_rows(Table("", "text", "tokens", *cosine), rows))
-    if compared is not None:
-        places = ["embeddings", *(f"layer {number}" for number in range(run.model.count))]
-        errors = [(place, f"{e:.2e}") for place, e in zip(places, run.errors, strict=True)]
-        output.show(output.add_rows(Table("after", "greatest error of a state"), errors))
-    if len(run.batch.texts) > 1:
-        _print_similarities(run)
-    output.say(
-        f"U of order {U.order}, for every layer: {U.length:,} tokens, {U.architecture.layers} layers, "
-        f"{sum(U.architecture.heads):,} heads; program {U.hash[:12]}."
-    )
-    if run.compared_with is not None:
-        output.say(f"Compared with {run.compared_with}.")
-    direct = (
-        "" if compared is None else f"; {whose} itself, {compared.seconds * 1e3:.1f} ms as one batch"
-    )
-    groups = len(run.batch.groups)
-    output.say(
-        f"Time: U {run.simulated.seconds * 1e3:.1f} ms, {groups} run{'s'[: groups > 1]} a layer, "
-        f"plans {run.planning * 1e3:.0f} ms{direct}."
-    )
-    output.say(RUN_BY.get(run.batch.executor or "fast", RUN_BY["fast"]))
-    output.say_where(run.where)
+    output.print_title(f"{summary['model']} on U")
+    compared = summary["differences"] is not None
+    table = Table("output", "shape", *(["difference from eager"] if compared else []))
+    rows = [
+        [
+            name,
+            " × ".join(map(str, shape)),
+            *([f"{summary['differences'][name]:.1e}"] if compared else []),
+        ]
+        for name, shape in summary["outputs"].items()
+    ]
+    output.show(output.add_rows(table, rows))
+    if summary["seconds"] is not None:
+        output.say(f"Time of a pass on U, without planning: {summary['seconds'] * 1e3:.1f} ms.")
+    _print_report(report)
 
 
-def _print_similarities(run: ModelRun) -> None:
-    """Print the cosine of each text to each other, by the model and by U side by side."""
-    from rich.columns import Columns
-    from rich.table import Table
-
-    matrices = [("by U", run.similarities)]
-    if run.comparison is not None:
-        whose = "the model" if run.compared_with == TRANSFORMERS else "our formula"
-        matrices.insert(0, (f"by {whose}", run.direct_similarities))
-    tables = []
-    for title, matrix in matrices:
-        numbers = [str(number + 1) for number in range(len(matrix))]
-        table = Table("", *numbers, title=f"similarity, {title}", min_width=26)
-        rows = ([n, *(f"{value:.4f}" for value in row)] for n, row in zip(numbers, matrix, strict=True))
-        tables.append(output.add_rows(table, rows))
-    output.show(Columns(tables, padding=(0, 3)))
+def _print_report(report: Report) -> None:
+    """Print the first lines of a report: what ran, without the list of operations."""
+    for line in str(report).splitlines():
+        if line.startswith("on U"):
+            break
+        output.say(line)
+    for warning in report.warnings:
+        output.say(f"warning        {warning}")
 
 
-def _print_head(alone: HeadRun) -> None:
-    report, U = alone.report, alone.simulator
-    output.say(
-        f"Head {alone.layer}.{alone.head} on the first text, by the heads of U themselves: "
-        f"{U.length:,} tokens, {report.heads:,} heads, {report.rows:,} rows, {report.pairs:,} pairs "
-        f"scored in {alone.seconds:.1f} s; it differs from direct computation by at most "
-        f"{alone.error:.2e}."
-    )
+# Generation -----------------------------------------------------------------------------------------
 
 
-def _head_dict(alone: HeadRun) -> dict[str, Any]:
-    report = alone.report
-    return {
-        "layer": alone.layer,
-        "head": alone.head,
-        "tokens": alone.simulator.length,
-        "heads": report.heads,
-        "rows": report.rows,
-        "pairs": report.pairs,
-        "seconds": alone.seconds,
-        "error": alone.error,
+def _generate(
+    folder: Path, texts: tuple[str, ...], *, html: None, save: Path | None, **options: Any
+) -> None:
+    """Generate text, print it, and exit with 1 if it is not eager's."""
+    import torch
+
+    import locum.torch
+
+    if save is not None:
+        raise InputError("--save: expected no --generate beside it; try --json")
+    loaded = _load(folder, options)
+    inputs = loaded.encode(texts, pad_left=not loaded.is_encoder_decoder)
+    settings: dict[str, Any] = {"disable_compile": True}
+    for name in ("max_new_tokens", "num_beams"):
+        if options[name] is not None:
+            settings[name] = options[name]
+    if "max_new_tokens" not in settings and loaded.model.generation_config.max_new_tokens is None:
+        settings["max_new_tokens"] = 20
+    settings["do_sample"] = options["do_sample"]
+    if getattr(loaded.model, "_can_compile_fullgraph", False):
+        settings["cache_implementation"] = "static"  # one program for all new tokens
+    most = settings.get("max_new_tokens") or loaded.model.generation_config.max_new_tokens
+    passes = most * (2 if options["compare"] else 1)
+    with torch.no_grad(), progress(passes, "tokens", quiet=options["as_json"]) as advance:
+        expected = None
+        if options["compare"]:
+            torch.manual_seed(options["seed"])
+            expected = loaded.model.generate(**inputs, **settings, **_counting(advance))
+        _compile(loaded.model, options)
+        started = time.perf_counter()
+        found = loaded.model.generate(**inputs, **settings, **_counting(advance))
+        seconds = time.perf_counter() - started
+    report = locum.torch.report(loaded.model)
+    same = None if expected is None else torch.equal(expected, found)
+    skipped = 0 if loaded.is_encoder_decoder else inputs["input_ids"].shape[1]
+    written = loaded.tokenizer.batch_decode(found[:, skipped:], skip_special_tokens=True)
+    summary = {
+        "model": folder.name,
+        "texts": [
+            {"text": text, "generated": new, "ids": ids.tolist()}
+            for text, new, ids in zip(texts, written, found[:, skipped:], strict=True)
+        ],
+        "same_as_eager": same,
+        "seconds": seconds,
+        "report": report.to_dict(),
     }
+    if options["as_json"]:
+        output.print_json(summary)
+    else:
+        output.print_title(f"{folder.name} generates on U")
+        for text, new in zip(texts, written, strict=True):
+            output.say(new if loaded.is_encoder_decoder else text + new)
+        if same is not None:
+            output.say(f"Eager execution generates {'the same' if same else 'other'} tokens.")
+        output.say(f"Time on U, planning included: {seconds:.1f} s.")
+        _print_report(report)
+    if same is False:
+        raise click.exceptions.Exit(1)
 
 
-def _npz(run: ModelRun) -> bytes:
-    """Write embeddings and all states as a .npz file."""
-    arrays = {"embeddings": run.embeddings, "similarities": run.similarities}
-    for number, states in enumerate(run.states):
-        place = "embeddings" if number == 0 else f"layer {number - 1}"
-        for text, state in enumerate(states, start=1):
-            arrays[f"text {text}, {place}"] = state
-    if run.comparison is not None:
-        arrays |= {"direct_embeddings": run.comparison.embeddings, "errors": np.array(run.errors)}
-    return npz(arrays)
+def _counting(advance: Any) -> dict[str, Any]:
+    """Return an argument of ``generate`` that calls ``advance`` for each new token."""
+    from transformers import LogitsProcessorList
 
+    def count(ids: Any, scores: Any) -> Any:
+        advance("a token")
+        return scores
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return {"logits_processor": LogitsProcessorList([count])}
