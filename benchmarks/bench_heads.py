@@ -64,7 +64,7 @@ def measure(name: str, order: tuple[int, int, int], arguments: argparse.Namespac
     """One program at one order."""
     program, parts, expected = PROGRAMS[name](*order)
     inputs = np.concatenate([part.ravel() for part in parts]).astype(arguments.dtype)
-    inputs = np.pad(inputs, (0, max(0, (program.needs or 0) - len(inputs))))
+    inputs = np.pad(inputs, (0, max(0, program.needs - len(inputs))))
     on_gpu = arguments.device != "cpu"
     array: Any = inputs
     if on_gpu or arguments.library == "torch":

@@ -84,7 +84,7 @@ def _product(r: int, k: int, columns: int, recipe: str) -> Matrix:
 @pytest.mark.parametrize(("r", "k", "columns"), [(1, 1, 1), (1, 4, 2), (2, 3, 4), (4, 2, 2), (3, 5, 1)])
 def test_products(r: int, k: int, columns: int, recipe: str) -> None:
     product = _product(r, k, columns, recipe)
-    length = max(product.needs or 0, product.reads or 0)
+    length = max(product.needs, product.reads)
     agrees(product.sop, [_numbers(seed, length) for seed in range(3)])
 
 
@@ -128,7 +128,7 @@ MATRICES: dict[str, Matrix] = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name: str) -> None:
     matrix = MATRICES[name]
-    length = max(matrix.needs or 0, matrix.reads or 0)
+    length = max(matrix.needs, matrix.reads)
     agrees(matrix.sop, [_numbers(seed, length) for seed in range(5)])
 
 

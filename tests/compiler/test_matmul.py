@@ -24,7 +24,7 @@ def product(shape: tuple[int, int, int], recipe: str) -> tuple[Matrix, CompiledT
     r, k, c = shape
     a, b = concatenate(locum.tokens, (r, k), (k, c))
     result = matmul(a, b, recipe)
-    length = max(r * k + k * c, result.needs or 0)
+    length = max(r * k + k * c, result.needs)
     return result, locum.compile(
         result.sop, length=length, numeric=True, fixed=True, feed_forward="exact"
     )
@@ -92,7 +92,7 @@ def test_tiled_weights_do_not_depend_on_k(r: int, c: int) -> None:
     for k in (6, 7, 8, 11):
         a, b = concatenate(locum.tokens, (r, k), (k, c))
         result = matmul(a, b, "tiled")
-        size = max(r * k + k * c, result.needs or 0)
+        size = max(r * k + k * c, result.needs)
         target = Target(length=size, numeric=True, fixed=True, feed_forward="exact")
         model = compile_for(target, result.sop.node, "tiled", share_positions=False)
         actual.append({n: w for n, w in model.weights.named() if n != "pos_embed.W_pos"})

@@ -86,8 +86,8 @@ def test_own_tokens_are_exact_on_rationals(
 def test_own_tokens_of_views_and_of_results() -> None:
     a, b = numbers((3, 4), (4, 2))
     x, y = views(3, 4, 2)
-    assert_close(c.own_token_product(y.view_transposed(), x.view_transposed()).run([a, b]), (a @ b).T)
-    gram = c.own_token_product(x, x.view_transposed())  # every token is one of both sides
+    assert_close(c.own_token_product(y.transpose(0, 1), x.transpose(0, 1)).run([a, b]), (a @ b).T)
+    gram = c.own_token_product(x, x.transpose(0, 1))  # every token is one of both sides
     assert_close(gram.run([a]), a @ a.T)
     doubled = 2 * locum.tokens
     twice = c.own_token_product(x.map(doubled), y.map(doubled))
@@ -140,7 +140,7 @@ def test_a_product_by_one_head(shape: tuple[int, int, int]) -> None:
 def test_two_heads_where_the_matrices_do_not_lie_apart() -> None:
     (a,) = numbers((3, 4))
     x = Matrix(locum.tokens, 3, 4)
-    gram = c.matmul(x, x.view_transposed(), recipe="scatter")
+    gram = c.matmul(x, x.transpose(0, 1), recipe="scatter")
     assert_close(gram.run([a]), a @ a.T)
     assert gram.sop.architecture.heads == [2]
 
@@ -158,7 +158,7 @@ def test_views_under_one_head(
     for i, t in itertools.product(range(r), range(k)):
         inputs[gap + stride * (i * k + t)] = a[i, t]
     inputs[second:] = b.T.ravel().tolist()
-    left, right = (y.view_transposed(), x.view_transposed()) if swapped else (x, y)
+    left, right = (y.transpose(0, 1), x.transpose(0, 1)) if swapped else (x, y)
     product = c.matmul(left, right, recipe="scatter")
     assert_close(product.run(inputs), (a @ b).T if swapped else a @ b)
     assert product.sop.architecture.heads == [1]
@@ -210,7 +210,7 @@ def test_no_query_is_left_without_keys(shape: tuple[int, int, int], recipe: str)
     x, y = views(r, k, columns)
     product = c.own_token_product(x, y) if recipe == "own" else c.matmul(x, y, recipe=recipe)
     for more in (0, 1, 5):
-        assert empty_selections(product.sop, [1.0] * ((product.needs or 0) + more)) == 0
+        assert empty_selections(product.sop, [1.0] * (product.needs + more)) == 0
 
 
 @once

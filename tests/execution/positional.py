@@ -229,7 +229,7 @@ def _construction(draw: random.Random) -> tuple[Node, int]:
             m = multihead(matmul, h, Matrix(tokens, r, k), Matrix(tokens, k, c, offset=h * r * k))
         case _:
             m = draw.choice((row_sums(a), total(a)))
-    return m.sop.node, max(m.needs or 0, m.reads or 0) + draw.randrange(3)
+    return m.sop.node, max(m.needs, m.reads) + draw.randrange(3)
 
 
 def _tripled(a: Matrix, b: Matrix) -> Matrix:

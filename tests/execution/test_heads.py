@@ -101,7 +101,7 @@ CONSTRUCTIONS = {
     "matmul, fetch": matmul(A, B, recipe="fetch"),
     "matmul, tiled": matmul(A, B, recipe="tiled"),
     "matmul, scatter": matmul(A, B, recipe="scatter"),
-    "matmul of views": matmul(B.view_transposed(), A.view_transposed()),
+    "matmul of views": matmul(B.transpose(0, 1), A.transpose(0, 1)),
     "transpose": transpose(A, recipe="paper"),
     "softmax": softmax(A),
     "softmax, frugal": softmax(A, recipe="frugal"),
@@ -120,7 +120,7 @@ CONSTRUCTIONS = {
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_construction(name: str) -> None:
     m = CONSTRUCTIONS[name]
-    inputs = random.normal(size=max(20, m.needs or 0)).tolist()
+    inputs = random.normal(size=max(20, m.needs)).tolist()
     expected = dense.evaluate(m.sop.node, inputs, FLOATS)
     assert agree(heads.execute(m.sop.node, inputs, FLOATS), expected)
 
@@ -145,7 +145,7 @@ def instance(n: int, d: int, dv: int, room: int) -> tuple[np.ndarray[Any, Any], 
 @pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled"])
 def test_attention(order: tuple[int, int, int], recipe: str) -> None:
     u, (n, _, dv) = attention(*order, recipe=recipe), order
-    tokens, expected = instance(*order, room=u.needs or 0)
+    tokens, expected = instance(*order, room=u.needs)
     actual = heads.evaluate(u.sop.node, tokens)
     np.testing.assert_allclose(actual[: n * dv].reshape(n, dv), expected, rtol=1e-12, atol=1e-14)
     if order != (6, 3, 3):  # dense execution of that one takes seconds

@@ -44,7 +44,7 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
         ratio = swapped.at(step, j) / (where(abs(pivot) <= tolerance, 0, pivot) if tolerance else pivot)
         x = where(inside, where(i == step, ratio, swapped.sop - swapped.at(i, step) * ratio), 0)
         m = m.derive(m.sop, r, r, room=r * width, names={ratio: _NO_PIVOT})
-    return Matrix(x, r, r, r, width, 1, m.reads, max(m.needs or 0, r * width), m.names)
+    return Matrix(x, r, r, r, width, 1, m.reads, max(m.needs, r * width), m.names)
 
 
 def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None) -> Matrix:
@@ -56,10 +56,10 @@ def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None)
     a = m.compact()
     row_sizes = a.columns * aggregate(same_row(a), where(a.inside, abs(a.sop), 0))
     column = indices % a.columns
-    entries = select(indices, a.count, "<")
+    entries = select(indices, a.size, "<")
     column_sizes = r * aggregate(select(column, column, "==") & entries, abs(a.sop))
     norms = [aggregate(greatest(entries, sizes), sizes) for sizes in (row_sizes, column_sizes)]
-    start = a.view_transposed().compact()
+    start = a.transpose(0, 1).compact()
     first = start.sop / (norms[0] * norms[1])
     x = start.derive(first, r, r, a, names={first: _NO_START})
     for _ in range(steps):
@@ -114,7 +114,7 @@ def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
     The matrix is divided by its largest entry first. The residual of the result is checked.
     """
     a = m.compact()
-    entries = select(indices, a.count, "<")
+    entries = select(indices, a.size, "<")
     largest = aggregate(greatest(entries, abs(a.sop)), abs(a.sop))
     unit = where(a.inside, a.sop, 0) / largest
     b = a.derive(unit, r, r, names={unit: _NO_INVERSE})

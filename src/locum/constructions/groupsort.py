@@ -15,8 +15,6 @@ depend on g or on the length.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from locum.constructions.matrix import Matrix, as_matrix, coordinates, greatest
 from locum.constructions.sizes import Size, number_of
 from locum.errors import GraphError
@@ -37,7 +35,7 @@ def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
     m = as_matrix(m, "maxmin").compact()
     _require_groups(m, 2)
     if recipe == "partner":
-        sorted_ = _by_partner(m.sop, m.count)
+        sorted_ = _by_partner(m.sop, m.size)
     elif recipe == "paper":
         sorted_ = _by_flipping(m.sop)
     else:
@@ -99,7 +97,7 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
     which = indices // group
     winner = aggregate(greatest(select(which, which, "=="), m.sop), m.sop)
     every = m.derive(winner, m.rows, columns)
-    return replace(every, columns=columns // group, column_stride=group)
+    return every.slice(1, 0, columns, group)
 
 
 def _tournament(m: Matrix, group: int) -> Matrix:
@@ -112,7 +110,7 @@ def _tournament(m: Matrix, group: int) -> Matrix:
         within = minimum(j % (2 * half), group - 1)
         paired = m.derive(m.at(i, j // (2 * half) * group + within), m.rows, groups * 2 * half)
         won = maxmin(paired)
-        m = replace(won, columns=groups * half, column_stride=2)
+        m = won.slice(1, 0, groups * 2 * half, 2)
         group = half
     return m
 
@@ -120,7 +118,7 @@ def _tournament(m: Matrix, group: int) -> Matrix:
 def interleaved(m: Matrix, other: SOp) -> Matrix:
     """Interleave the entries of ``m`` with what ``other`` makes of each: 1×2n, ready for MaxMin."""
     m = m.compact()
-    count = m.count
+    count = m.size
     fetched = aggregate(select(indices, indices // 2, "=="), m.sop)
     partner = aggregate(select(indices, indices // 2, "=="), other)
     pair = where(indices % 2 == 0, fetched, partner)
@@ -133,7 +131,7 @@ def first_of_pairs(m: Matrix, rows: Size, columns: Size) -> Matrix:
 
 
 def _require_groups(m: Matrix, group: int) -> None:
-    if type(m.count) is int and m.count % group:
+    if type(m.size) is int and m.size % group:
         raise GraphError(
-            f"expected groups that divide the {m.count} entries of a {m.shape} matrix, got {group}"
+            f"expected groups that divide the {m.size} entries of a {m.shape_label} matrix, got {group}"
         )

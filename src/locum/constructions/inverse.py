@@ -50,7 +50,7 @@ def cofactor(m: Matrix, order: int | None = None) -> Matrix:
     """
     r = _order(m, order)
     i, j = coordinates(m.columns)
-    return m.derive(where(indices < m.count, _cofactor_at(m, r, i, j), 0), m.rows, m.columns)
+    return m.derive(where(indices < m.size, _cofactor_at(m, r, i, j), 0), m.rows, m.columns)
 
 
 def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
@@ -149,11 +149,11 @@ def inverse(
 def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
     """Fetch the adjugate already transposed, the determinant by one head: two layers."""
     i, j = coordinates(m.columns)
-    inside = indices < m.count
+    inside = indices < m.size
     adjugate = where(inside, _cofactor_at(m, r, j, i), 0)
     products = where(inside, m.at(j, i), 0) * adjugate
     # Entries (i, 0) of the adjugate belong to the first row of the matrix.
-    first = select(indices % m.columns, 0, "==") & select(indices, m.count, "<")
+    first = select(indices % m.columns, 0, "==") & select(indices, m.size, "<")
     det = r * aggregate(first, products)
     sizes = where(inside, abs(m.at(j, i)) * _cofactor_at(m, r, j, i, permanent=True), 0)
     ratio = adjugate / _unless_rounding(det, r * aggregate(first, sizes), tolerance)
@@ -167,13 +167,13 @@ def _unless_rounding(value: SOp, size: SOp, tolerance: float) -> SOp:
 
 def _order(m: Matrix, order: int | None) -> int:
     m = as_matrix(m, "this operation")
-    require_same(m.rows, m.columns, f"expected a square matrix, got a {m.shape} one")
+    require_same(m.rows, m.columns, f"expected a square matrix, got a {m.shape_label} one")
     if isinstance(m.rows, SOp):
         if order is None:
             raise GraphError("expected the order of a matrix whose size is an s-op; try order=3")
         return order
     if order is not None:
-        require_same(m.rows, order, f"a {m.shape} matrix is not of order {order}")
+        require_same(m.rows, order, f"a {m.shape_label} matrix is not of order {order}")
     return m.rows
 
 

@@ -59,23 +59,22 @@ def rows_of(m: Matrix) -> Lines:
 
 def columns_of(m: Matrix) -> Lines:
     """Return the columns of a matrix as lines."""
-    return rows_of(m.view_transposed())
+    return rows_of(m.transpose(0, 1))
 
 
 def entries_of(m: Matrix) -> tuple[SOp, SOp]:
     """Return the row and column of the entry that lies at each position; OUTSIDE where none does."""
-    assert m.row_stride is not None
     rows, columns, row_stride, column_stride = (
         number_of(size, "a size of a matrix whose lines are read together (recipe scatter)")
-        for size in (m.rows, m.columns, m.row_stride, m.column_stride)
+        for size in (*m.shape, *m.strides)
     )
     if columns > 1 and (rows == 1 or row_stride < column_stride):
-        column, row = entries_of(m.view_transposed())
+        column, row = entries_of(m.transpose(0, 1))
         return row, column
     if (rows > 1 and row_stride <= (columns - 1) * column_stride) or (
         columns > 1 and not column_stride
     ):
-        raise GraphError(f"several entries of this {m.shape} matrix lie at one position")
+        raise GraphError(f"several entries of this {m.shape_label} matrix lie at one position")
     row_stride = max(row_stride, 1)  # of a single entry it may be 0
     within = indices - m.offset
     row, rest = within // row_stride, within % row_stride

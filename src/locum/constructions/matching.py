@@ -37,7 +37,7 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
     _require_modulus(p)
     n = number_of(m.columns, "the number of tokens")
     if m.rows != 1:
-        raise GraphError(f"match3: expected a sequence (a 1×n matrix), got a {m.shape} one")
+        raise GraphError(f"match3: expected a sequence (a 1×n matrix), got a {m.shape_label} one")
     m = m.compact()
     if form == "padded":
         matches, room = _padded(m, n, p), n * n

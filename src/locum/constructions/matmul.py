@@ -52,7 +52,7 @@ def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
     require_same(
         a.columns,
         b.rows,
-        f"cannot multiply a {a.shape} matrix by a {b.shape} one: "
+        f"cannot multiply a {a.shape_label} matrix by a {b.shape_label} one: "
         f"the inner dimensions {a.columns} and {b.rows} differ",
     )
     return a, b

@@ -1,25 +1,25 @@
-"""Matrices as views of a sequence: where in an s-op the entries lie (Proposition 1D).
+"""Matrices as views of a sequence: tensors of two dimensions (Proposition 1D).
 
-Entry (i, j) of a :class:`Matrix` is what its s-op has at position
+Entry (i, j) of a :class:`Matrix` is the value of its s-op at position
 
-    offset + i · row_stride + j · column_stride,
+    offset + i · row_stride + j · column_stride.
 
-row-major from position 0 unless said otherwise. A transposed matrix is the same s-op with the
-strides exchanged and costs nothing; several matrices in one sequence differ in their offsets; a
-family of matrices has an offset that contains a family parameter. Sizes may be s-ops, too
-(``length // 7``): then one program serves all shapes, as the paper's listings do.
+The default is row-major order from position 0. Positions, transposes and slices are those of
+:class:`~locum.constructions.tensor.Tensor`. Several matrices in one sequence have different offsets.
+The offset of a family of matrices contains a family parameter. Sizes may be s-ops such as
+``length // 7``. Then one program works for all shapes, as in the paper's listings.
 
-Every construction takes views and gives a view, inside one sequence; its result is an s-op of its
-own whose entries begin at position 0. A matrix knows how many tokens its inputs need
-(``reads``) and how much room its intermediate results do (``needs``): running it refuses a sequence
-that is too short for the former and pads it with blanks for the latter.
+Every construction takes views of one sequence and returns a view. The result has a new s-op, whose
+entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix take up, and
+``needs`` the number of positions that its intermediate results take up. ``run`` raises an error if the
+sequence is shorter than ``reads``, and pads it with blanks to the length ``needs``.
 
 >>> from locum import tokens
 >>> a = Matrix(tokens, 2, 3)
 >>> a.run([1, 2, 3, 4, 5, 6])
 array([[1., 2., 3.],
        [4., 5., 6.]])
->>> a.view_transposed().run([1, 2, 3, 4, 5, 6]).shape
+>>> a.transpose(0, 1).run([1, 2, 3, 4, 5, 6]).shape
 (3, 2)
 """
 
@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from locum.constructions.places import Places, entries_as_numbers, token_arrays
@@ -36,11 +36,11 @@ from locum.constructions.sizes import (
     Size,
     largest,
     number_of,
-    plus,
     same_size,
     times,
     whole,
 )
+from locum.constructions.tensor import Tensor, contiguous_strides
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.graph import Node, abbreviate, postorder
 from locum.html_table import text_rows
@@ -63,88 +63,107 @@ if TYPE_CHECKING:
     from locum.execution.fast import Plan
 
 
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """A view of an s-op as a matrix."""
+@dataclass(frozen=True, eq=False, init=False)
+class Matrix(Tensor[Size]):
+    """A tensor of two dimensions, whose sizes may be s-ops, with all that is needed to run it."""
 
-    sop: SOp
-    rows: Size
-    columns: Size
-    offset: Size = 0
-    row_stride: Size | None = None
-    column_stride: Size = 1
-    #: Tokens the inputs take up, and positions that results need; found from the view if not given.
-    reads: int | None = None
-    needs: int | None = None
+    #: The number of tokens that the inputs take up; negative: up to the end of the view.
+    reads: int = -1
     #: The messages of errors where a quotient has no value.
     names: Mapping[Node, str] = field(default_factory=dict)
     #: The numbers of a constant matrix, by position: reading them takes no head.
     table: Mapping[int, float] | None = None
 
+    def __init__(
+        self,
+        sop: SOp,
+        rows: Size,
+        columns: Size,
+        offset: Size = 0,
+        row_stride: Size | None = None,
+        column_stride: Size = 1,
+        reads: int | None = None,
+        needs: int | None = None,
+        names: Mapping[Node, str] | None = None,
+        table: Mapping[int, float] | None = None,
+    ) -> None:
+        own = {"reads": -1 if reads is None else reads, "names": names or {}, "table": table}
+        vars(self).update(own)
+        super().__init__(
+            sop,
+            (rows, columns),
+            (columns if row_stride is None else row_stride, column_stride),
+            offset,
+            storage=-1 if needs is None else needs,
+        )
+
     def __post_init__(self) -> None:
-        fill = object.__setattr__
-        if self.row_stride is None:
-            fill(self, "row_stride", self.columns)
-        for name in Places._fields:
-            fill(self, name, whole(getattr(self, name), name.replace("_", " "), _least(name)))
-        if self.reads is None or self.needs is None:
-            extent = largest(self.end) or 0
-            fill(self, "reads", extent if self.reads is None else self.reads)
-            fill(self, "needs", extent if self.needs is None else self.needs)
+        if len(self.shape) != 2 or len(self.strides) != 2:
+            raise GraphError(
+                f"a matrix: expected two sizes and two strides, got {self.shape} and {self.strides}"
+            )
+        rows, columns, offset, *strides = (
+            whole(getattr(self, name), name.replace("_", " "), _least(name)) for name in Places._fields
+        )
+        vars(self).update(shape=(rows, columns), strides=tuple(strides), offset=offset)
+        if self.reads < 0 or self.storage < 0:
+            end = largest(self.end) or 0
+            vars(self).update({name: end for name in ("reads", "storage") if getattr(self, name) < 0})
+        super().__post_init__()
 
     def _repr_html_(self) -> str:
         """Show shape and size in a notebook."""
-        rows = [("shape", self.shape), ("program", str(self.sop.architecture))]
+        rows = [("shape", self.shape_label), ("program", str(self.sop.architecture))]
         return text_rows("a matrix that a program computes", rows)
 
-    # Where things are -----------------------------------------------------------------------------
+    # Sizes and positions ----------------------------------------------------------------------------
 
     @property
-    def shape(self) -> str:
-        """``2×3``, for messages; sizes that are s-ops are written ·"""
-        return "×".join(
-            "·" if isinstance(size, SOp) else str(size) for size in (self.rows, self.columns)
-        )
+    def rows(self) -> Size:
+        """The number of rows."""
+        return self.shape[0]
 
     @property
-    def end(self) -> Size:
-        """One past the last position of an entry."""
-        last = self.position(plus(self.rows, -1), plus(self.columns, -1))
-        return plus(last, 1)
+    def columns(self) -> Size:
+        """The number of columns."""
+        return self.shape[1]
 
     @property
-    def count(self) -> Size:
-        """Rows times columns."""
-        return times(self.rows, self.columns)
+    def row_stride(self) -> Size:
+        """The number of positions from a row to the next."""
+        return self.strides[0]
 
     @property
-    def is_compact(self) -> bool:
-        """Whether it is row-major from position 0 on, as results are."""
-        return (
-            type(self.offset) is int
-            and self.offset == 0
-            and (same_size(self.rows, 1) or same_size(self.row_stride, self.columns))
-            and (same_size(self.columns, 1) or same_size(self.column_stride, 1))
-        )
+    def column_stride(self) -> Size:
+        """The number of positions from a column to the next."""
+        return self.strides[1]
 
-    def position(self, i: Size, j: Size) -> Size:
-        """Return where entry (i, j) is; i and j may differ from position to position."""
-        assert self.row_stride is not None
-        return plus(plus(self.offset, times(i, self.row_stride)), times(j, self.column_stride))
+    @property
+    def needs(self) -> int:
+        """The number of positions that the matrix and its intermediate results take up."""
+        return self.storage
 
-    def at(self, i: Size, j: Size) -> SOp:
-        """Return entry (i, j) at each position that asks for it: fetched by one head, or a constant."""
+    @property
+    def shape_label(self) -> str:
+        """The shape in messages, such as ``2×3``; sizes that are s-ops are written ``·``."""
+        return "×".join("·" if isinstance(size, SOp) else str(size) for size in self.shape)
+
+    def at(self, *index: Size) -> SOp:
+        """Return entry (i, j) at each position that reads it: by one head, or from the table.
+
+        Here the index of a dimension of size 1 is also used, as in the paper's listings.
+        """
+        position = self.position(*index)
         if self.table is not None:
             last = len(self.table) - 1  # that entry is 0
-            place = minimum(maximum(self.position(i, j), 0), last)
-            return lookup(place, self.table)
-        return aggregate(select(indices, self.position(i, j), "=="), self.sop)
+            return lookup(minimum(maximum(position, 0), last), self.table)
+        return aggregate(select(indices, position, "=="), self.sop)
 
     @property
     def inside(self) -> SOp:
-        """Whether a position lies within the range of positions that the matrix takes up."""
+        """Whether a position is between the first and the last position of the matrix."""
         below_end = indices < self.end
-        if type(self.offset) is int and self.offset == 0:
+        if same_size(self.offset, 0):
             return below_end
         return (indices >= self.offset) & below_end
 
@@ -157,29 +176,10 @@ class Matrix:
 
     # Other views -------------------------------------------------------------------------------------
 
-    def view_transposed(self) -> Matrix:
-        """Return the transpose as a view: no head, no copy."""
-        return replace(
-            self,
-            rows=self.columns,
-            columns=self.rows,
-            row_stride=self.column_stride,
-            column_stride=self.row_stride if self.row_stride is not None else 1,
-        )
-
     def block(self, row: int, column: int, rows: int, columns: int) -> Matrix:
         """Return a rectangular part, as a view."""
-        for name, first, count, size in (
-            ("rows", row, rows, self.rows),
-            ("columns", column, columns, self.columns),
-        ):
-            last = first + count - 1
-            if first < 0 or (type(size) is int and last >= size):
-                raise GraphError(
-                    f"expected a block within a {self.shape} matrix, got {name} {first} to {last}"
-                )
-        part = replace(self, rows=rows, columns=columns, offset=self.position(row, column))
-        return part if self.is_result else replace(part, reads=None, needs=None)
+        part = self.slice(0, row, row + rows).slice(1, column, column + columns)
+        return part if self.is_result else part.replace(reads=-1, storage=-1)
 
     @property
     def is_result(self) -> bool:
@@ -187,15 +187,15 @@ class Matrix:
         return self.sop.node.op != "tokens"
 
     def compact(self) -> Matrix:
-        """Return it row-major from position 0: itself, or a copy made by one head."""
-        if self.is_compact:
+        """Return the matrix in row-major order from position 0: itself, or a copy by one head."""
+        if self.has_layout(self.shape, contiguous_strides(self.shape)):
             return self
         i, j = coordinates(self.columns)
-        return self.derive(where(indices < self.count, self.at(i, j), 0), self.rows, self.columns)
+        return self.derive(where(indices < self.size, self.at(i, j), 0), self.rows, self.columns)
 
     def map(self, sop: SOp) -> Matrix:
         """Return another s-op seen through the same view: the result of an elementwise function."""
-        return replace(self, sop=sop, table=None)
+        return self.replace(sop=sop, table=None)
 
     def derive(
         self,
@@ -211,7 +211,7 @@ class Matrix:
         ``names`` are the messages of errors for quotients in it that may have no value.
         """
         sources = (self, *others)
-        reads = max(m.reads or 0 for m in sources)
+        reads = max(m.reads for m in sources)
         sizes = (largest(room), largest(times(rows, columns)), *(m.needs for m in sources))
         known = {node: name for m in sources for node, name in m.names.items()}
         known.update({value.node: name for value, name in (names or {}).items()})
@@ -259,7 +259,7 @@ class Matrix:
         offset, end = largest(self.offset), largest(self.end)
         if offset is None or end is None:
             raise GraphError("the sizes of this matrix depend on the input: plan its s-op for a length")
-        length = max(self.reads or 0, self.needs or 0)
+        length = max(self.reads, self.needs)
         return fast.plan(
             self.sop.node,
             length,
@@ -277,18 +277,17 @@ class Matrix:
 
     def _length(self, tokens: int) -> int:
         """Return how many positions it takes on so many tokens."""
-        if tokens < (self.reads or 0):
+        if tokens < self.reads:
             raise InputError(
-                f"the sequence has {tokens} tokens, but the inputs of this {self.shape} matrix "
+                f"the sequence has {tokens} tokens, but the inputs of this {self.shape_label} matrix "
                 f"take up {self.reads}"
             )
-        needs = self.needs or 0
-        if tokens < needs and any(node.op == "length" for node in postorder(self.sop.node)):
+        if tokens < self.needs and any(node.op == "length" for node in postorder(self.sop.node)):
             raise InputError(
-                f"the {self.shape} result needs {needs} positions, but the sequence has "
+                f"the {self.shape_label} result needs {self.needs} positions, but the sequence has "
                 f"{tokens} tokens, and it cannot be padded: sizes are found from its length"
             )
-        return max(tokens, needs)
+        return max(tokens, self.needs)
 
     def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> Places:
         """Return the sizes and places as numbers, on this input."""

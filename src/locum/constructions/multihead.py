@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from locum.constructions.matrix import Matrix, as_matrix
 from locum.constructions.sizes import Size, number_of, plus, same_size, times
@@ -61,7 +60,7 @@ def stacked(result: Matrix, families: Sequence[tuple[SOp, int]]) -> Matrix:
     renaming = dict(zip((member.node for member, _ in families), total.node.inputs[1:], strict=True))
     names = {replace_families(node, renaming): name for node, name in result.names.items()}
     count = math.prod(size for _, size in families)
-    return replace(result.derive(total, count * r, c), names=names)
+    return result.derive(total, count * r, c).replace(names=names)
 
 
 def block(first: Matrix, h: SOp, step: int | None = None) -> Matrix:
@@ -70,11 +69,10 @@ def block(first: Matrix, h: SOp, step: int | None = None) -> Matrix:
         lies_together = same_size(first.row_stride, first.columns) and same_size(first.column_stride, 1)
         if not lies_together and not (same_size(first.rows, 1) and same_size(first.column_stride, 1)):
             raise GraphError(
-                f"the blocks of a {first.shape} view with strides do not simply follow one another: "
-                "say how far apart they are, steps=(…)"
+                f"the blocks of a {first.shape_label} view with strides do not simply follow one "
+                "another: say how far apart they are, steps=(…)"
             )
         step = number_of(first.rows, "rows") * number_of(first.columns, "columns")
-    moving = replace(first, offset=plus(first.offset, times(h, step)), reads=None, needs=None)
-    needs = max(first.needs or 0, moving.needs or 0)
-    reads = first.reads if first.is_result else max(first.reads or 0, moving.reads or 0)
-    return replace(moving, reads=reads, needs=needs)
+    moving = first.replace(offset=plus(first.offset, times(h, step)), reads=-1, storage=-1)
+    reads = first.reads if first.is_result else max(first.reads, moving.reads)
+    return moving.replace(reads=reads, storage=max(first.storage, moving.storage))

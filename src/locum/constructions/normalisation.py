@@ -43,8 +43,9 @@ def _scaled(m: Matrix, x: Matrix, affine: Sequence[Matrix | None], epsilon: floa
     """Divide the rows of ``x`` by their root mean square; then gain and bias."""
     others = []
     if isinstance(epsilon, Matrix):
-        for size in (epsilon.rows, epsilon.columns):
-            require_same(size, 1, f"epsilon: expected a number or a 1×1 matrix, got {epsilon.shape}")
+        problem = f"epsilon: expected a number or a 1×1 matrix, got {epsilon.shape_label}"
+        for size in epsilon.shape:
+            require_same(size, 1, problem)
         others.append(epsilon)
     small = epsilon.at(0, 0) if isinstance(epsilon, Matrix) else epsilon
     mean_square = row_means(x.map(x.sop * x.sop)).sop
@@ -52,8 +53,8 @@ def _scaled(m: Matrix, x: Matrix, affine: Sequence[Matrix | None], epsilon: floa
     _, j = coordinates(m.columns)
     for part, multiplies in zip(affine, (True, False), strict=True):
         if part is not None:
-            require_same(part.rows, 1, f"gain and bias: expected 1×c, got {part.shape}")
-            problem = f"a {part.shape} gain or bias does not fit a {m.shape} matrix"
+            require_same(part.rows, 1, f"gain and bias: expected 1×c, got {part.shape_label}")
+            problem = f"a {part.shape_label} gain or bias does not fit a {m.shape_label} matrix"
             require_same(part.columns, m.columns, problem)
             result = result * part.at(0, j) if multiplies else result + part.at(0, j)
             others.append(part)

@@ -113,7 +113,7 @@ def own_token_product(a: Matrix, b: Matrix) -> Placed:
     place_of = places_for_all(tokens_of)
     if place_of is None:
         raise GraphError(
-            f"the {r * c} entries of a {a.shape} matrix times a {b.shape} one do not all find a place "
+            f"the {r * c} entries of a {r}×{k} matrix times a {k}×{c} one do not all find a place "
             f"at a token of their own: that takes k ≥ rc/(r + c), here {k} ≥ {r * c / (r + c):.4g}, "
             'and A and B apart from each other. matmul(a, b, "fetch") has one head more, no condition'
         )
@@ -131,7 +131,7 @@ def own_token_product(a: Matrix, b: Matrix) -> Placed:
         t = (s + u + 1) % k
         product = product + sum_over(u, a.at(i, t) * b.at(t, j))
     positions = tuple(tuple(place_of[l, m] for m in range(c)) for l in range(r))
-    reads, needs = (max(a.reads or 0, b.reads or 0), max(a.needs or 0, b.needs or 0))
+    reads, needs = max(a.reads, b.reads), max(a.needs, b.needs)
     return Placed(product, positions, reads, needs)
 
 

@@ -1,4 +1,4 @@
-"""Sizes and positions of matrices: numbers where they are known, s-ops where they are not.
+"""Sizes and positions of tensors: numbers where they are known, s-ops where they are not.
 
 >>> plus(0, 3), times(1, 4), largest(5)
 (3, 4, 5)
@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from locum.errors import GraphError
 from locum.graph import build, members, postorder
@@ -16,6 +17,14 @@ from locum.language.handles import SOp
 
 #: A size or a position: a number, or an s-op that has the same value everywhere.
 Size: TypeAlias = "int | SOp"
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    #: The type of sizes: ``int`` where all of them are numbers, which is the default, else ``Size``.
+    S = typing_extensions.TypeVar("S", int, Size, default=int)
+else:  # typing.TypeVar has no default before Python 3.13
+    S = TypeVar("S")
 
 
 def whole(size: Any, what: str, least: int) -> Size:
@@ -31,7 +40,7 @@ def whole(size: Any, what: str, least: int) -> Size:
     return number
 
 
-def same_size(a: Size | None, b: Size | None) -> bool:
+def same_size(a: Size, b: Size) -> bool:
     """Return whether two sizes are known to be equal."""
     return a is b or (type(a) is int and type(b) is int and a == b)
 
@@ -51,6 +60,10 @@ def number_of(size: Size, what: str) -> int:
     return size
 
 
+@overload
+def plus(a: int, b: int) -> int: ...
+@overload
+def plus(a: Size, b: Size) -> Size: ...
 def plus(a: Size, b: Size) -> Size:
     """Return a + b, without a node where nothing is added."""
     if type(a) is int and a == 0:
@@ -60,6 +73,10 @@ def plus(a: Size, b: Size) -> Size:
     return a + b
 
 
+@overload
+def times(a: int, b: int) -> int: ...
+@overload
+def times(a: Size, b: Size) -> Size: ...
 def times(a: Size, b: Size) -> Size:
     """Return a · b, without a node where it is a itself."""
     if type(a) is int and a == 1:
@@ -69,6 +86,14 @@ def times(a: Size, b: Size) -> Size:
     if (type(a) is int and a == 0) or (type(b) is int and b == 0):
         return 0
     return a * b
+
+
+def product(sizes: Iterable[S]) -> S:
+    """Return the product of sizes, 1 if there are none."""
+    result: S = 1
+    for size in sizes:
+        result = times(result, size)
+    return result
 
 
 def largest(size: Size) -> int | None:

@@ -84,7 +84,7 @@ def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list
     if mask is None:
         return m.inside, []
     if isinstance(mask, Matrix):
-        problem = f"a {mask.shape} mask does not fit a {m.shape} matrix"
+        problem = f"a {mask.shape_label} mask does not fit a {m.shape_label} matrix"
         require_same(mask.rows, m.rows, problem)
         require_same(mask.columns, m.columns, problem)
         mask = mask.compact()

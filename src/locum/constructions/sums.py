@@ -6,8 +6,6 @@ that number is known, it is a factor and costs nothing; elsewhere it is ``select
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from locum.constructions.matrix import Matrix, as_matrix, coordinates, same_row
 from locum.constructions.sizes import Size, plus, require_same, same_size, times
 from locum.errors import GraphError
@@ -42,19 +40,20 @@ def row_sums(m: Matrix) -> Matrix:
 def total(m: Matrix) -> Matrix:
     """Return the sum of all entries as a 1×1 matrix (its s-op has it everywhere): one head."""
     m = m.compact()
-    return m.derive(summed(select(indices, m.count, "<"), m.sop, m.count), 1, 1)
+    return m.derive(summed(select(indices, m.size, "<"), m.sop, m.size), 1, 1)
 
 
 def broadcast_row(m: Matrix, rows: Size) -> Matrix:
     """Repeat a 1×c matrix in every one of ``rows`` rows: one head."""
-    require_same(m.rows, 1, f"broadcast_row: expected a matrix of one row, got {m.shape}")
+    require_same(m.rows, 1, f"broadcast_row: expected a matrix of one row, got {m.shape_label}")
     _, j = coordinates(m.columns)
     return m.derive(m.at(0, j), rows, m.columns)
 
 
 def broadcast_column(m: Matrix, columns: Size) -> Matrix:
     """Repeat an r×1 matrix in every one of ``columns`` columns: one head."""
-    require_same(m.columns, 1, f"broadcast_column: expected a matrix of one column, got {m.shape}")
+    problem = f"broadcast_column: expected a matrix of one column, got {m.shape_label}"
+    require_same(m.columns, 1, problem)
     i, _ = coordinates(columns)
     return m.derive(m.at(i, 0), m.rows, columns)
 
@@ -90,7 +89,7 @@ def scale(a: Matrix, factor: float | Matrix) -> Matrix:
     if not isinstance(factor, Matrix):
         return a.map(factor * a.sop)
     if (factor.rows, factor.columns) != (1, 1):
-        raise GraphError(f"expected a number or a 1×1 matrix as a factor, got a {factor.shape} one")
+        raise GraphError(f"scale: expected a number or a 1×1 matrix, got a {factor.shape_label} matrix")
     return _merged(a, factor, factor.at(0, 0) * a.sop)
 
 
@@ -98,8 +97,7 @@ def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
     """Return both as they are if their entries lie at the same positions, else from position 0 on."""
     require_same(a.rows, b.rows, problem)
     require_same(a.columns, b.columns, problem)
-    pairs = ((a.offset, b.offset), (a.row_stride, b.row_stride), (a.column_stride, b.column_stride))
-    if all(same_size(one, other) for one, other in pairs):
+    if all(map(same_size, (a.offset, *a.strides), (b.offset, *b.strides))):
         return a, b
     return a.compact(), b.compact()
 
@@ -107,8 +105,8 @@ def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
 def _merged(a: Matrix, b: Matrix, sop: SOp) -> Matrix:
     """Return a result that lies where ``a`` lies, with the bookkeeping of both."""
     known = a.derive(sop, a.rows, a.columns, b)
-    return replace(a.map(sop), reads=known.reads, needs=known.needs, names=known.names)
+    return a.map(sop).replace(reads=known.reads, storage=known.storage, names=known.names)
 
 
 def _shape(m: Matrix) -> str:
-    return as_matrix(m, "this operation").shape
+    return as_matrix(m, "this operation").shape_label

@@ -5,8 +5,10 @@ Entry (i, j, …) of a :class:`Tensor` is what its s-op has at position
     offset + i · strides[0] + j · strides[1] + …
 
 as in PyTorch. Views such as transposes, slices and expansions change shape, strides and offset, and
-cost no head. A construction takes tensors and returns a tensor with an s-op of its own, whose storage
-begins at position 0.
+cost no head. A construction takes tensors and returns a tensor with a new s-op, whose storage begins at
+position 0. A :class:`~locum.constructions.matrix.Matrix` is a tensor of two dimensions.
+
+Sizes, strides and offsets of a ``Tensor[Size]`` may be s-ops, such as ``length // 3``.
 
 >>> from locum import tokens
 >>> a = Tensor(tokens, (2, 3), (3, 1))
@@ -23,13 +25,18 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
 
+from locum.constructions.sizes import S, largest, plus, product, same_size, times
 from locum.errors import GraphError
 from locum.graph import Node
 from locum.graph.operations import ROUNDINGS
 from locum.language.handles import SOp, apply
 from locum.language.python import aggregate, constant, family, indices, select, sum_over
+
+if TYPE_CHECKING:
+    from typing import Self
 
 #: An index: a number, or an s-op that differs from position to position.
 Index = int | SOp
@@ -77,13 +84,13 @@ def _measure(size: int, sop: SOp | None = None) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class Tensor(Generic[S]):
     """A strided view of an s-op."""
 
     sop: SOp
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int = 0
+    shape: tuple[S, ...]
+    strides: tuple[S, ...]
+    offset: S = 0
     #: The type that the entries are rounded to, such as "float32" or "bool".
     dtype: str = "float64"
     #: The position at which the storage begins, and its number of entries; views share them.
@@ -96,108 +103,173 @@ class Tensor:
                 f"strides: expected one for each of {len(self.shape)} dimensions, got {self.strides}"
             )
         if self.storage < 0:
-            end = self.offset + extent(self.shape, self.strides)
-            object.__setattr__(self, "storage", end - self.start)
+            object.__setattr__(self, "storage", (largest(self.end) or 0) - self.start)
         _measure(self.start + self.storage, self.sop)
 
+    def replace(self, **changes: Any) -> Self:
+        """Return the same tensor, or matrix, with other values of some fields.
+
+        >>> from locum import indices, tokens
+        >>> Tensor(tokens, (2,), (1,)).replace(sop=indices, offset=3).offset
+        3
+        """
+        unknown = changes.keys() - vars(self).keys()
+        if unknown:
+            fields = ", ".join(vars(self))
+            raise TypeError(
+                f"replace: expected fields among {fields}, got {', '.join(sorted(unknown))}"
+            )
+        changed = object.__new__(type(self))
+        vars(changed).update(vars(self) | changes)
+        changed.__post_init__()
+        return changed
+
     @property
-    def size(self) -> int:
+    def size(self) -> S:
         """The number of entries."""
-        return math.prod(self.shape)
+        return product(self.shape)
+
+    @property
+    def end(self) -> S:
+        """The position after the last entry."""
+        return extent(self.shape, self.strides, self.offset)
+
+    def position(self, *index: Index) -> Index:
+        """Return the position of the entry at an index, which may differ from position to position."""
+        return locate(self.offset, self.strides, index)
 
     def at(self, *index: Index) -> SOp:
-        """Return the entry at an index, at each position that asks for it: one head."""
-        position: Index = self.offset
-        for i, stride, size in zip(index, self.strides, self.shape, strict=True):
-            if stride and size > 1:
-                position = position + (i if stride == 1 else i * stride)
-        return aggregate(select(indices, position, "=="), self.sop)
+        """Return the entry at an index, at each position that reads it: one head.
 
-    def lies_as(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-        """Return whether each entry is at the position that a result of this layout has it at."""
-        steps = zip(self.shape, self.strides, strides, strict=False)
-        return self.shape == shape and self.offset == 0 and all(n == 1 or s == t for n, s, t in steps)
+        The index of a dimension of size 1 is not used: such dimensions are expanded.
+        """
+        used = (0 if same_size(n, 1) else i for n, i in zip(self.shape, index, strict=True))
+        return aggregate(select(indices, self.position(*used), "=="), self.sop)
+
+    def has_layout(self, shape: Sequence[S], strides: Sequence[S]) -> bool:
+        """Return whether each entry is at the position that it has in a result of this layout."""
+        return (
+            same_size(self.offset, 0)
+            and len(self.shape) == len(shape)
+            and all(
+                same_size(n, m) and (same_size(n, 1) or same_size(s, t))
+                for n, m, s, t in zip(self.shape, shape, self.strides, strides, strict=True)
+            )
+        )
 
     # Views ------------------------------------------------------------------------------------------
 
-    def permute(self, *order: int) -> Tensor:
-        """Return the dimensions in another order."""
-        shape = tuple(self.shape[n] for n in order)
-        return replace(self, shape=shape, strides=tuple(self.strides[n] for n in order))
+    def as_strided(
+        self, shape: Sequence[S], strides: Sequence[S], offset: S | None = None
+    ) -> Tensor[S]:
+        """Return another view of the storage, from the same offset on unless another is given."""
+        first = self.offset if offset is None else offset
+        return Tensor(
+            self.sop, tuple(shape), tuple(strides), first, self.dtype, self.start, self.storage
+        )
 
-    def transpose(self, a: int, b: int) -> Tensor:
+    def permute(self, *order: int) -> Self:
+        """Return the dimensions in another order."""
+        if sorted(order) != list(range(len(self.shape))):
+            raise GraphError(
+                f"permute: expected each of {len(self.shape)} dimensions once, got {order}"
+            )
+        shape = tuple(self.shape[n] for n in order)
+        return self.replace(shape=shape, strides=tuple(self.strides[n] for n in order))
+
+    def transpose(self, a: int, b: int) -> Self:
         """Exchange two dimensions."""
         order = list(range(len(self.shape)))
         order[a], order[b] = order[b], order[a]
         return self.permute(*order)
 
-    def expand(self, *shape: int) -> Tensor:
+    def expand(self, *shape: S) -> Tensor[S]:
         """Repeat along dimensions of size 1, and along new leading ones: strides are 0 there."""
         new = len(shape) - len(self.shape)
         own = (1,) * new + self.shape
-        if new < 0 or any(n not in (1, size) for n, size in zip(own, shape, strict=True)):
+        pairs = zip(own, shape, strict=True)
+        if new < 0 or not all(same_size(n, 1) or same_size(n, size) for n, size in pairs):
             raise GraphError(f"expand: expected a shape that {self.shape} fits, got {shape}")
-        strides = tuple(
-            0 if n != size else stride
+        strides = (
+            stride if same_size(n, size) else 0
             for n, size, stride in zip(own, shape, (0,) * new + self.strides, strict=True)
         )
-        return replace(self, shape=tuple(shape), strides=strides)
+        return self.as_strided(shape, tuple(strides))
 
-    def slice(self, dim: int, start: int, stop: int, step: int = 1) -> Tensor:
+    def slice(self, dim: int, start: int, stop: int, step: int = 1) -> Self:
         """Return every ``step``-th entry of a dimension, from ``start`` up to ``stop``."""
         shape, strides = list(self.shape), list(self.strides)
+        size = shape[dim]
+        if not 0 <= start <= stop or (not isinstance(size, SOp) and stop > size):
+            raise GraphError(
+                f"slice: expected a range within the {size} entries of dimension {dim}, "
+                f"got {start} to {stop}"
+            )
         shape[dim] = len(range(start, stop, step))
-        offset = self.offset + (start * strides[dim] if shape[dim] else 0)
-        strides[dim] *= step
-        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+        offset = plus(self.offset, times(start, strides[dim]) if shape[dim] else 0)
+        strides[dim] = times(strides[dim], step)
+        return self.replace(shape=tuple(shape), strides=tuple(strides), offset=offset)
 
-    def select(self, dim: int, index: int) -> Tensor:
+    def select(self, dim: int, index: int) -> Tensor[S]:
         """Return one entry of a dimension, which the result does not have."""
-        shape, strides = list(self.shape), list(self.strides)
-        offset = self.offset + index * strides[dim]
+        part = self.slice(dim, index, index + 1)
+        shape, strides = list(part.shape), list(part.strides)
         del shape[dim], strides[dim]
-        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+        return part.as_strided(shape, strides)
 
-    def unsqueeze(self, dim: int) -> Tensor:
+    def unsqueeze(self, dim: int) -> Tensor[S]:
         """Insert a dimension of size 1."""
         shape, strides = list(self.shape), list(self.strides)
-        strides.insert(dim, shape[dim] * strides[dim] if dim < len(shape) else 1)
+        strides.insert(dim, times(shape[dim], strides[dim]) if dim < len(shape) else 1)
         shape.insert(dim, 1)
-        return replace(self, shape=tuple(shape), strides=tuple(strides))
+        return self.as_strided(shape, strides)
 
-    def flip(self, *dims: int) -> Tensor:
+    def flip(self, *dims: int) -> Self:
         """Return dimensions from their last entry to their first."""
-        strides = tuple(-s if dim in dims else s for dim, s in enumerate(self.strides))
-        last = sum((self.shape[dim] - 1) * self.strides[dim] for dim in dims)
-        return replace(self, strides=strides, offset=self.offset + last)
+        strides = tuple(times(s, -1) if dim in dims else s for dim, s in enumerate(self.strides))
+        last = (plus(n, -1) if dim in dims else 0 for dim, n in enumerate(self.shape))
+        return self.replace(strides=strides, offset=self.position(*last))
 
-    def unflatten(self, dim: int, outer: int) -> Tensor:
+    def unflatten(self, dim: int, outer: int) -> Tensor[S]:
         """Split a dimension into two, of which the first has size ``outer``."""
-        inner = self.shape[dim] // outer if outer else 0
-        shape = (*self.shape[:dim], outer, inner, *self.shape[dim + 1 :])
-        stride = self.strides[dim]
-        strides = (*self.strides[:dim], stride * inner, stride, *self.strides[dim + 1 :])
-        return replace(self, shape=shape, strides=strides)
+        shape, strides = list(self.shape), list(self.strides)
+        inner = shape[dim] // outer if outer else 0
+        shape[dim : dim + 1] = [outer, inner]
+        strides.insert(dim, times(strides[dim], inner))
+        return self.as_strided(shape, strides)
 
 
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+def locate(offset: S, strides: Sequence[S], index: Sequence[S]) -> S:
+    """Return the position of the entry at an index.
+
+    >>> locate(10, (3, 1), (1, 2))
+    15
+    """
+    position = offset
+    for i, stride in zip(index, strides, strict=True):
+        position = plus(position, times(i, stride))
+    return position
+
+
+def contiguous_strides(shape: Sequence[S]) -> tuple[S, ...]:
     """Return the strides of a row-major tensor.
 
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
     """
-    return tuple(math.prod(max(n, 1) for n in shape[place + 1 :]) for place in range(len(shape)))
+    sizes = [1 if same_size(n, 0) else n for n in shape]
+    return tuple(product(sizes[place + 1 :]) for place in range(len(sizes)))
 
 
-def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Return how many positions a strided tensor takes up.
+def extent(shape: Sequence[S], strides: Sequence[S], offset: S = 0) -> S:
+    """Return the position after the last entry of a tensor: the number of positions from 0 on.
 
     >>> extent((2, 3), (3, 1)), extent((2, 3), (0, 1)), extent((0,), (1,))
     (6, 3, 0)
     """
-    if 0 in shape:
-        return 0
-    return 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    if any(same_size(n, 0) for n in shape):
+        return offset
+    return plus(locate(offset, strides, [plus(n, -1) for n in shape]), 1)
 
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
@@ -261,7 +333,7 @@ class Layout:
     def read(self, tensor: Tensor) -> SOp:
         """Return the entry of a tensor that fits the shape, at each position of the result."""
         fitting = tensor.expand(*self.shape)
-        return tensor.sop if fitting.lies_as(self.shape, self.strides) else fitting.at(*self.index)
+        return tensor.sop if fitting.has_layout(self.shape, self.strides) else fitting.at(*self.index)
 
 
 def elementwise(out: Layout, function: Callable[..., SOp], *operands: Tensor) -> Tensor:
@@ -318,8 +390,8 @@ def contract(out: Layout, labels: str, *factors: tuple[Tensor, str]) -> Tensor:
     families = {letter: family(n) for letter, n in sizes.items() if letter not in places}
     places.update(families)
     entries = [tensor.at(*(places.get(n, 0) for n in letters)) for tensor, letters in factors]
-    product = math.prod(entries[1:], start=entries[0])
-    return out.result(sum_over(*families.values(), product) if families else product)
+    term = math.prod(entries[1:], start=entries[0])
+    return out.result(sum_over(*families.values(), term) if families else term)
 
 
 def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from locum.constructions.tensor import Index, Layout, Tensor
 from locum.language.handles import SOp
@@ -30,10 +29,8 @@ def windows(
     lead = len(padded.shape) - len(kernel)
     outer = [s * step for s, step in zip(padded.strides[lead:], stride, strict=True)]
     inner = [s * step for s, step in zip(padded.strides[lead:], dilation, strict=True)]
-    return replace(
-        padded,
-        shape=(*padded.shape[:lead], *places, *kernel),
-        strides=(*padded.strides[:lead], *outer, *inner),
+    return padded.as_strided(
+        (*padded.shape[:lead], *places, *kernel), (*padded.strides[:lead], *outer, *inner)
     )
 
 

@@ -21,8 +21,8 @@ def transpose(m: Matrix, recipe: str = "view") -> Matrix:
     """
     m = as_matrix(m, "transpose")
     if recipe == "view":
-        return m.view_transposed()
+        return m.transpose(0, 1)
     if recipe == "paper":
         i, j = coordinates(m.rows)
-        return m.derive(where(indices < m.count, m.at(j, i), 0), m.columns, m.rows)
+        return m.derive(where(indices < m.size, m.at(j, i), 0), m.columns, m.rows)
     raise GraphError(f"transpose: expected the recipe view or paper, got {recipe!r}")

@@ -134,7 +134,7 @@ def _ours(
     exact: Callable[..., Any], inputs: list[tuple[Any, ...]],
     host: tuple[str, dict[str, Any]] = _EXACT,
 ) -> Row:  # fmt: skip
-    length = max(size, program.needs or 0)
+    length = max(size, program.needs)
     note, options = host
     model = compile_program(program.sop, length=length, numeric=True, fixed=True, **options)
     kind = None if host is _EXACT else options["feed_forward"]

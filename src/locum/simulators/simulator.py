@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +69,7 @@ class Simulator:
         #: Intermediate results, by name.
         self.named_steps = tuple(steps)
         #: How many tokens the sequence has: those of the layout, and blanks where results need room.
-        self.length = max(layout.size, *(step.value.needs or 0 for step in steps), output.needs or 0)
+        self.length = max(layout.size, *(step.value.needs for step in steps), output.needs)
 
     @property
     def program(self) -> SOp:
@@ -164,7 +163,7 @@ class Simulator:
                 values = execution.run_parts(
                     value.sop.node,
                     parts,
-                    max(self.length, value.needs or 0),
+                    max(self.length, value.needs),
                     executor=executor,
                     names=value.names,
                     positions=positions,
@@ -201,7 +200,7 @@ class Simulator:
         plan = None if known is None else known()
         if plan is None:
             self.require_length()
-            length = max(self.length, value.needs or 0)  # steps of all heads may need more room
+            length = max(self.length, value.needs)  # steps of all heads may need more room
             plan = fast.plan_for(node, parts, length, places.positions)
             if plan is not None:
                 self._plans[kind] = weakref.ref(plan)
@@ -249,7 +248,7 @@ class Simulator:
                     value = step.value
                     if members:
                         node = replace_families(value.sop.node, members)
-                        value = replace(value, sop=SOp(node), names={})
+                        value = value.replace(sop=SOp(node), names={})
                     named.append((step.name + called, value))
         return named
 

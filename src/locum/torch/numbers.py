@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -183,7 +182,7 @@ def cast(tensor: Tensor, dtype: str) -> Tensor:
     if tensor.dtype == dtype:
         return tensor
     sizes = zip(tensor.shape, tensor.strides, strict=True)
-    once = replace(tensor, shape=tuple(n if stride or n == 0 else 1 for n, stride in sizes))
+    once = tensor.replace(shape=tuple(n if stride or n == 0 else 1 for n, stride in sizes))
     dense = is_dense(once.shape, once.strides)
     layout = Layout(once.shape, once.strides if dense else contiguous_strides(once.shape), dtype)
     converted = layout.result(convert(layout.read(once), tensor.dtype, dtype))

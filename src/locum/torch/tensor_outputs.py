@@ -7,7 +7,7 @@ have the same: results with the same fake storage share memory, and all others d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -178,7 +178,7 @@ class Outputs:
         if tensor.sop.node is not tokens.node or not tensor.size:
             return tensor.sop.node, tensor
         node, start = self._translation.find_feed(tensor)
-        return node, replace(tensor, offset=tensor.offset - start, start=0)
+        return node, tensor.replace(offset=tensor.offset - start, start=0)
 
     @property
     def roots(self) -> dict[Node, range]:

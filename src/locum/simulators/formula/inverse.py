@@ -10,8 +10,6 @@ singular A or V is an error that says so (Figure 2's own A is one).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from locum.constructions import Matrix, inverse
@@ -57,7 +55,7 @@ def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 def _inverse(m: Matrix) -> Matrix:
     """Return the inverse, with an error message about A and V."""
     inverted = inverse(m)
-    return replace(inverted, names=dict.fromkeys(inverted.names, SINGULAR))
+    return inverted.replace(names=dict.fromkeys(inverted.names, SINGULAR))
 
 
 def inverse_steps(T: Attention, X: Numbers) -> dict[str, Numbers]:

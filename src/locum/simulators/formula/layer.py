@@ -8,7 +8,7 @@ depends on the order alone, and grows neither with the number of heads nor with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from locum.constructions import (
     Matrix,
@@ -224,8 +224,7 @@ class _Norms:
 def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
     """View the rows of the b-th of a batch."""
     rows = number_of(m.rows, "the rows of a batch") // batch
-    first = replace(m, rows=rows)
-    return block(first if m.is_result else replace(first, reads=None, needs=None), b)
+    return block(m.block(0, 0, rows, number_of(m.columns, "the columns of a batch")), b)
 
 
 def _side_by_side(m: Matrix, h: SOp, families: Sequence[SOp], heads: int) -> Matrix:

@@ -14,8 +14,6 @@ are tokens, and the sequence is padded.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from locum.constructions import Matrix, weighted_mean
 from locum.constructions.lines import NONE, columns_of, entries_of, gathered, rows_of
 from locum.errors import GraphError
@@ -43,10 +41,10 @@ def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
     projections = _projections(X, of("A"), of("V"), XA, XV)
     known = X.derive(projections, n, d, of("A"), of("V"), room=XV.end)
     first = known.map(where(X.inside, X.sop, 0) + projections)  # X, and XA and XV behind it
-    projected, keys = replace(first, offset=behind_X), first.view_transposed()
+    projected, keys = first.replace(offset=behind_X), first.transpose(0, 1)
     scores = style.matmul(projected, keys)
     second = scores.sop + projections  # the scores, and XV behind them
-    values = replace(known, sop=second, columns=d_v, row_stride=d_v, offset=behind_scores)
+    values = known.replace(sop=second, shape=(n, d_v), strides=(d_v, 1), offset=behind_scores)
     mask = mask_of(order, X, of)
     return {
         "XA": projected,

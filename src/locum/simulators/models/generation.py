@@ -222,7 +222,7 @@ def _looked_up(ids: Matrix, embedding: Matrix, size: int) -> Matrix:
 def _greatest_of_row(logits: Matrix, count: Matrix) -> Matrix:
     """Return the column of the greatest entry in row count − 1 (the leftmost): hard attention."""
     last_row = select(indices // logits.columns, count.at(0, 0) - 1, "==") & select(
-        indices, logits.count, "<"
+        indices, logits.size, "<"
     )
     column = aggregate(greatest(last_row, logits.sop), indices % logits.columns)
     return logits.derive(column, 1, 1, count)

@@ -33,9 +33,7 @@ def convert_tensor(tensor: Tensor, dtype: str) -> Tensor:
     """Return a tensor in another type, where its entries are."""
     if tensor.dtype == dtype:
         return tensor
-    from dataclasses import replace
-
-    return replace(tensor, sop=convert(tensor.sop, tensor.dtype, dtype), dtype=dtype)
+    return tensor.replace(sop=convert(tensor.sop, tensor.dtype, dtype), dtype=dtype)
 
 
 def _joined(out: Layout, parts: Sequence[Tensor], dim: int) -> Tensor:

@@ -6,7 +6,6 @@ Each view that ATen also has as a copy, such as ``permute_copy``, has a row for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -31,9 +30,9 @@ def view(out: Layout, a: Tensor, *sizes: Any) -> Tensor:
     """Return the entries in another shape: a view where strides can express it, else a copy."""
     strides = _view_strides(a.shape, a.strides, out.shape)
     if strides is not None:
-        return replace(a, shape=out.shape, strides=strides)
+        return a.as_strided(out.shape, strides)
     dense = copy(Layout(a.shape, contiguous_strides(a.shape), a.dtype), a)
-    return replace(dense, shape=out.shape, strides=contiguous_strides(out.shape))
+    return dense.as_strided(out.shape, contiguous_strides(out.shape))
 
 
 def _view_strides(
@@ -83,7 +82,7 @@ def squeeze(out: Layout, a: Tensor, dims: Any = None) -> Tensor:
     dropped = {dim % max(len(a.shape), 1) for dim in chosen}
     kept = [n for n, size in enumerate(a.shape) if n not in dropped or size != 1]
     shape, strides = (tuple(part[n] for n in kept) for part in (a.shape, a.strides))
-    return replace(a, shape=shape, strides=strides)
+    return a.as_strided(shape, strides)
 
 
 @operation("views", "slice.Tensor")
@@ -129,7 +128,7 @@ def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int =
     strides = (*(a.strides[n] for n in kept), a.strides[first] + a.strides[second])
     skipped = offset * a.strides[second] if offset > 0 else -offset * a.strides[first]
     start = a.offset + (skipped if out.shape[-1] else 0)
-    return replace(a, shape=out.shape, strides=strides, offset=start)
+    return a.as_strided(out.shape, strides, start)
 
 
 @operation("indexing", "diagonal_scatter")
@@ -152,11 +151,11 @@ def diagonal_scatter(
 def unfold(out: Layout, a: Tensor, dim: int, size: int, step: int) -> Tensor:
     """Return windows of a dimension; their entries are the last dimension."""
     if not a.shape:
-        return replace(a, shape=out.shape, strides=(1,))
+        return a.as_strided(out.shape, (1,))
     strides = list(a.strides)
     dim %= len(strides)
     strides[dim] *= step
-    return replace(a, shape=out.shape, strides=(*strides, a.strides[dim]))
+    return a.as_strided(out.shape, (*strides, a.strides[dim]))
 
 
 @operation("views", "as_strided")
@@ -165,13 +164,13 @@ def as_strided(
 ) -> Tensor:
     """Return the storage with any strides; what it reads must be entries of the program."""
     first = a.offset if offset is None else a.start + offset
-    end = first + extent(size, stride)
+    end = extent(size, stride, first)
     if end > first and not a.start <= first <= end <= a.start + a.storage:
         raise LocumError(
             f"as_strided: expected a view within the {a.storage} entries of the storage, "
             f"got size {tuple(size)}, stride {tuple(stride)} and storage offset {offset}"
         )
-    return replace(a, shape=tuple(size), strides=tuple(stride), offset=first)
+    return a.as_strided(size, stride, first)
 
 
 @operation("views", "narrow_copy")

@@ -172,7 +172,7 @@ def about(
     if isinstance(program, Matrix):
         view, node = program.places, program.sop.node
         uses_length = any(one.op == "length" for one in postorder(node))
-        length = max(length, len(layout), 0 if uses_length else program.needs or 0)
+        length = max(length, len(layout), 0 if uses_length else program.needs)
         places = tuple(
             tuple(
                 view.offset + i * view.row_stride + j * view.column_stride for j in range(view.columns)
