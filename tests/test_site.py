@@ -113,6 +113,17 @@ def test_the_reference_has_every_name_and_limit() -> None:
     assert all(f"| `{field.name}` |" in generated()["reference/limits.md"] for field in fields(Limits))
 
 
+@needs_torch
+def test_the_page_of_operations_is_current() -> None:
+    import torch
+    from docs.site import torch_operations
+
+    written = torch_operations.PAGE.read_text(encoding="utf-8")
+    if f"PyTorch {torch.__version__.partition('+')[0]}." not in written:
+        pytest.skip("PyTorch of another version decomposes other operations")
+    assert torch_operations.page() == written, "try python -m docs.site.torch_operations"
+
+
 def test_generated_pages_show_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in generated().items():

@@ -36,6 +36,7 @@ ENTRIES = (
             "constructions",
             "simulators",
             "torch",
+            "torch_operations",
             "models",
             "stand_ins",
             "rivals",

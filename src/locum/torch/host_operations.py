@@ -23,7 +23,7 @@ from locum.torch.concrete_graph import ConcreteGraph
 from locum.torch.random_operations import drawn_operation
 from locum.torch.table import find_row
 
-_LISTED = {
+OPERATIONS_BY_KIND = {
     "creation": "arange empty empty_like empty_permuted empty_strided eye full full_like linspace "
     "new_empty new_empty_strided new_full new_ones new_zeros ones ones_like scalar_tensor zeros "
     "zeros_like",
@@ -40,7 +40,7 @@ _LISTED = {
     "select_scatter slice_scatter stack take tril tril_indices triu triu_indices",
 }
 #: Packets of ATen operations that the host may run on integers, positions and shapes, besides views.
-TABLE_OPERATIONS = frozenset(name for names in _LISTED.values() for name in names.split())
+TABLE_OPERATIONS = frozenset(name for names in OPERATIONS_BY_KIND.values() for name in names.split())
 
 
 def is_table_operation(node: fx.Node) -> bool:

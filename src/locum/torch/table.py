@@ -27,7 +27,6 @@ KINDS = (
     "attention",
     "indexing",
     "losses",
-    "random",
 )
 
 

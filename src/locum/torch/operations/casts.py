@@ -30,7 +30,7 @@ def type_as(out: Layout, a: Tensor, other: Tensor) -> Tensor:
 
 
 def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
-    """Return the entries in another type; PyTorch makes tensors of Python floats by this operation."""
+    """Return the entries in another type."""
     return out.result(convert(out.read(a), a.dtype, out.dtype))
 
 

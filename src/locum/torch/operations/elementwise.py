@@ -70,7 +70,7 @@ def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Form
 
 @operation("elementwise", "add.Tensor", "add.Scalar")
 def add(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
-    """Return a + alpha · b; of booleans, a or b."""
+    """Return a + alpha · b; for booleans, a or b."""
     if out.dtype == "bool":
         return compute(out, lambda x, y, z: x | (z & y), a, b, alpha)
     return _sum(out, a, b, alpha)
@@ -94,7 +94,7 @@ def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
 
 @operation("elementwise", "mul.Tensor", "mul.Scalar")
 def mul(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a · b; of booleans, a and b."""
+    """Return a · b; for booleans, a and b."""
     return compute(out, (lambda x, y: x & y) if out.dtype == "bool" else (lambda x, y: x * y), a, b)
 
 
@@ -119,14 +119,14 @@ def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -
 
 @operation("elementwise", "remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def remainder(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a − b · ⌊a / b⌋; a 0 has the sign of a."""
+    """Return a − b · ⌊a / b⌋; a result of 0 has the sign of a."""
     require_divisor(out, b)
     return compute(out, lambda x, y: _rest(x, x % y), a, b, operand_dtype=out.dtype)
 
 
 @operation("elementwise", "fmod.Tensor", "fmod.Scalar")
 def fmod(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return what a / b, rounded towards 0, leaves of a; it has the sign of a."""
+    """Return the remainder of a / b rounded towards 0; it has the sign of a."""
     require_divisor(out, b)
 
     def function(x: SOp, y: SOp) -> SOp:
@@ -165,7 +165,7 @@ def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
 
 @operation("elementwise", "lerp.Scalar", "lerp.Tensor")
 def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return start + weight · (end − start), from the nearer end; the last steps are rounded once."""
+    """Return start + weight · (end − start); the last product and the sum are rounded once."""
     narrow = functools.partial(_narrow, computing_type(out.dtype))
 
     def function(x: SOp, y: SOp, w: SOp) -> SOp:
@@ -249,7 +249,7 @@ def round_(x: SOp) -> SOp:
 
 @operation("elementwise", "round.decimals")
 def round_decimals(out: Layout, a: Tensor, *, decimals: int) -> Tensor:
-    """Round to a number of decimals, or to a power of ten where it is negative."""
+    """Round to a number of decimals, or to a power of ten if the number is negative."""
     if decimals == 0 or not is_float(out.dtype):
         return compute(out, round_, a)
     power = 10.0 ** abs(decimals)
@@ -370,7 +370,7 @@ def sine(x: SOp) -> SOp:
 
 @formula("cos", dtype="float64")
 def cos(x: SOp) -> SOp:
-    """Return the cosine by sin 2x / (2 sin x), or by 1 − 2 sin² (x / 2) where the sine is small."""
+    """Return the cosine: sin 2x / (2 sin x), or 1 − 2 sin² (x / 2) where the sine is small."""
     s, h = sin(x), sin(x / 2.0)
     return where((abs(s) > 0.5) & (abs(x) <= _HALF_MAX), sin(2.0 * x) / (2.0 * s), 1.0 - 2.0 * h * h)
 
@@ -459,13 +459,13 @@ def sigmoid(x: SOp) -> SOp:
 
 @formula("sigmoid_backward")
 def sigmoid_backward(grad: SOp, y: SOp) -> SOp:
-    """Return the gradient of sigmoid, of which y is the result."""
+    """Return the gradient of sigmoid, given its result y."""
     return grad * (1.0 - y) * y
 
 
 @formula("tanh_backward")
 def tanh_backward(grad: SOp, y: SOp) -> SOp:
-    """Return the gradient of tanh, of which y is the result."""
+    """Return the gradient of tanh, given its result y."""
     return grad * (1.0 - y * y)
 
 
@@ -599,12 +599,12 @@ def clamp(x: SOp, least: SOp | None, greatest: SOp | None) -> SOp:
 
 
 def comparison(name: str, function: Formula) -> None:
-    """Enter a comparison, which converts both sides to their common type."""
+    """Enter a comparison into the table."""
 
     def construct(out: Layout, a: Any, b: Any) -> Tensor:
+        """Compare two numbers, converted to their common type."""
         return compute(out, function, a, b, dtype=common_type(a, b))
 
-    construct.__doc__ = f"Compare two numbers in their common type: {name}."
     operation("elementwise", f"{name}.Tensor", f"{name}.Scalar")(construct)
 
 
@@ -685,7 +685,7 @@ for _name, _function in {"and": logical_and, "or": logical_or, "xor": logical_xo
 
 @operation("elementwise", "bitwise_not")
 def bitwise_not(out: Layout, a: Tensor) -> Tensor:
-    """Return the complement: of an integer x, −1 − x."""
+    """Return the complement; for an integer x, −1 − x."""
     return compute(out, logical_not if out.dtype == "bool" else lambda x: -1 - x, a)
 
 

@@ -69,7 +69,7 @@ def stack(out: Layout, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 @operation("indexing", "constant_pad_nd")
 def pad(out: Layout, a: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
-    """Surround a tensor by a number; negative widths cut."""
+    """Pad with a number; negative widths remove entries."""
     index, inside = out.index, []
     for place in range(len(pads) // 2):
         dim = len(out.shape) - 1 - place
@@ -110,7 +110,7 @@ def flip(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
 
 @operation("indexing", "roll")
 def roll(out: Layout, a: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
-    """Rotate along dimensions; without dimensions, all entries in their order."""
+    """Rotate along dimensions; without dimensions, rotate the flattened tensor."""
     shifts = [shifts] if isinstance(shifts, int) else shifts
     dims = [dims] if isinstance(dims, int) else dims
     if not a.size:
@@ -142,7 +142,7 @@ def slice_scatter(
     end: Any = None,
     step: int = 1,
 ) -> Tensor:
-    """Return a tensor with a range of a dimension replaced."""
+    """Return a tensor in which a range of a dimension is replaced."""
     dim %= len(a.shape)
     first, last, _ = slice(start, end).indices(a.shape[dim])
     return _replaced(out, out.read(a), source, dim, first, last, step)
@@ -166,7 +166,7 @@ def _replaced(
 
 @operation("indexing", "select_scatter")
 def select_scatter(out: Layout, a: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
-    """Return a tensor with one entry of a dimension replaced."""
+    """Return a tensor in which one entry of a dimension is replaced."""
     dim %= len(a.shape)
     index %= a.shape[dim]
     row = source.unsqueeze(dim)
@@ -177,7 +177,7 @@ def select_scatter(out: Layout, a: Tensor, source: Tensor, dim: int, index: int)
 def slice_backward(
     out: Layout, grad: Tensor, sizes: Any, dim: int, start: int, end: int, step: int
 ) -> Tensor:
-    """Return the gradient of a slice: 0 outside of it."""
+    """Return the gradient of the input of a slice: 0 outside of the slice."""
     dim %= len(out.shape)
     first, last, _ = slice(start, end).indices(out.shape[dim])
     return _replaced(out, scalar(0, out.dtype), grad, dim, first, last, step)
@@ -185,7 +185,7 @@ def slice_backward(
 
 @operation("indexing", "select_backward")
 def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int) -> Tensor:
-    """Return the gradient of a selected entry: 0 outside of it."""
+    """Return the gradient of the input of a selection: 0 except at the selected entry."""
     dim %= len(out.shape)
     index %= out.shape[dim]
     return _replaced(out, scalar(0, out.dtype), grad.unsqueeze(dim), dim, index, index + 1, 1)
@@ -223,7 +223,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return a row of the weight for each id: one fetch."""
+    """Return the row of the weight for each token id."""
     require_inside(ids, weight.shape[0], "embedding")
     *lead, column = out.index
     if not out.shape or not weight.size:
@@ -233,7 +233,7 @@ def embedding(
 
 @operation("indexing", "index_select")
 def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Return the entries of a dimension that an index names."""
+    """Return the entries of a dimension at indices."""
     dim = dim % len(a.shape) if a.shape else 0
     places: list[Tensor | None] = [None] * len(a.shape)
     if not a.shape:
@@ -244,7 +244,7 @@ def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @operation("indexing", "gather")
 def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Return for each index the entry of its line along a dimension."""
+    """Return the entries at indices along a dimension."""
     if not a.shape:
         return out.result(out.read(a))
     dim %= len(a.shape)
@@ -260,7 +260,7 @@ def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool
 
 @operation("indexing", "index.Tensor")
 def index_tensor(out: Layout, a: Tensor, indices_: Sequence[Tensor | None]) -> Tensor:
-    """Return the entries that tensors of indices name, in the order of dimensions that PyTorch has."""
+    """Return the entries at tensors of indices."""
     index, _ = _advanced_index(out, a, indices_, "index")
     if not math.prod(out.shape):
         return out.result(scalar(0, out.dtype))
@@ -319,7 +319,7 @@ def _sent(families: Sequence[SOp], target: SOp, place: SOp, value: SOp) -> SOp:
 def embedding_dense_backward(
     out: Layout, grad: Tensor, ids: Tensor, num_weights: int, padding_idx: int, by_frequency: bool
 ) -> Tensor:
-    """Return the gradient of an embedding: the sum of the gradients of each row's ids."""
+    """Return the gradient of the weight: for each row, the sum of the gradients of its token ids."""
     if by_frequency:
         raise_unsupported("embedding", "gradients scaled by frequency", "scale_grad_by_freq=False")
     dtype = computing_type(out.dtype)
@@ -347,7 +347,7 @@ def index_put(
     accumulate: bool = False,
     unsafe: bool = False,
 ) -> Tensor:
-    """Return a tensor with the named entries replaced, or added to."""
+    """Return a tensor in which the entries at indices are replaced, or added to."""
     given = [*indices_, *[None] * (len(a.shape) - len(indices_))]
     named = [n for n, i in enumerate(given) if i is not None]
     tensors = [i for i in given if i is not None]
@@ -503,13 +503,13 @@ def _scatter(
 
 @operation("indexing", "scatter.src", "scatter.value")
 def scatter(out: Layout, a: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
-    """Return a tensor with the entries that indices name along a dimension replaced."""
+    """Return a tensor in which the entries at indices along a dimension are replaced."""
     return _scatter(out, a, dim, index, source, False, "scatter")
 
 
 @operation("indexing", "scatter_add")
 def scatter_add(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return a tensor with values added to the entries that indices name along a dimension."""
+    """Return a tensor in which values are added to the entries at indices along a dimension."""
     return _scatter(out, a, dim, index, source, True, "scatter_add")
 
 
@@ -517,7 +517,7 @@ def scatter_add(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor)
 def index_add(
     out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
 ) -> Tensor:
-    """Add the rows of the source to the rows that an index names."""
+    """Return a tensor in which rows of the source are added to the rows at indices."""
     if alpha != 1:
         layout = Layout(source.shape, contiguous_strides(source.shape), source.dtype)
         source = compute(layout, lambda x, y: x * y, source, alpha)
@@ -526,7 +526,7 @@ def index_add(
 
 @operation("indexing", "index_copy")
 def index_copy(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Replace the rows that an index names by the rows of the source."""
+    """Return a tensor in which the rows at indices are replaced by rows of the source."""
     return _index_rows(out, a, dim, index, source, False, "index_copy")
 
 
@@ -591,7 +591,7 @@ def sort(
 def topk(
     out: Any, a: Tensor, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return the k greatest entries along a dimension in order, and their places."""
+    """Return the k greatest entries along a dimension in order, and their indices."""
     if not a.shape or not math.prod(out[0].shape):
         zero = out[1].result(scalar(0, "int64"))
         return out[0].result(out[0].read(a) if a.size else scalar(0, out[0].dtype)), zero

@@ -77,7 +77,7 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    """Return the gradient of the log-probabilities: not 0 at the target's class alone."""
+    """Return the gradient of the log-probabilities: 0 except at the target's class."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     rank = len(a.shape)

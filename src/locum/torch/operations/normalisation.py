@@ -50,7 +50,7 @@ def log_softmax_(out: Layout, a: Tensor, dim: int, half_to_float: bool = False) 
 
 @operation("normalisation", "_safe_softmax")
 def safe_softmax(out: Layout, a: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """Return the softmax along a dimension; rows of −∞ alone give 0."""
+    """Return the softmax along a dimension; rows that contain only −∞ give 0."""
     return _along(out, a, dim, lambda x, along: masked_softmax(x, along)[0])
 
 

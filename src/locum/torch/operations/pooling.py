@@ -86,7 +86,7 @@ def avg_pool_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    """Return the gradient of the input: each entry gets a share of each window that has it."""
+    """Return the gradient of the input: the sum of shares of the windows that contain an entry."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     dims = _dims(out, kernel_size)
@@ -117,7 +117,7 @@ def max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the greatest entry of each window, and where it is in the input's last dimensions."""
+    """Return the greatest entry of each window, and its index in the input's last dimensions."""
     if 0 in out[0].shape:
         return out[0].result(constant(0.0)), out[1].result(constant(0))
     dims = _dims(out[0], kernel_size)
@@ -151,7 +151,7 @@ def max_pool_backward(
     ceil_mode: bool,
     places: Tensor,
 ) -> Tensor:
-    """Return the gradient of the input: the sum over the windows in which an entry is greatest."""
+    """Return the gradient of the input: the sum over the windows whose greatest entry it is."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     dims = _dims(out, kernel_size)

@@ -13,7 +13,7 @@ from locum.torch.table import operation
 
 @operation("products", "mm", "bmm", "mm.dtype", "bmm.dtype")
 def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
-    """Multiply matrices; the sums are rounded once."""
+    """Return the product of matrices, rounded once."""
     if a.dtype != out.dtype:
         a, b = cast(a, out.dtype), cast(b, out.dtype)
     return out.result(rounded(matmul(out, a, b).sop, out.dtype))
@@ -39,7 +39,7 @@ def addbmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha
 
 @operation("products", "dot", "mv")
 def vector_product(out: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """Multiply a vector, or a matrix, by a vector."""
+    """Return the product of a vector, or a matrix, and a vector."""
     return out.result(rounded(_column(out.dtype, a, b).sop, out.dtype))
 
 
@@ -63,7 +63,7 @@ def trilinear(
     sum_dims: Sequence[int],
     unroll_dim: int = 1,
 ) -> Tensor:
-    """Multiply three tensors with dimensions inserted, and add up along dimensions; rounded once."""
+    """Return the sum of products of three tensors along dimensions, rounded once."""
     dtype = computing_type(out.dtype)
     factors = []
     for tensor, places in zip((a, b, c), (expand_a, expand_b, expand_c), strict=True):

@@ -40,13 +40,13 @@ def total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
 
 @operation("reductions", "sum.dim_IntList", "sum")
 def sum_(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Add up along dimensions."""
+    """Return the sum along dimensions."""
     return out.result(rounded(total(out, a, chosen(a, dims)).sop, out.dtype))
 
 
 @operation("reductions", "mean.dim", "mean")
 def mean(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Average along dimensions."""
+    """Return the mean along dimensions."""
     along = chosen(a, dims)
     return out.rounded(total(out, a, along).sop / _count(a, along))
 
@@ -234,20 +234,20 @@ def _some(
 
 @operation("reductions", "prod", "prod.dim_int")
 def prod(out: Layout, a: Tensor, dim: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Multiply along a dimension."""
+    """Return the product along a dimension."""
     return out.result(rounded(multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop, out.dtype))
 
 
 @operation("reductions", "cumsum")
 def cumsum(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Add each entry to those before it; the sums are accumulated in float64."""
+    """Return the cumulative sum along a dimension, accumulated in float64."""
     wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
     return _running(out, wide, dim, lambda x, y: x + y)
 
 
 @operation("reductions", "cumprod")
 def cumprod(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Multiply each entry by those before it; the products are accumulated in float64."""
+    """Return the cumulative product along a dimension, accumulated in float64."""
     wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
     return _running(out, wide, dim, lambda x, y: x * y)
 
@@ -286,7 +286,7 @@ def vector_norm(
     *,
     dtype: Any = None,
 ) -> Tensor:
-    """Return (Σ |x|ᵖ)^(1/p) along dimensions, computed in float64; p may be infinite or 0."""
+    """Return the p-norm along dimensions, computed in float64; p may be infinite or 0."""
     along = chosen(a, dims)
     whole = Layout.contiguous(a.shape, "float64")
     sizes = elementwise(whole, abs, cast(cast(a, computing_type(out.dtype)), "float64"))

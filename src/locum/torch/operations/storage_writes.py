@@ -22,7 +22,7 @@ def as_strided_scatter(
     stride: Sequence[int],
     offset: int | None = None,
 ) -> Tensor:
-    """Return a copy in which the entries that ``as_strided`` shows are those of the source."""
+    """Return a tensor in which the entries of a view with explicit strides are replaced."""
     before = convert(out.read(a), a.dtype, out.dtype)
     if not source.size:
         return out.result(before)

@@ -104,7 +104,7 @@ def select(out: Layout, a: Tensor, dim: int, index: int) -> Tensor:
 
 @operation("views", "split.Tensor", "split_with_sizes")
 def split(out: Any, a: Tensor, sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into parts."""
+    """Split a dimension into parts."""
     dim %= len(a.shape)
     parts, start = [], 0
     for layout in out:
@@ -115,7 +115,7 @@ def split(out: Any, a: Tensor, sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation("views", "unbind.int")
 def unbind(out: Any, a: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the entries of a dimension one by one."""
+    """Return each entry of a dimension as a tensor."""
     dim %= len(a.shape)
     return tuple(a.select(dim, index) for index in range(a.shape[dim]))
 
@@ -135,7 +135,7 @@ def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int =
 def diagonal_scatter(
     out: Layout, a: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return the tensor with other numbers on a diagonal: the inverse of :func:`diagonal`."""
+    """Return a tensor in which a diagonal of two dimensions is replaced."""
     index = [i if isinstance(i, SOp) else constant(i) for i in out.index]
     row, column = (index[dim % len(a.shape)] for dim in (dim1, dim2))
     kept = [i for n, i in enumerate(index) if n not in (dim1 % len(a.shape), dim2 % len(a.shape))]
@@ -162,7 +162,7 @@ def unfold(out: Layout, a: Tensor, dim: int, size: int, step: int) -> Tensor:
 def as_strided(
     out: Layout, a: Tensor, size: Sequence[int], stride: Sequence[int], offset: Any = None
 ) -> Tensor:
-    """Return the storage with any strides; what it reads must be entries of the program."""
+    """Return a view of the storage with any size, strides and offset within the storage."""
     first = a.offset if offset is None else a.start + offset
     end = extent(size, stride, first)
     if end > first and not a.start <= first <= end <= a.start + a.storage:
@@ -175,7 +175,7 @@ def as_strided(
 
 @operation("views", "narrow_copy")
 def narrow_copy(out: Layout, a: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Copy a range of a dimension."""
+    """Return a copy of a range of a dimension."""
     dim %= len(a.shape)
     first = start % a.shape[dim] if start < 0 else start
     return to_copy(out, a.slice(dim, first, first + length))
@@ -195,7 +195,7 @@ def _register_copy(name: str) -> None:
             return tuple(to_copy(layout, part) for layout, part in zip(out, shown, strict=True))
         return to_copy(out, shown)
 
-    copied.__doc__ = f"Copy what {packet} shows."
+    copied.__doc__ = "Return a copy of the view."
     operation("views", f"{packet}_copy" + (f".{overload}" if overload else ""))(copied)
 
 
