@@ -21,8 +21,6 @@ from locum.errors import InputError
 from locum.files import check_target, write_file
 
 if TYPE_CHECKING:
-    import torch
-
     from locum.torch.pretrained import Pretrained
     from locum.torch.usage_report import Report
 
@@ -76,12 +74,18 @@ def _load(folder: Path, options: dict[str, Any]) -> Pretrained:
         return load_pretrained(folder, generates=options["generates"], dtype=options["dtype"])
 
 
-def _compile(model: torch.nn.Module, options: dict[str, Any]) -> None:
+def _compile(model: Any, options: dict[str, Any]) -> None:
     import torch
+
+    from locum.torch.simulation import MOST_GRAPHS
 
     torch.manual_seed(options["seed"])
     chosen = {name: options[name] for name in ("executor", "host")}
-    model.compile(backend="locum", fullgraph=True, options=chosen)
+    modules = [model]
+    if options["generates"] and model.config.is_encoder_decoder:
+        modules.append(model.get_encoder())  # generate calls it directly
+    for module in modules:
+        module.compile(backend="locum", fullgraph=True, recompile_limit=MOST_GRAPHS, options=chosen)
 
 
 # Forward passes -------------------------------------------------------------------------------------
