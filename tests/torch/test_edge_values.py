@@ -185,3 +185,14 @@ def test_elementwise_rows_on_edge_values(dtype: torch.dtype, executor: str) -> N
         if problem:
             wrong.append(f"{name} {numbers} {options}: {problem}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
+def test_a_product_of_one_term_has_the_sign_of_a_sum(executor: str) -> None:
+    def multiply(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return 1 / torch.mm(x, y)
+
+    x, y = torch.zeros(2, 1), torch.tensor([[-1.0, 1.0]])
+    options = {"executor": executor}
+    found = torch.compile(multiply, backend="locum", fullgraph=True, options=options)(x, y)
+    assert torch.equal(found, multiply(x, y))

@@ -16,7 +16,10 @@ def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
     """Return the product of matrices, rounded once."""
     if a.dtype != out.dtype:
         a, b = cast(a, out.dtype), cast(b, out.dtype)
-    return out.result(rounded(matmul(out, a, b).sop, out.dtype))
+    total = matmul(out, a, b).sop
+    if a.shape[-1] == 1:  # a sum starts at +0, also a sum of one product that is −0
+        total = total + 0.0
+    return out.result(rounded(total, out.dtype))
 
 
 @operation("products", "addmm", "baddbmm", "addmm.dtype", "baddbmm.dtype")
