@@ -5,6 +5,8 @@ Steps follow torch's rules of type promotion, so the types are known before the 
 
 from __future__ import annotations
 
+import functools
+
 from locum.execution.fast.steps.step import Step
 from locum.graph.operations import ROUNDINGS
 
@@ -49,16 +51,29 @@ class StepTypes:
         return ""
 
     def _promoted(self, steps: tuple[Step, ...]) -> str:
-        import torch
-
         names = [self.of(step) for step in steps]
         if "" in names:
             return ""
-        first, *others = (
-            torch.empty((1,) * min(len(step.shape), 1), dtype=getattr(torch, name), device="meta")
-            for step, name in zip(steps, names, strict=True)
-        )
-        for other in others:
-            dtype = torch.result_type(first, other)
-            first = torch.empty((1,) * max(first.ndim, other.ndim), dtype=dtype, device="meta")
-        return str(first.dtype).removeprefix("torch.")
+        kinds = ((name, not step.shape) for step, name in zip(steps, names, strict=True))
+        return functools.reduce(promote, kinds)[0]
+
+
+#: The name of a type, and whether it is the type of a single number.
+Kind = tuple[str, bool]
+
+
+@functools.cache
+def promote(one: Kind, other: Kind) -> Kind:
+    """Return the type that torch promotes two to.
+
+    >>> promote(("float32", False), ("float64", True))
+    ('float32', False)
+    """
+    import torch
+
+    first, second = (
+        torch.empty(() if single else (1,), dtype=getattr(torch, name), device="meta")
+        for name, single in (one, other)
+    )
+    dtype = torch.result_type(first, second)
+    return str(dtype).removeprefix("torch."), one[1] and other[1]
