@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -58,6 +59,20 @@ def test_the_compiled_model_is_kept_and_dropped_with_the_model():
     del model, report
     gc.collect()
     assert reference() is None
+
+
+def test_copies_and_pickles_of_a_model_are_their_own(model):
+    model.eval()
+    x = torch.randn(5, 3)
+    before = locum.torch.simulate(model, x)["y"]
+    other = copy.deepcopy(model)
+    loaded = pickle.loads(pickle.dumps(model))
+    with torch.no_grad():
+        for one in (other, loaded):
+            one.first.weight.zero_()
+            assert not torch.allclose(locum.torch.simulate(one, x)["y"], before)
+    assert torch.equal(locum.torch.simulate(model, x)["y"], before)
+    assert list(model.state_dict()) == list(other.state_dict())
 
 
 def test_gradients_flow_through_the_output(model):

@@ -7,13 +7,11 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 
 from locum.errors import ExecutionError, InputError
 from locum.torch.backend import read_options
-from locum.torch.usage import count_for
 
 #: The largest accepted difference by type of numbers, relative to the largest entry of a tensor.
 TOLERANCES: dict[torch.dtype, float] = {
@@ -24,10 +22,21 @@ TOLERANCES: dict[torch.dtype, float] = {
 }
 #: Graphs of one model that Dynamo captures before it raises an error.
 MOST_GRAPHS = 64
-#: The compiled forms of each model, by options.
-_compiled: WeakKeyDictionary[torch.nn.Module, dict[tuple[str, str], Callable[..., Any]]] = (
-    WeakKeyDictionary()
-)
+#: The attribute of a model that has its compiled forms.
+_ATTRIBUTE = "_locum_compiled"
+
+
+class CompiledForms:
+    """The compiled forms of a model, by options. Copies and pickles of the model have none."""
+
+    def __init__(self) -> None:
+        self.by_options: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(None), ()
 
 
 def simulate(
@@ -58,8 +67,7 @@ def simulate(
         )
     compiled = _compile(model, executor, host)
     expected = _run_eagerly(model, arguments, inputs) if compare else None
-    with count_for(model):
-        output = compiled(model, *arguments, **inputs)
+    output = compiled(*arguments, **inputs)
     if compare:
         check_difference(expected, output, tolerance)
     return output
@@ -69,22 +77,21 @@ def _compile(model: torch.nn.Module, executor: str, host: str) -> Callable[..., 
     """Return the compiled form of a model, made or remembered."""
     options = {"executor": executor, "host": host}
     read_options(options, None)
-    forms = _compiled.setdefault(model, {})
-    if (executor, host) not in forms:
-        forms[executor, host] = torch.compile(
-            _call,
+    forms = vars(model).get(_ATTRIBUTE)
+    if forms is None:
+        # Kept in the model, and not in a table: the compiled form refers to the model.
+        forms = CompiledForms()
+        object.__setattr__(model, _ATTRIBUTE, forms)
+    if (executor, host) not in forms.by_options:
+        forms.by_options[executor, host] = torch.compile(
+            model,
             backend="locum",
             fullgraph=True,
             options=options,
             recompile_limit=MOST_GRAPHS,
             isolate_recompiles=True,
         )
-    return forms[executor, host]
-
-
-def _call(model: torch.nn.Module, *arguments: Any, **inputs: Any) -> Any:
-    """Call a model. The compiled function does not own the model, which may be dropped."""
-    return model(*arguments, **inputs)
+    return forms.by_options[executor, host]
 
 
 def _run_eagerly(model: torch.nn.Module, arguments: Any, inputs: Any) -> Any:

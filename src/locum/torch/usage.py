@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +27,6 @@ _lock = Lock()
 _graphs: weakref.WeakSet[GraphUsage] = weakref.WeakSet()
 #: The compiled objects whose call is being run.
 _callers: ContextVar[tuple[Any, ...]] = ContextVar("locum_callers", default=())
-#: Objects that runs are counted for besides those on the stack.
-_named: ContextVar[tuple[Any, ...]] = ContextVar("locum_named", default=())
 _EVAL_FRAME = OptimizeContext.__init__.__code__.co_filename
 
 
@@ -144,19 +141,9 @@ def is_among(caller: Any, objects: Sequence[Any] | None) -> bool:
     return objects is None or any(caller is one for one in objects)
 
 
-@contextmanager
-def count_for(caller: Any) -> Iterator[None]:
-    """Count the runs within the block for an object."""
-    token = _named.set((caller, *_named.get()))
-    try:
-        yield
-    finally:
-        _named.reset(token)
-
-
 def find_callers() -> tuple[Any, ...]:
     """Return the compiled functions and modules whose calls are on the stack, innermost first."""
-    callers: list[Any] = list(_named.get())
+    callers: list[Any] = []
     frame = sys._getframe(1).f_back
     while frame is not None:
         if frame.f_code.co_filename == _EVAL_FRAME:
