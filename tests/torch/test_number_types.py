@@ -170,3 +170,15 @@ def test_large_integers_are_copied_and_computed_on_the_host() -> None:
     unsigned = torch.tensor([2**64 - 1, 3], dtype=torch.uint64)
     with pytest.raises(InputError, match=f"got {2**64 - 1}"):
         run(lambda x: x.double() * 1, unsigned)
+
+
+def test_gelu_of_float32_is_as_accurate_as_eager() -> None:
+    x, g = torch.linspace(-5, 5, 4001), torch.linspace(1, 2, 4001)
+
+    def function(x: Any, g: Any) -> Any:
+        return torch.nn.functional.gelu(x), torch.ops.aten.gelu_backward(g, x)
+
+    exact = function(x.double(), g.double())
+    for found, eager, wanted in zip(run(function, x, g), function(x, g), exact, strict=True):
+        error, limit = ((part.double() - wanted).norm() for part in (found, eager))
+        assert error <= 1.1 * limit
