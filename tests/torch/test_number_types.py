@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
 from locum.torch.program import Program
 from tests.torch.opinfo import capture
 
@@ -131,3 +132,53 @@ def test_views_outside_of_the_storage_raise() -> None:
     assert torch.equal(inside, (x * 2).as_strided((2, 2), (2, 1), 1))
     with pytest.raises(LocumError, match=r"as_strided: expected a view within the 6 entries"):
         run(lambda x: torch.ops.aten.as_strided((x * 2)[:3], (3,), (4,), 0), x)
+
+
+def test_narrow_integers_widen_before_they_are_multiplied() -> None:
+    for narrow, wide in itertools.pairwise((torch.int8, torch.int16, torch.int32, torch.int64)):
+        limits = torch.iinfo(narrow)
+        x = torch.tensor([limits.max, limits.min // 3, -1, 0], dtype=narrow)
+        assert_same(lambda x, w=wide: [x.to(w) * 100, x.to(w) + x, (x * 1).sum(), x.sum()], x)
+    x = torch.tensor([200, 255, 0], dtype=torch.uint8)
+    assert_same(lambda x: [x.short() * 100, x.long() * x.long(), x.sum(), x.float() * 3], x)
+
+
+LARGE = torch.tensor([2**53 + 1, 5, -(2**60) - 3])
+INTEGER_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "comparison": lambda x: x == 2**53,
+    "remainder": lambda x: x % 2,
+    "where": lambda x: torch.where(x > 0, x, 0),
+    "max": lambda x: x.max(),
+    "float": lambda x: x.float(),
+}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("name", INTEGER_FUNCTIONS)
+def test_tokens_above_the_integers_of_float64_raise(name: str, executor: str) -> None:
+    function = INTEGER_FUNCTIONS[name]
+    with pytest.raises(InputError, match=f"expected tokens of at most 2⁵³, got {2**53 + 1}"):
+        run(function, LARGE, executor=executor)
+    exact = LARGE.clamp(-(2**53), 2**53)
+    torch.testing.assert_close(run(function, exact, executor=executor), [function(exact)])
+
+
+def test_large_integers_are_copied_and_computed_on_the_host() -> None:
+    assert torch.equal(run(lambda x: x.clone(), LARGE)[0], LARGE)
+    program = Program.of(capture(INTEGER_FUNCTIONS["remainder"], [LARGE]), "fast", "allowed")
+    assert program(LARGE)[0].tolist() == [1, 1, 1]
+    unsigned = torch.tensor([2**64 - 1, 3], dtype=torch.uint64)
+    with pytest.raises(InputError, match=f"got {2**64 - 1}"):
+        run(lambda x: x.double() * 1, unsigned)
+
+
+def test_gelu_of_float32_is_as_accurate_as_eager() -> None:
+    x, g = torch.linspace(-5, 5, 4001), torch.linspace(1, 2, 4001)
+
+    def function(x: Any, g: Any) -> Any:
+        return torch.nn.functional.gelu(x), torch.ops.aten.gelu_backward(g, x)
+
+    exact = function(x.double(), g.double())
+    for found, eager, wanted in zip(run(function, x, g), function(x, g), exact, strict=True):
+        error, limit = ((part.double() - wanted).norm() for part in (found, eager))
+        assert error <= 1.1 * limit

@@ -11,6 +11,8 @@ import locum
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from torch import nn  # noqa: E402
+
 from tests.torch.comparing import compile_on_u  # noqa: E402
 from tests.torch.tiny_models import KINDS, make_inputs, make_model  # noqa: E402
 
@@ -60,9 +62,9 @@ def test_training_records_the_patterns_of_each_call(implementation: str) -> None
 
 
 def test_patterns_of_a_module_that_is_called_twice() -> None:
-    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    attention = nn.MultiheadAttention(4, 2, batch_first=True)
 
-    class Twice(torch.nn.Module):
+    class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.attention = attention

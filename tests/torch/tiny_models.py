@@ -72,6 +72,5 @@ def make_inputs(kind: str, batch: int = 1, length: int = 3, dtype: Any = None) -
         pixels = torch.randn((batch, 1, 4, 4), generator=generator, dtype=dtype)
         return {"pixel_values": pixels, "interpolate_pos_encoding": False}
     ids = torch.randint(3, 12, (batch, length), generator=generator)
-    if kind in ("t5", "bart"):
-        return {"input_ids": ids, "decoder_input_ids": ids.flip(1), "use_cache": False}
-    return {"input_ids": ids} | ({} if kind == "bert" else {"use_cache": False})
+    decoder = {"decoder_input_ids": ids.flip(1)} if kind in ("t5", "bart") else {}
+    return {"input_ids": ids, **decoder, "use_cache": False}

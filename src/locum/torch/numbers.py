@@ -6,7 +6,8 @@ execution does, so all executors agree where an intermediate result overflows. B
 where they are computed with.
 
 Integers are exact up to 2⁵³ in magnitude, which is what float64 holds. Types of up to 32 bits wrap
-around. The backend raises an error where the result of integer arithmetic is NaN or exceeds 2⁵³.
+around. The backend raises an error where a token exceeds 2⁵³ or the result of integer arithmetic is NaN
+or exceeds 2⁵³.
 """
 
 from __future__ import annotations

@@ -19,8 +19,10 @@ from locum.execution import run_all
 from locum.execution.fast.cache import plan_all
 from locum.execution.fast.plan import Plan
 from locum.graph import Node
+from locum.graph.atoms import LARGEST_EXACT
 from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata
 from locum.torch.host_operations import HostPart, choose_host_nodes
+from locum.torch.node_origin import describe_origin
 from locum.torch.random_operations import separate_random_numbers
 from locum.torch.step_recorder import Step, StepCollector
 from locum.torch.tensor_outputs import Outputs
@@ -102,15 +104,16 @@ class Program:
         with plain_execution():
             known = self._host(arguments)
             parts = {feed.node: self._move(feed.entries(known[feed.node])) for feed in self._feeds}
-            found = self._run_program(list(parts.values())) if self.roots else {}
+            found = self._run_program(parts) if self.roots else {}
             self._check(found)
             results = self._outputs.make(known, found, parts)
         steps = {step: results[place] for step, place in self._steps.items()}
         return results[: self._result_count], steps
 
-    def _run_program(self, parts: list[torch.Tensor]) -> dict[Node, torch.Tensor]:
-        if not parts:  # a program of constants: its only token is a blank
-            parts = [torch.zeros(1, device=self._device)]
+    def _run_program(self, feeds: Mapping[fx.Node, torch.Tensor]) -> dict[Node, torch.Tensor]:
+        self._check_integers(feeds)
+        # The only token of a program of constants is a blank.
+        parts = list(feeds.values()) or [torch.zeros(1, device=self._device)]
         if self.settings.executor != "fast":
             values = run_all(self.roots, parts, self.length, executor=self.settings.executor)
         else:
@@ -120,6 +123,25 @@ class Program:
                 self.seconds_to_plan = time.perf_counter() - started
             values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
         return dict(zip(self.roots, values, strict=True))
+
+    def _check_integers(self, feeds: Mapping[fx.Node, torch.Tensor]) -> None:
+        """Raise an error for integers that float64 does not hold: executors would round them."""
+        outside = {
+            node: find_inexact(part)
+            for node, part in feeds.items()
+            if part.dtype in (torch.int64, torch.uint64)
+        }
+        if not outside or not torch.stack([places.any() for places in outside.values()]).any():
+            return
+        node = next(node for node, places in outside.items() if places.any())
+        (found,) = feeds[node][outside[node].nonzero()[0]].tolist()
+        advice = "computing with them outside of the compiled function"
+        if self.settings.host != "allowed":
+            advice = 'options={"host": "allowed"}'
+        raise InputError(
+            f"integers: expected tokens of at most 2⁵³, got {found} in {node.name}"
+            f"{describe_origin(node)}; try {advice}"
+        )
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
         """Raise an error if an input is not allowed, such as an index out of range."""
@@ -142,6 +164,13 @@ class Program:
             f"devices: expected all tensors on {self._device}, got one on {part.device}; "
             "try moving the model and its inputs to one device"
         )
+
+
+def find_inexact(integers: torch.Tensor) -> torch.Tensor:
+    """Return where integers of 64 bits exceed 2⁵³ in magnitude."""
+    least = 0 if integers.dtype == torch.uint64 else -LARGEST_EXACT
+    signed = integers.view(torch.int64)  # PyTorch does not compare unsigned integers on all devices
+    return (signed > LARGEST_EXACT) | (signed < least)
 
 
 __all__ = ["Program", "Settings", "UnsupportedOperationError"]
