@@ -131,3 +131,8 @@ def test_views_outside_of_the_storage_raise() -> None:
     assert torch.equal(inside, (x * 2).as_strided((2, 2), (2, 1), 1))
     with pytest.raises(LocumError, match=r"as_strided: expected a view within the 6 entries"):
         run(lambda x: torch.ops.aten.as_strided((x * 2)[:3], (3,), (4,), 0), x)
+
+
+def test_averages_of_integers_are_rounded_towards_0() -> None:
+    x = torch.tensor([[[[3, 4, -4, -3, 8, 9]]]])
+    assert_same(lambda x: 0.5 * torch.nn.functional.avg_pool2d(x, (1, 2)), x)
