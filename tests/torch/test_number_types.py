@@ -182,3 +182,8 @@ def test_gelu_of_float32_is_as_accurate_as_eager() -> None:
     for found, eager, wanted in zip(run(function, x, g), function(x, g), exact, strict=True):
         error, limit = ((part.double() - wanted).norm() for part in (found, eager))
         assert error <= 1.1 * limit
+
+
+def test_averages_of_integers_are_rounded_towards_0() -> None:
+    x = torch.tensor([[[[3, 4, -4, -3, 8, 9]]]])
+    assert_same(lambda x: 0.5 * torch.nn.functional.avg_pool2d(x, (1, 2)), x)

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
-from locum import indices, tokens, where  # noqa: E402
+from locum import InputError, indices, tokens, where  # noqa: E402
 from locum.execution import run_all  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from tests.torch.opinfo import capture, difference  # noqa: E402
@@ -187,3 +187,11 @@ def test_choices_have_the_promoted_type() -> None:
     pieces = where(indices % 2 == 0, tokens, 0.3)
     (found,) = run_all({pieces.node: range(4)}, [x.bfloat16()], 4)
     assert found.tolist() == [1.0, 0.3, 3.0, 0.3]
+
+
+def test_graph_without_a_plan_is_rejected() -> None:
+    program = Program.of(capture(torch.sort, [torch.randn(8000)]), "fast", "forbidden")
+    with pytest.raises(
+        InputError, match=r"executor fast: expected a graph that has a plan.*; try options="
+    ):
+        program(torch.randn(8000))

@@ -27,7 +27,7 @@ OPERATIONS_BY_KIND = {
     "creation": "arange empty empty_like empty_permuted empty_strided eye full full_like linspace "
     "new_empty new_empty_strided new_full new_ones new_zeros ones ones_like scalar_tensor zeros "
     "zeros_like",
-    "casts": "_to_copy clone copy contiguous lift_fresh lift_fresh_copy",
+    "casts": "_to_copy clone copy lift_fresh_copy",
     "elementwise": "abs add bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
     "bitwise_xor ceil clamp clamp_max clamp_min cos div eq exp exp2 expm1 floor floor_divide fmod ge "
     "gt isfinite isinf isnan le log log1p log2 logical_and logical_not logical_or logical_xor lt "

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from locum.errors import InputError
+from locum.errors import ExecutionError, InputError
 from locum.execution import run_all
 from locum.execution.fast.cache import plan_all
 from locum.execution.fast.plan import Plan
@@ -119,7 +119,7 @@ class Program:
         else:
             if self.plan is None:
                 started = time.perf_counter()
-                self.plan = plan_all(self.roots, self.length, parts, self._storages)
+                self.plan = self._make_plan(parts)
                 self.seconds_to_plan = time.perf_counter() - started
             values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
         return dict(zip(self.roots, values, strict=True))
@@ -142,6 +142,17 @@ class Program:
             f"integers: expected tokens of at most 2⁵³, got {found} in {node.name}"
             f"{describe_origin(node)}; try {advice}"
         )
+
+    def _make_plan(self, parts: list[torch.Tensor]) -> Plan:
+        try:
+            return plan_all(self.roots, self.length, parts, self._storages)
+        except ExecutionError as error:
+            if error.kind != "no plan":
+                raise
+            raise InputError(
+                f"executor fast: expected a graph that has a plan, got one that has none ({error}); "
+                'try options={"executor": "dense"} or smaller tensors'
+            ) from error
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
         """Raise an error if an input is not allowed, such as an index out of range."""

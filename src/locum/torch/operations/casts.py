@@ -23,12 +23,6 @@ def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False
     return to_copy(out, source)
 
 
-@operation("casts", "type_as")
-def type_as(out: Layout, a: Tensor, other: Tensor) -> Tensor:
-    """Return the entries in the type of another tensor; the tensor itself if it is of that type."""
-    return a if a.dtype == out.dtype else to_copy(out, a)
-
-
 def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
     """Return the entries in another type."""
     return out.result(convert(out.read(a), a.dtype, out.dtype))

@@ -541,12 +541,6 @@ def threshold_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
     return where(x <= threshold, 0.0, grad)
 
 
-@formula("hardshrink_backward", "softshrink_backward", exact=True)
-def shrink_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
-    """Return the gradient where \\|x\\| is above the threshold, else 0."""
-    return where((x < -threshold) | (x > threshold), grad, 0.0)
-
-
 # Maxima and bounds ----------------------------------------------------------------------------------
 
 

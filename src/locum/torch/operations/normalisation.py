@@ -300,8 +300,8 @@ def batch_norm(
     return tuple(found)
 
 
-@operation("normalisation", "native_batch_norm", "_native_batch_norm_legit_functional")
-def native_batch_norm(
+@operation("normalisation", "_native_batch_norm_legit_functional")
+def batch_norm_training(
     out: Any,
     a: Tensor,
     weight: Tensor | None,

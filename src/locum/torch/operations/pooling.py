@@ -16,7 +16,7 @@ from locum.constructions.tensor_pooling import (
     windows,
 )
 from locum.language.python import constant, family, sum_over, where
-from locum.torch.numbers import cast, computing_type, is_float
+from locum.torch.numbers import cast, computing_type, is_float, truncate
 from locum.torch.operations.reductions import extreme, place
 from locum.torch.table import operation
 
@@ -64,9 +64,11 @@ def avg_pool(
     padded = pad(whole, first, needed_after(places, sizes, kernel, step, first, ones))
     view = windows(padded, places, kernel, step, ones)
     total = wide.rounded(reduce_sum(wide, view, list(range(dims + 2, 2 * dims + 2))).sop)
-    if divisor_override is not None:
-        return out.rounded(total.sop / float(divisor_override))
-    return out.rounded(total.sop / counts(layout, sizes, kernel, step, first, count_include_pad))
+    if divisor_override is None:
+        average = total.sop / counts(layout, sizes, kernel, step, first, count_include_pad)
+    else:
+        average = total.sop / float(divisor_override)
+    return out.rounded(average if is_float(out.dtype) else truncate(average))
 
 
 def _dims(out: Layout, kernel_size: Any) -> int:

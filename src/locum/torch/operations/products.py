@@ -22,7 +22,7 @@ def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
     return out.result(rounded(total, out.dtype))
 
 
-@operation("products", "addmm", "baddbmm", "addmm.dtype", "baddbmm.dtype")
+@operation("products", "addmm", "baddbmm", "addmm.dtype")
 def addmm(
     out: Layout, c: Tensor, a: Tensor, b: Tensor, dtype: Any = None, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:

@@ -19,13 +19,13 @@ from locum.torch.operations.casts import to_copy
 from locum.torch.table import TABLE, find_overload, operation
 
 
-@operation("views", "alias", "detach", "lift_fresh")
+@operation("views", "alias", "detach")
 def same(out: Layout, a: Tensor) -> Tensor:
     """Return the tensor itself."""
     return a
 
 
-@operation("views", "view", "_unsafe_view", "reshape", "_reshape_alias")
+@operation("views", "view", "_unsafe_view", "_reshape_alias")
 def view(out: Layout, a: Tensor, *sizes: Any) -> Tensor:
     """Return the entries in another shape: a view where strides can express it, else a copy."""
     strides = _view_strides(a.shape, a.strides, out.shape)
@@ -200,8 +200,9 @@ def _register_copy(name: str) -> None:
 
 
 for _name in (
-    *("alias", "detach", "lift_fresh", "view", "permute", "transpose.int", "t", "expand", "unsqueeze"),
+    *("alias", "detach", "view", "permute", "transpose.int", "t", "expand", "unsqueeze"),
     *("squeeze", "squeeze.dim", "squeeze.dims", "slice.Tensor", "select.int", "split.Tensor"),
     *("split_with_sizes", "unbind.int", "diagonal", "unfold", "as_strided"),
 ):
     _register_copy(_name)
+operation("views", "lift_fresh_copy")(to_copy)
