@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers.integrations.moe  # noqa: F401  (registers operations)
 from torch.utils import _pytree as pytree
 
 from locum.constructions.tensor import Tensor
@@ -165,6 +166,19 @@ FUNCTIONS: dict[str, RowSample] = {
         ),
     }.items()
 }
+ENDS = torch.tensor([1, 1, 2], dtype=torch.int32)
+FUNCTIONS["aten._grouped_mm.default"] = RowSample(
+    lambda x, y, ends: _aten._grouped_mm(x, y, ends),
+    [HALF.repeat(1, 3)[:, :8].contiguous(), torch.linspace(-1, 1, 192).bfloat16().reshape(3, 8, 8), ENDS],
+)
+FUNCTIONS["transformers.grouped_mm_fallback.default"] = RowSample(
+    lambda x, y, ends: torch.ops.transformers.grouped_mm_fallback(x, y, ends),
+    [X, torch.linspace(-1, 1, 18).reshape(3, 3, 2), ENDS],
+)
+FUNCTIONS["transformers.grouped_mm_fallback_backward.default"] = RowSample(
+    lambda x, y, ends: torch.ops.transformers.grouped_mm_fallback_backward(x, y, ends, x[:, :2]),
+    [X, torch.linspace(-1, 1, 18).reshape(3, 3, 2), ENDS],
+)
 FUNCTIONS["prims.convert_element_type.default"] = RowSample(
     lambda x: torch.ops.prims.convert_element_type(x, torch.float64), [X]
 )

@@ -11,6 +11,7 @@ from hypothesis import settings
 
 pytest.importorskip("torch")
 pytest.importorskip("expecttest")
+pytest.importorskip("transformers.integrations.moe")
 from tests.torch.row_samples import FUNCTIONS, ROWS, check_sensitivity, find_row_sample, read_file
 
 NAMES = list(ROWS)
