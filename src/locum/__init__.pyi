@@ -19,6 +19,7 @@ from locum.language.python import aggregate as aggregate
 from locum.language.python import best as best
 from locum.language.python import bfloat16 as bfloat16
 from locum.language.python import constant as constant
+from locum.language.python import cos as cos
 from locum.language.python import dumps as dumps
 from locum.language.python import erf as erf
 from locum.language.python import exp as exp

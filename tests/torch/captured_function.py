@@ -16,7 +16,7 @@ from locum.torch.compiled_graph import box_arguments
 from locum.torch.concrete_graph import read_metadata
 from locum.torch.program import Program, Settings
 from locum.torch.random_operations import drawn_operation
-from locum.torch.table import TABLE
+from locum.torch.table import find_row
 from tests.torch.comparing import copy_tensors
 
 
@@ -93,7 +93,7 @@ class CapturedFunction:
     def overloads(self) -> set[str]:
         """The overloads of the table that were translated."""
         nodes = (node for program in self.programs.values() for node in program.on_u)
-        return {str(node.target) for node in nodes if node.target in TABLE}
+        return {str(node.target) for node in nodes if find_row(node.target)}
 
     @property
     def unlisted(self) -> set[str]:

@@ -169,7 +169,7 @@ FUNCTIONS: dict[str, RowSample] = {
 ENDS = torch.tensor([1, 1, 2], dtype=torch.int32)
 FUNCTIONS["aten._grouped_mm.default"] = RowSample(
     lambda x, y, ends: _aten._grouped_mm(x, y, ends),
-    [HALF.repeat(1, 3)[:, :8].contiguous(), torch.linspace(-1, 1, 192).bfloat16().reshape(3, 8, 8), ENDS],
+    [HALF.repeat(1, 3)[:, :8].contiguous(), torch.linspace(-1, 1, 192).view(3, 8, 8).bfloat16(), ENDS],
 )
 FUNCTIONS["transformers.grouped_mm_fallback.default"] = RowSample(
     lambda x, y, ends: torch.ops.transformers.grouped_mm_fallback(x, y, ends),

@@ -146,10 +146,9 @@ def check_training(
     return report
 
 
-@pytest.mark.parametrize(("kind", "rate"), [("bert", 1e-3), ("llama", 3e-5)])
-def test_100_steps_of_adamw_with_dropout_equal_eager(kind: str, rate: float) -> None:
-    """The cosine of Llama's rotary table is float32. U rounds it correctly, eager does not always."""
-    report = check_training(kind, 100, rate)
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_100_steps_of_adamw_with_dropout_equal_eager(kind: str) -> None:
+    report = check_training(kind, 100, 1e-3)
     operations = {name for module in report.on_host.values() for name in module}
     assert "aten.native_dropout.default" in operations
 
@@ -161,7 +160,7 @@ def enable_checkpointing(model: Any) -> None:
 
 
 def test_checkpointing_of_the_library() -> None:
-    report = check_training("llama", 4, 3e-5, prepare=enable_checkpointing)
+    report = check_training("llama", 4, 1e-3, prepare=enable_checkpointing)
     assert any("run_with_rng_state" in module for module in report.on_host.values())
 
 

@@ -325,6 +325,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "erf": Meaning(lambda arrays, a: erf(a), kind="float", onnx="Erf"),
     "tanh": _function("tanh", onnx="Tanh"),
     "sin": _function("sin", _outside(lambda a: abs(a) == math.inf, "sin"), onnx="Sin"),
+    "cos": _function("cos", _outside(lambda a: abs(a) == math.inf, "cos"), onnx="Cos"),
     "floor": Meaning(
         lambda arrays, a: arrays.xp.floor(a),
         _INFINITE,

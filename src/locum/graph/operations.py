@@ -178,6 +178,7 @@ def _table() -> dict[str, Operation]:
         ),
         Operation("tanh", "function", (_S,), _S, "the hyperbolic tangent of a", transcendental=True),
         Operation("sin", "function", (_S,), _S, "the sine of a (in radians)", transcendental=True),
+        Operation("cos", "function", (_S,), _S, "the cosine of a (in radians)", transcendental=True),
         Operation("floor", "function", (_S,), _S, "the greatest integer not above a"),
         Operation("round", "function", (_S,), _S, "the nearest integer, halves to even"),
         # Rounding to a floating-point type.

@@ -369,6 +369,15 @@ def sin(value: Operand) -> SOp:
     return apply("sin", value)
 
 
+def cos(value: Operand) -> SOp:
+    """Take the cosine of the value, in radians.
+
+    >>> cos(tokens)([0])
+    [1.0]
+    """
+    return apply("cos", value)
+
+
 def floor(value: Operand) -> SOp:
     """Round down to an integer.
 

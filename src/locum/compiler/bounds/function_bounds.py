@@ -268,6 +268,7 @@ def _monotone(function: Callable[[Vector], Vector], slope: Callable[[Vector, Vec
 
 
 def _sine(a: ErrorInterval) -> ErrorInterval:
+    """Bound a sine or a cosine."""
     ones = np.ones_like(a.low)
     return ErrorInterval(-ones, ones, np.minimum(a.error, 2.0))
 
@@ -305,5 +306,6 @@ _RULES: Mapping[str, _Rule] = {
     "sqrt": _monotone(np.sqrt, lambda low, high: np.where(low > 0, 0.5 / np.sqrt(low), np.inf)),
     "tanh": _monotone(np.tanh, lambda low, high: np.ones_like(low)),
     "sin": _sine,
+    "cos": _sine,
     "erf": _monotone(erf, lambda low, high: np.full_like(low, 2 / math.sqrt(math.pi))),
 }

@@ -103,6 +103,7 @@ class IeeeDomain(FloatDomain):
         "log": _log,
         "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
         "sin": lambda a: math.sin(a) if math.isfinite(a) else math.nan,
+        "cos": lambda a: math.cos(a) if math.isfinite(a) else math.nan,
         "floor": _whole_or(math.floor, np.floor),
         "round": _whole_or(round, np.rint),
         "float64": float,

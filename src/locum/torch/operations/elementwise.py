@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
 from locum.language.handles import SOp, apply
-from locum.language.python import erf, exp, log, sin, sqrt, tanh, where
+from locum.language.python import cos, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.notes import require
 from locum.torch.numbers import (
     INTEGERS,
@@ -33,7 +32,6 @@ from locum.torch.table import find_overload, operation
 Formula = Callable[..., SOp]
 
 _PI = math.pi
-_HALF_MAX = sys.float_info.max / 2
 
 
 def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
@@ -368,11 +366,10 @@ def sine(x: SOp) -> SOp:
     return sin(x)
 
 
-@formula("cos", dtype="float64")
-def cos(x: SOp) -> SOp:
-    """Return the cosine: sin 2x / (2 sin x), or 1 − 2 sin² (x / 2) where the sine is small."""
-    s, h = sin(x), sin(x / 2.0)
-    return where((abs(s) > 0.5) & (abs(x) <= _HALF_MAX), sin(2.0 * x) / (2.0 * s), 1.0 - 2.0 * h * h)
+@formula("cos")
+def cosine(x: SOp) -> SOp:
+    """Return the cosine."""
+    return cos(x)
 
 
 @formula("tan", dtype="float64")

@@ -79,6 +79,7 @@ SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "erf": (lambda a: 2 * (-a * a).exp() / arb.pi().sqrt(),),
     "tanh": (lambda a: 1 - a.tanh() ** 2,),
     "sin": (lambda a: a.cos(),),
+    "cos": (lambda a: -a.sin(),),
 }
 
 
