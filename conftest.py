@@ -50,7 +50,7 @@ SHARING = (
     "tests/paper/test_report.py",
     "tests/verification/test_proofs.py",
     "tests/playground/test_browser.py",
-    "tests/simulators/test_minilm.py",
+    "tests/torch/test_minilm.py",
 )
 
 

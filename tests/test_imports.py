@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib.util
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import locum
+from locum.removed_names import REPLACEMENTS
 
 ROOT = Path(locum.__file__).parent
 
@@ -23,6 +23,7 @@ ROOT = Path(locum.__file__).parent
 ROOMS: dict[str, list[str]] = {
     "": [
         "errors",
+        "removed_names",
         "budget",
         "terminal_text",
         "files",
@@ -133,7 +134,6 @@ ROOMS: dict[str, list[str]] = {
         "claims",
         "report",
         "model_page",
-        "generation_page",
         "network",
     ],
     "display.network": ["places", "erasing", "expressions", "in_words", "report", "text", "page"],
@@ -203,12 +203,9 @@ ROOMS: dict[str, list[str]] = {
         "weights",
         "specialised",
         "universal",
-        "recording",
-        "cuda_graphs",
-        "prepared",
         "stack",
-        "models",
-        "stand_ins",
+        "from_arrays",
+        "from_torch",
     ],
     "sweeps": [
         "kinds",
@@ -353,10 +350,8 @@ def test_each_public_name_is_listed_once_and_exists() -> None:
     assert len(listed) == len(set(listed))
     assert sorted(listed) == locum.__all__
     assert set(listed) <= set(dir(locum))
-    torch = importlib.util.find_spec("torch") is not None
     for name in listed:
-        if torch or ".stand_ins" not in locum._MODULES[name]:  # type: ignore[attr-defined]
-            assert getattr(locum, name) is not None
+        assert getattr(locum, name) is not None
 
 
 def loaded_by(code: str) -> set[str]:
@@ -377,10 +372,28 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded_by(code) == set()
 
 
-def test_a_name_that_needs_torch_says_so() -> None:
-    script = "import sys; sys.modules['torch'] = None; import locum; locum.register_attention"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert "locum.register_attention needs torch, which is not installed" in done.stderr
+@pytest.mark.parametrize("name", REPLACEMENTS)
+def test_removed_names_raise_an_error_with_the_replacement(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"locum\.{name} was removed in 0\.3; try \w+") as raised:
+        getattr(locum, name)
+    assert str(raised.value).endswith(REPLACEMENTS[name])
+    with pytest.raises(ImportError, match=rf"locum\.{name} was removed in 0\.3; try \w+"):
+        exec(f"from locum import {name}", {})
+    assert not hasattr(locum, name)
+    assert name not in dir(locum)
+
+
+@pytest.mark.parametrize("name", ["EncoderModel", "LanguageModel", "simulate"])
+def test_removed_names_of_the_package_of_simulators(name: str) -> None:
+    with pytest.raises(ImportError, match=rf"locum\.simulators\.{name} was removed in 0\.3"):
+        exec(f"from locum.simulators import {name}", {})
+
+
+def test_names_that_never_existed_raise_the_usual_errors() -> None:
+    with pytest.raises(AttributeError, match="module 'locum' has no attribute 'stand_on'"):
+        locum.stand_on  # type: ignore[attr-defined]
+    with pytest.raises(ImportError, match="cannot import name 'stand_on' from 'locum'"):
+        from locum import stand_on  # type: ignore[attr-defined]  # noqa: F401
 
 
 def test_the_torch_package_is_imported_on_first_use() -> None:

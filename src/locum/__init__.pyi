@@ -60,7 +60,6 @@ from locum.simulators import Attention as Attention
 from locum.simulators import DecoderLayer as DecoderLayer
 from locum.simulators import Encoder as Encoder
 from locum.simulators import FactoredAttention as FactoredAttention
-from locum.simulators import LanguageModel as LanguageModel
 from locum.simulators import LinearAttention as LinearAttention
 from locum.simulators import Linformer as Linformer
 from locum.simulators import MultiHeadAttention as MultiHeadAttention
@@ -70,11 +69,6 @@ from locum.simulators import Stack as Stack
 from locum.simulators import Sumformer as Sumformer
 from locum.simulators import UniversalSimulator as UniversalSimulator
 from locum.simulators import from_torch as from_torch
-from locum.simulators import generate as generate
-from locum.simulators import simulate as simulate
-from locum.simulators.recording import record as record
-from locum.simulators.stand_ins.interface import register_attention as register_attention
-from locum.simulators.stand_ins.replacing import stand_in as stand_in
 from locum.transformer import CompiledTransformer as CompiledTransformer
 from locum.transformer import load as load
 from locum.verification import certify as certify

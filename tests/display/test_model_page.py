@@ -1,4 +1,4 @@
-"""The page of a model on U: whole, self-contained, with the numbers of the run in it."""
+"""The page of a model on U: one file with the attention patterns of the run."""
 
 from __future__ import annotations
 
@@ -6,21 +6,45 @@ import base64
 import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from locum.display import model_page as pages
-from locum.simulators import EncoderModel, ModelRun
-from locum.simulators.models.tokenising import Text
-from tests.simulators.checkpoints import write
+from tests.cli.model_folders import save_model, transformers
+
+torch: Any = pytest.importorskip("torch")
+import locum.torch  # noqa: E402
+from locum.display import model_page as pages  # noqa: E402
+from locum.torch.pretrained import load_pretrained  # noqa: E402
+
+TEXTS = ["the cat sat", "a dog"]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> ModelRun:
-    return EncoderModel(write(tmp_path), backend="numpy").run([[2, 5, 3], [2, 6, 7, 3]])
+class Run(NamedTuple):
+    """The arguments of a page."""
+
+    loaded: Any
+    inputs: Any
+    patterns: Any
+    report: Any
+
+    def page(self, texts: Any = TEXTS, differences: Any = None) -> str:
+        return pages.model_page(
+            self.loaded, texts, self.inputs, self.patterns, self.report, differences or {}
+        )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = save_model(tmp_path_factory.mktemp("models") / "bert", "bert", num_hidden_layers=2)
+    loaded = load_pretrained(folder)
+    inputs = loaded.encode(TEXTS)
+    torch._dynamo.reset()
+    loaded.model.compile(backend="locum", fullgraph=True)
+    with torch.no_grad(), locum.torch.record("*") as recorded:
+        loaded.model(**inputs)
+    return Run(loaded, inputs, recorded.patterns, locum.torch.report(loaded.model))
 
 
 def data_of(page: str) -> Any:
@@ -32,37 +56,38 @@ def unpacked(packed: Any) -> Any:
     return np.frombuffer(base64.b64decode(packed["data"])).reshape(packed["shape"])
 
 
-def test_the_numbers_of_the_run_are_in_it(run: ModelRun) -> None:
-    data = data_of(pages.model_page(run, 1, 1))
-    assert data["first"] == {"layer": 1, "head": 1}
-    assert len(data["maps"]) == 2 * 2 * 2
+def test_the_patterns_are_those_of_the_library(run: Run) -> None:
+    data = data_of(run.page(differences={"last_hidden_state": 1e-7}))
+    assert len(data["maps"]) == 2 * 2 * 2  # layers, heads, texts
+    model = transformers.AutoModel.from_pretrained(run.loaded.folder, attn_implementation="eager")
+    with torch.no_grad():
+        expected = model.eval()(**run.inputs, output_attentions=True).attentions
     for entry in data["maps"]:
-        ours, theirs = run.attention(entry["text"], entry["layer"], entry["head"])
-        np.testing.assert_array_equal(unpacked(entry["ours"]), ours)
-        np.testing.assert_array_equal(unpacked(entry["theirs"]), theirs)
-        np.testing.assert_allclose(ours.sum(axis=1), 1, rtol=0, atol=1e-12)
-    assert data["errors"] == run.errors
-    np.testing.assert_array_equal(unpacked(data["similarities"]), run.similarities)
+        pattern = expected[entry["layer"]][entry["text"], entry["head"]].numpy()
+        length = data["texts"][entry["text"]]["length"]
+        shown = unpacked(entry["ours"])
+        np.testing.assert_allclose(shown, pattern[:length, :length], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(shown.sum(axis=1), 1, rtol=0, atol=1e-5)
+    assert data["differences"] == [["last_hidden_state", 1e-7]]
+    assert ["multiply-adds on U", "100.0%"] in data["facts"]
+    assert [text["tokens"] for text in data["texts"]] == [["the", "cat", "sat"], ["a", "dog"]]
 
 
-def test_large_maps_are_left_out(run: ModelRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "NUMBERS", 120)
-    chosen = data_of(pages.model_page(run, 1, 0))["maps"]
-    assert {(m["layer"], m["head"]) for m in chosen} == {(1, 0), (1, 1)}
-    monkeypatch.setattr(pages, "NUMBERS", 10)
-    chosen = data_of(pages.model_page(run, 1, 0))["maps"]
-    assert {(m["layer"], m["head"]) for m in chosen} == {(1, 0)}
+def test_large_patterns_are_left_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "NUMBERS", 25)
+    chosen = [(one["layer"], one["head"], one["text"]) for one in data_of(run.page())["maps"]]
+    assert chosen == [(0, 0, 0), (0, 0, 1), (0, 1, 0)]  # 9 + 4 + 9 numbers
+    monkeypatch.setattr(pages, "NUMBERS", 1)
+    assert len(data_of(run.page())["maps"]) == 1
 
 
-def test_it_reaches_for_nothing_outside(run: ModelRun) -> None:
-    page = pages.model_page(run)
-    assert not re.search(r"https?://|src=|@import|url\(|fetch\(|<link", page)
+def test_the_page_loads_nothing(run: Run) -> None:
+    assert not re.search(r"https?://|src=|@import|url\(|fetch\(|<link", run.page())
 
 
-def test_no_text_breaks_out(run: ModelRun) -> None:
+def test_texts_do_not_end_the_script(run: Run) -> None:
     nasty = "</script><script>alert(1)</script><!--"
-    run.batch.texts[0] = Text(nasty, ["</script>", "b", "c"], [2, 5, 3])
-    page = pages.model_page(run)
+    page = run.page([nasty, "a dog"])
     scripts: list[Any] = []
 
     class Scripts(HTMLParser):
@@ -75,8 +100,7 @@ def test_no_text_breaks_out(run: ModelRun) -> None:
     assert data_of(page)["texts"][0]["text"] == nasty
 
 
-def test_without_a_comparison(tmp_path: Path) -> None:
-    run = EncoderModel(write(tmp_path), backend="numpy").run([[2, 5, 3]], compare=False)
-    data = data_of(pages.model_page(run))
-    assert data["errors"] is None
-    assert all(entry["theirs"] is None for entry in data["maps"])
+def test_without_a_comparison(run: Run) -> None:
+    data = data_of(run.page())
+    assert data["differences"] == []
+    assert not any("eager" in fact for fact, _ in data["facts"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,6 @@ from locum import tokens
 from locum.constructions import Matrix
 from locum.constructions.activations import ACTIVATIONS as PROGRAMS
 from locum.execution.activations import ACTIVATIONS as FUNCTIONS
-from locum.simulators.models import read_checkpoint
-from locum.simulators.models.direct import DirectForward
-from tests.simulators.checkpoints import D, write
 
 #: Zeros of both signs, numbers around the bends, and numbers whose exponentials vanish or overflow.
 EDGES = [0.0, -0.0, 1e-300, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 40.0, -40.0, 800.0, -800.0]
@@ -46,10 +41,3 @@ def test_they_are_torchs(name: str) -> None:
     }
     expected = (others.get(name) or getattr(functions, name))(x)
     assert float((FUNCTIONS[name](x) - expected).abs().max()) <= 1e-13
-
-
-def test_an_unknown_activation_does_not_fall_through(tmp_path: Path) -> None:
-    checkpoint = replace(read_checkpoint(write(tmp_path)), activation="mish")
-    direct = DirectForward(checkpoint, np.zeros(0))
-    with pytest.raises(KeyError, match="mish"):
-        direct.layer(0, np.ones((1, 2, D)), np.ones((1, 2)))

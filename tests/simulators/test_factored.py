@@ -12,7 +12,6 @@ from locum.execution import fast
 from locum.simulators import Encoder, FactoredAttention, UniversalSimulator, from_arrays
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.order import Order
-from locum.simulators.prepared import Prepared
 from tests.simulators.random_modules import Chance, distance
 
 
@@ -55,15 +54,6 @@ def test_every_step_has_its_counterpart() -> None:
     np.testing.assert_array_equal(explanation["softmax[1]"].matrix[:, 1], 0)
 
 
-def test_one_head_by_itself() -> None:
-    attention = layer("factored", MASKS["keys"]).attention
-    X = Chance(5)(3, 4)
-    head = attention.head(1)
-    assert distance(head(X), attention.steps(X)["head[1]"]) <= 1e-14
-    with pytest.raises(InputError, match="expected a head from 0 to 1, got 2"):
-        attention.head(2)
-
-
 def test_the_layer_of_a_real_model_lowers_to_products() -> None:
     attention = AttentionOrder(
         "factored", 384, 32, 12, projection=384, output_bias=True, bias=True, width=32, mask="keys"
@@ -82,19 +72,6 @@ def test_the_layer_of_a_real_model_lowers_to_products() -> None:
     assert plan.counts["softmax"] == 1
     for step in ("structured", "gather", "concatenate", "mask"):
         assert plan.counts[step] == 0, step
-
-
-def test_prepared_matrices_serve_many_inputs_and_masks() -> None:
-    T = layer("paper", np.ones(3))
-    U = UniversalSimulator.of(T, 3)
-    X = Chance(6)(3, 4)
-    matrices = {name: copies for name, copies in T.matrices().items() if name != "attention_mask"}
-    ready = Prepared(U, matrices, X)
-    for keys in ([1.0, 1, 1], [1.0, 1, 0], [0.0, 1, 0]):
-        expected = T.with_masks(np.array(keys))(X)
-        assert distance(ready(X, {"attention_mask": np.array([keys])}), expected) <= 1e-12
-    with pytest.raises(InputError, match="W1: expected 4×6"):
-        Prepared(U, matrices | {"W1": [np.eye(2)]}, X)
 
 
 def test_a_padded_sequence_gives_what_the_short_one_does() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-import locum
-from locum.simulators import Attention, Encoder, Stack, UniversalSimulator
+from locum.simulators import Attention, Encoder, Stack, UniversalSimulator, from_torch
 
 torch: Any = pytest.importorskip("torch")
 
@@ -27,7 +26,8 @@ def test_norms_are_as_exact_as_torchs(dtype: Any, norm_first: bool, scale: float
     X = (scale * torch.tensor([[1.0, -1.0, 0.0, 0.0], [0.5, 0.25, -1.0, 1.0]])).to(dtype)
     exact = module.double()(X.double()).detach()
     theirs = layer(dtype, norm_first=norm_first)(X).detach()
-    ours = locum.simulate(layer(dtype, norm_first=norm_first), X)
+    T = from_torch(layer(dtype, norm_first=norm_first))
+    ours = UniversalSimulator.of(T, 2)(T, X)
     assert ours.dtype is dtype
     rounding = torch.finfo(dtype).eps * float(exact.abs().max())
     bound = max(2 * float((theirs.double() - exact).abs().max()), rounding)
@@ -35,9 +35,9 @@ def test_norms_are_as_exact_as_torchs(dtype: Any, norm_first: bool, scale: float
 
 
 def test_a_small_epsilon_does_not_become_zero() -> None:
-    module = layer(torch.float16, layer_norm_eps=1e-12)
+    T = from_torch(layer(torch.float16, layer_norm_eps=1e-12))
     X = torch.ones(2, 4, dtype=torch.float16)
-    assert bool(locum.simulate(module, X).isfinite().all())
+    assert bool(UniversalSimulator.of(T, 2)(T, X).isfinite().all())
 
 
 def test_every_way_to_run_gives_the_type_that_came_in() -> None:

@@ -1,8 +1,7 @@
-"""What decoders have more than encoders: each against direct computation, by several executors."""
+"""Grouped keys, rotary positions, biases of scores, gates and RMSNorm, by several executors."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 from locum.errors import GraphError, InputError
 from locum.simulators import Encoder, UniversalSimulator
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.modules.factored import Cache, FactoredAttention, Rotary
+from locum.simulators.modules.factored import FactoredAttention, Rotary
 
-D, HEADS, WIDTH, N, HIDDEN, CACHED = 4, 4, 2, 2, 3, 4
+D, HEADS, WIDTH, N, HIDDEN = 4, 4, 2, 2, 3
 
 
 def rotary(chance: np.random.Generator) -> Rotary:
@@ -22,13 +21,6 @@ def rotary(chance: np.random.Generator) -> Rotary:
         chance.normal(size=(N, WIDTH)),
         chance.normal(size=(N, WIDTH)),
     )
-
-
-def cache(chance: np.random.Generator, key_heads: int) -> Cache:
-    places = np.eye(CACHED)[:, [1, 3]]
-    keys, values = (chance.normal(size=(CACHED, key_heads * WIDTH)) for _ in range(2))
-    keys[[1, 3]] = values[[1, 3]] = 0
-    return Cache(keys, values, places)
 
 
 ATTENTIONS: dict[str, dict[str, Any]] = {
@@ -41,12 +33,6 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
         "rotary": rotary,
         "score_bias": lambda chance: list(chance.normal(size=(HEADS, N, N))),
         "mask": "causal",
-    },
-    "cached": {
-        "key_heads": 2,
-        "rotary": rotary,
-        "cache": lambda chance: cache(chance, 2),
-        "mask": np.array([1.0, 1.0, 0.0, 1.0]),
     },
 }
 LAYERS: dict[str, dict[str, Any]] = {
@@ -92,9 +78,8 @@ def test_u_computes_what_t_does(attention: str, around: str) -> None:
     assert plan.counts["gather"] == 0
 
 
-@pytest.mark.parametrize("attention", ["all of them", "cached"])
-def test_dense_execution_gives_the_same(attention: str) -> None:
-    T, X = layer(3, attention, "rms, gated"), np.random.default_rng(0).normal(size=(N, D))
+def test_dense_execution_gives_the_same() -> None:
+    T, X = layer(3, "all of them", "rms, gated"), np.random.default_rng(0).normal(size=(N, D))
     U = UniversalSimulator.of(T, N)
     assert np.abs(U(T, X, executor="dense") - T(X)).max() < 1e-12
 
@@ -105,22 +90,12 @@ def test_the_steps_of_every_head_have_their_names() -> None:
     assert max(step.error for step in explanation.steps) < 1e-12
 
 
-@pytest.mark.parametrize("attention", ["all of them", "cached"])
-def test_a_batch_of_them_is_one_run(attention: str) -> None:
-    T = layer(3, attention, "rms, gated")
+def test_a_batch_of_them_is_one_run() -> None:
+    T = layer(3, "all of them", "rms, gated")
     X = np.random.default_rng(0).normal(size=(3, N, D))
     for executor in ("fast", "dense"):
         result = UniversalSimulator.of(T, N)(T, X, executor=executor)
         assert np.abs(result - np.stack([T(rows) for rows in X])).max() < 1e-12
-
-
-def test_one_matrix_in_the_place_of_several_is_refused() -> None:
-    """Behind a cache each X of a batch has keys of its own: one for all would shift what follows."""
-    T = layer(3, "cached", "parallel")
-    U = UniversalSimulator(replace(T.order(N), batch=2))
-    matrices = T.matrices() | {"X": [np.ones((2 * N, D))]}
-    with pytest.raises(InputError, match="cosines: expected 2 × 2×2, got 2×2"):
-        U.layout.parts(matrices)
 
 
 def test_heads_that_share_keys_side_by_side() -> None:
@@ -139,5 +114,3 @@ def test_what_cannot_be_is_refused() -> None:
     both = np.ones((1, 2))
     with pytest.raises(InputError, match="score_bias for each of 2"):
         FactoredAttention(both, both, both, heads=2, score_bias=[np.ones((1, 1))])
-    with pytest.raises(GraphError, match="behind a cache"):
-        AttentionOrder("factored", 2, 2, width=2, cache=3, mask="causal")

@@ -1,4 +1,4 @@
-"""Masks: 1 where a query attends to a key; they join, and every row of a batch is looked at."""
+"""Masks: 1 where a query attends to a key, 0 where it does not."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import locum
 from locum.errors import InputError
 from locum.simulators import (
     Attention,
@@ -20,19 +17,10 @@ from locum.simulators import (
     MultiHeadAttention,
     UniversalSimulator,
 )
-from locum.simulators.modules.masks import attended, joined, read_mask
+from locum.simulators.modules.masks import attended, read_mask
 from tests.simulators.random_modules import Chance, distance
 
 MASKS: list[Any] = [None, "causal", np.array([1, 0, 1, 1]), np.tri(4, k=1), np.eye(4) + np.eye(4, k=-1)]
-
-
-@given(st.lists(st.sampled_from(range(len(MASKS))), max_size=4))
-def test_masks_join(chosen: list[int]) -> None:
-    masks = [read_mask(MASKS[number]) for number in chosen]
-    both = np.ones((4, 4), dtype=bool)
-    for mask in masks:
-        both &= attended(mask, (4, 4))
-    assert np.array_equal(attended(joined(masks, (4, 4)), (4, 4)), both)
 
 
 def modules(mask: Any) -> dict[str, Any]:
@@ -48,69 +36,60 @@ def modules(mask: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", list(modules(None)))
-@pytest.mark.parametrize("own", ["causal", np.array([1.0, 1.0, 0.0, 1.0]), np.tri(4)])
-@pytest.mark.parametrize("padding", [[1, 1, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])
-def test_padding_joins_the_masks_of_t(kind: str, own: Any, padding: list[int]) -> None:
-    """A causal T with padding stays causal, also where nothing is padded."""
-    T, X = modules(own)[kind], Chance(1)(4, 2)
-    both = joined([read_mask(own), read_mask(padding)], (4, 4))
-    expected = T.with_masks(both)(X)
-    if padding == [1, 1, 1, 1]:
-        assert distance(expected, T(X)) == 0
-    assert distance(locum.simulate(T, X, attention_mask=padding), expected) <= 1e-12
-    assert distance(locum.simulate(T, X, mask=np.tri(4), attention_mask=padding),
-                    T.with_masks(joined([both, "causal"], (4, 4)))(X)) <= 1e-12  # fmt: skip
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_every_kind_of_t_with_every_mask(kind: str, mask: Any) -> None:
+    T, X = modules(mask)[kind], Chance(1)(4, 2)
+    assert distance(UniversalSimulator.of(T, 4)(T, X), T(X)) <= 1e-12
+    other = modules(None)[kind].with_masks(mask)
+    assert distance(other(X), T(X)) == 0
+    # The output at a query depends only on the keys that it attends to.
+    for query, seen in enumerate(attended(read_mask(mask), (4, 4))):
+        changed = np.where((seen | (np.arange(4) == query))[:, None], X, 9.0)
+        assert distance(T(changed)[query], T(X)[query]) <= 1e-12
 
 
-def test_a_decoder_keeps_both_of_its_masks() -> None:
+def test_a_decoder_has_two_masks() -> None:
     chance = Chance(2)
     X, M = chance(3, 2), chance(4, 2)
     T = DecoderLayer(
-        chance.attention(2, 2, mask="causal"), chance.attention(2, 2, mask=[1, 1, 1, 0]), norm="none"
+        chance.attention(2, 2, mask="causal"), chance.attention(2, 2, mask=[1, 0, 1, 0]), norm="none"
     )
-    expected = T.with_masks("causal", [1, 0, 1, 0])(X, M)
-    result = locum.simulate(T, X, M, attention_mask=[1, 1, 1], memory_attention_mask=[1, 0, 1, 1])
-    assert distance(result, expected) <= 1e-12
-    assert distance(locum.simulate(T, X, M), T(X, M)) <= 1e-12
+    assert distance(UniversalSimulator.of(T, 3, 4)(T, X, M), T(X, M)) <= 1e-12
+    assert distance(T(X, np.array([[1.0], [0.0], [1.0], [0.0]]) * M), T(X, M)) <= 1e-12
+    with pytest.raises(InputError, match="an encoder has no memory"):
+        Encoder(chance.attention(2, 2)).with_masks(None, [1, 1])
 
 
-def test_linear_attention_stays_causal_or_is_refused() -> None:
+def test_linear_attention_is_causal_or_has_no_mask() -> None:
     T, X = LinearAttention([[1.0]], [[1.0]], [[1.0]], mask="causal"), [[1.0], [2.0]]
-    assert distance(locum.simulate(T, X), T(X)) == 0
+    assert distance(UniversalSimulator.of(T, 2)(T, X), T(X)) == 0
     with pytest.raises(InputError, match="linear attention takes a causal mask or none"):
-        locum.simulate(T, X, attention_mask=[1, 0])
+        T.with_masks([1, 0])
 
 
-BAD_ROWS: list[tuple[list[float], str]] = [
-    ([0, 0, 0], "row 1 of the attention mask leaves no key"),
-    ([1, -1, 1], "expected 0 or 1 in the attention mask, got -1"),
-    ([1, 0.5, 1], "expected 0 or 1 in the attention mask, got 0.5"),
-    ([1, np.nan, 1], r"the attention mask has nan at \[1, 1\]"),
-    ([1, -np.inf, 1], r"the attention mask has -inf at \[1, 1\]"),
+BAD: list[tuple[Any, str]] = [
+    ([0, 0, 0], "the mask leaves no key"),
+    ([1, -1, 1], "expected 0 or 1 in the mask, got -1"),
+    ([1, 0.5, 1], "expected 0 or 1 in the mask, got 0.5"),
+    ([1, np.nan, 1], r"the mask has nan at \[1\]"),
+    ([[1, -np.inf, 1]] * 3, r"the mask has -inf at \[0, 1\]: .* is not added to the scores"),
+    (["a", "b", "c"], "the mask: expected real numbers"),
+    ("abc", "expected the mask to be causal, a matrix or a vector, got 'abc'"),
+    ([None, 1, 1], "the mask: expected real numbers"),
 ]
 
 
-@pytest.mark.parametrize(("row", "problem"), BAD_ROWS)
-@pytest.mark.parametrize("memory", [False, True])
-def test_every_row_of_a_batch_is_checked(row: list[float], problem: str, memory: bool) -> None:
-    T, X = Attention([[0.0]], [[1.0]]), np.ones((2, 3, 1))
-    keys = [[1, 1, 1], row]
-    options = {"memory": X, "memory_attention_mask": keys} if memory else {"attention_mask": keys}
+@pytest.mark.parametrize(("mask", "problem"), BAD)
+def test_invalid_masks(mask: Any, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        locum.simulate(T, X, **options)
-
-
-@pytest.mark.parametrize("keys", [["a", "b", "c"], [[1, 1], [1, 1]], "abc", [None, 1, 1]])
-def test_what_is_not_an_attention_mask(keys: Any) -> None:
-    with pytest.raises(InputError, match="the attention mask: expected"):
-        locum.simulate(Attention([[0.0]], [[1.0]]), np.ones((3, 1)), attention_mask=keys)
+        Attention([[0.0]], [[1.0]], mask=mask)
 
 
 def test_booleans_are_ones_and_zeros() -> None:
-    T, X = Attention([[0.0]], [[1.0]]), np.array([[1.0], [3.0], [9.0]])
-    expected = locum.simulate(T, X, attention_mask=[1, 1, 0])
-    assert np.array_equal(locum.simulate(T, X, attention_mask=[True, True, False]), expected)
-    assert expected[0, 0] == 2.0
+    X = np.array([[1.0], [3.0], [9.0]])
+    results = [Attention([[0.0]], [[1.0]], mask=mask)(X) for mask in ([1, 1, 0], [True, True, False])]
+    assert np.array_equal(results[0], results[1])
+    assert results[0][0, 0] == 2.0
 
 
 @pytest.mark.parametrize(

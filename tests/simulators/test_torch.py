@@ -168,20 +168,20 @@ def test_layers_that_compute_something_else_are_refused() -> None:
         module = encoder_layer()
         module.norm2 = norm
         with pytest.raises(
-            InputError, match=f"norm2 to be an nn.LayerNorm, got .*{type(norm).__name__}"
+            InputError, match=f"norm2: expected an nn.LayerNorm, got .*{type(norm).__name__}"
         ):
             from_torch(module)
     module.norm2 = torch.nn.LayerNorm((3, 4), elementwise_affine=False)
-    with pytest.raises(InputError, match="norm2 to be over one axis of 4 columns"):
+    with pytest.raises(InputError, match=r"norm2: expected normalized_shape \(4,\)"):
         from_torch(module)
     for kind in (Doubled, OtherBlock):
-        with pytest.raises(InputError, match=f"{kind.__name__}; it is a subclass .* of its own"):
+        with pytest.raises(InputError, match=f"{kind.__name__}, a subclass with methods of its own"):
             from_torch(kind(4, 2, 5))
     module = encoder_layer()
     module.forward = lambda x: x
-    with pytest.raises(InputError, match="a method forward of its own"):
+    with pytest.raises(InputError, match="got its own forward"):
         from_torch(module)
-    with pytest.raises(InputError, match="the activation relu is not simulated"):
+    with pytest.raises(InputError, match=r"activation: expected .*, got relu"):
         from_torch(encoder_layer(activation=_relu_of_ones_own()))
 
 

@@ -1,4 +1,4 @@
-"""What a torch module computes is known of torch's own classes alone: all else is refused."""
+"""``from_torch`` accepts PyTorch's own classes only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import locum
 from locum.errors import InputError
+from locum.simulators import UniversalSimulator, from_torch
 from tests.simulators.random_modules import Chance
 
 torch: Any = pytest.importorskip("torch")
@@ -24,24 +24,20 @@ def layer() -> Any:
     return nn.TransformerEncoderLayer(4, 2, 5, 0.0, batch_first=True, dtype=torch.float64).eval()
 
 
-def encoder(kind: Any = nn.TransformerEncoder) -> Any:
-    norm = nn.LayerNorm(4, dtype=torch.float64)
-    return kind(layer(), 2, norm, enable_nested_tensor=False).eval()
+def run(module: Any, X: Any) -> Any:
+    T = from_torch(module)
+    return UniversalSimulator.of(T, len(X))(T, X)
 
 
-class WithPositions(nn.TransformerEncoder):  # type: ignore[misc, name-defined]
+class WithPositions(nn.TransformerEncoderLayer):  # type: ignore[misc, name-defined]
     """The usual way to add positions."""
 
     def forward(self, src: Any, *rest: Any, **more: Any) -> Any:
         return super().forward(src + 1.0, *rest, **more)
 
 
-class TransformerEncoder(nn.Module):  # type: ignore[misc, name-defined]
+class TransformerEncoderLayer(nn.Module):  # type: ignore[misc, name-defined]
     """A class of the same name that computes something else."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers, self.norm = nn.ModuleList([layer()]), None
 
     def forward(self, src: Any) -> Any:
         return 10 * src
@@ -79,54 +75,48 @@ def with_own_forward(module: Any, name: str) -> Any:
 
 
 FOREIGN: dict[str, Callable[[], Any]] = {
-    "subclass with a forward": lambda: encoder(WithPositions),
-    "class of the same name": TransformerEncoder,
+    "subclass with a forward": lambda: WithPositions(4, 2, 5, dtype=torch.float64),
+    "class of the same name": TransformerEncoderLayer,
     "layer with a call": lambda: Called(4, 2, 5, batch_first=True, dtype=torch.float64),
-    "last norm of the same name": lambda: changed(encoder(), "norm", LayerNorm(4)),
-    "another last norm": lambda: changed(encoder(), "norm", nn.RMSNorm(4)),
-    "last norm over two axes": lambda: changed(encoder(), "norm", nn.LayerNorm((3, 4))),
+    "norm of the same name": lambda: changed(layer(), "norm1", LayerNorm(4)),
+    "another norm": lambda: changed(layer(), "norm2", nn.RMSNorm(4)),
+    "norm over two axes": lambda: changed(layer(), "norm1", nn.LayerNorm((3, 4))),
     "linear of the same name": lambda: changed(layer(), "linear1", Linear(4, 5)),
     "linear in the attention": lambda: changed(layer(), "self_attn.out_proj", Linear(4, 4)),
     "a part in the place of dropout": lambda: changed(layer(), "dropout1", Negated()),
-    "another list of layers": lambda: changed(encoder(), "layers", nn.Sequential(layer())),
-    "a layer that is none": lambda: changed(encoder(), "layers.1", Negated()),
-    "no layers": lambda: nn.TransformerEncoder(layer(), 0, enable_nested_tensor=False),
     "an activation with a setting": lambda: changed(layer(), "activation", nn.LeakyReLU(0.5)),
     "weights that are integers": lambda: changed(
         layer(), "linear1.weight", nn.Parameter(torch.ones(5, 4, dtype=torch.int8), requires_grad=False)
     ),
     "weights on the meta device": lambda: layer().to("meta"),
-    "own forward of the encoder": lambda: with_own_forward(encoder(), ""),
-    "own forward of a layer": lambda: with_own_forward(encoder(), "layers.0"),
-    "own forward of a norm": lambda: with_own_forward(encoder(), "layers.1.norm2"),
-    "own forward of the last norm": lambda: with_own_forward(encoder(), "norm"),
+    "own forward of a layer": lambda: with_own_forward(layer(), ""),
+    "own forward of a norm": lambda: with_own_forward(layer(), "norm2"),
+    "own forward of the attention": lambda: with_own_forward(layer(), "self_attn"),
 }
 
 
 @pytest.mark.parametrize("case", FOREIGN)
 def test_modules_that_may_compute_something_else_are_refused(case: str) -> None:
-    with pytest.raises(
-        InputError, match=r"expected|not simulated|meta device|no layers|simulated with"
-    ):
-        locum.simulate(FOREIGN[case](), X)
+    with pytest.raises(InputError, match=r"expected|meta device"):
+        from_torch(FOREIGN[case]())
 
 
-@pytest.mark.parametrize("name", [name for name, _ in encoder().named_modules()])
+@pytest.mark.parametrize("name", [name for name, _ in layer().named_modules()])
 @pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
 def test_a_hook_on_any_part_is_refused(name: str, register: str) -> None:
-    module = encoder()
+    module = layer()
     handle = getattr(module.get_submodule(name), register)(lambda *arguments: None)
-    with pytest.raises(InputError, match="has a forward hook"):
-        locum.simulate(module, X)
+    with pytest.raises(InputError, match="expected no forward hook"):
+        run(module, X)
     handle.remove()
-    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+    assert float((run(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
 def test_hooks_on_all_modules_are_refused() -> None:
     handle = nn.modules.module.register_module_forward_hook(lambda module, inputs, result: None)
     try:
-        with pytest.raises(InputError, match="every module has a forward hook"):
-            locum.simulate(layer(), X)
+        with pytest.raises(InputError, match="every module: expected no forward hook"):
+            run(layer(), X)
     finally:
         handle.remove()
 
@@ -136,10 +126,10 @@ def test_pruning_is_refused_until_it_is_permanent() -> None:
     prune.l1_unstructured(module.linear1, "weight", amount=0.5)
     with torch.no_grad():
         module.linear1.weight_orig.mul_(2.0)  # .weight is made anew in the next forward
-    with pytest.raises(InputError, match="linear1 has a forward hook"):
-        locum.simulate(module, X)
+    with pytest.raises(InputError, match="linear1: expected no forward hook"):
+        run(module, X)
     prune.remove(module.linear1, "weight")
-    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+    assert float((run(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
 def test_parametrised_weights_are_read_as_they_are_used() -> None:
@@ -148,7 +138,7 @@ def test_parametrised_weights_are_read_as_they_are_used() -> None:
         torch.nn.utils.parametrizations.weight_norm(part)
     with torch.no_grad():
         module.linear1.parametrizations.weight.original0.mul_(3.0)
-    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+    assert float((run(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
 @pytest.mark.parametrize("activation", [nn.LeakyReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.GELU()])
@@ -156,7 +146,7 @@ def test_activations_as_modules(activation: Any) -> None:
     module = nn.TransformerEncoderLayer(
         4, 2, 6, 0.0, activation, batch_first=True, dtype=torch.float64
     ).eval()
-    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+    assert float((run(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
 BAD_INPUTS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -165,7 +155,7 @@ BAD_INPUTS: dict[str, tuple[Callable[[], Any], str]] = {
     "float8": (lambda: X.to(torch.float8_e4m3fn), "X is of type torch.float8_e4m3fn"),
     "complex": (lambda: 1j * X, "X: expected real numbers"),
     "an empty batch": (lambda: X[None][:0], "X: expected one entry or more"),
-    "no rows": (lambda: X[:0], "X: expected one entry or more"),
+    "no rows": (lambda: X[:0], "X: expected 3×4, got 0×4"),
     "masked": (lambda: np.ma.masked_less(X.numpy(), 0), "X is a masked array"),
     "words": (lambda: [["a"] * 4], "X: expected real numbers"),
     "ragged": (lambda: [[1.0] * 4, [1.0] * 3], "X is ragged"),
@@ -176,18 +166,19 @@ BAD_INPUTS: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("case", BAD_INPUTS)
 def test_inputs_that_are_refused_by_name(case: str) -> None:
     make, problem = BAD_INPUTS[case]
+    T = from_torch(layer())
     with pytest.raises(InputError, match=problem):
-        locum.simulate(layer(), make())
+        UniversalSimulator.of(T, 3)(T, make())
 
 
 def test_an_activation_that_was_changed_afterwards_is_refused() -> None:
     """Torch's fast path computes the activation that the layer was built with."""
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dtype=torch.float64).eval()
     layer.activation = nn.GELU()
-    with pytest.raises(InputError, match="expected activation_relu_or_gelu=2 or 0"):
-        locum.simulate(layer, torch.zeros(3, 8, dtype=torch.float64))
+    with pytest.raises(InputError, match="activation_relu_or_gelu: expected 2 or 0"):
+        run(layer, torch.zeros(3, 8, dtype=torch.float64))
     built = nn.TransformerEncoderLayer(
         8, 2, 16, activation=torch.relu, batch_first=True, dtype=torch.float64
     ).eval()
     X = torch.linspace(-1, 1, 24, dtype=torch.float64).reshape(3, 8)
-    assert (locum.simulate(built, X) - built(X[None])[0]).abs().max() < 1e-12
+    assert (run(built, X) - built(X[None])[0]).abs().max() < 1e-12

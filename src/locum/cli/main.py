@@ -22,7 +22,7 @@ import click.shell_completion
 from locum import __version__
 from locum.cli import output
 from locum.cli.progress import waiting
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
 from locum.graph.atoms import short
 
 COMMANDS = (
@@ -42,7 +42,6 @@ COMMANDS = (
     "errata",
     "export",
     "figure",
-    "generate",
     "minimise",
     "operations",
     "paper",
@@ -56,6 +55,8 @@ COMMANDS = (
     "sweep",
 )
 
+#: Commands that were removed, with their replacements.
+REMOVED = {"generate": "locum simulate --model FOLDER --text TEXT --generate"}
 #: The environment variable in which a shell asks for completions.
 VARIABLE = "_LOCUM_COMPLETE"
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
@@ -79,7 +80,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the nearest that there is."""
+        """Return the command, or raise an error with the most similar one."""
+        if args and args[0] in REMOVED:
+            raise InputError(f"locum {args[0]} was removed in 0.3; try {REMOVED[args[0]]}")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
 

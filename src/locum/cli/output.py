@@ -14,7 +14,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -98,12 +98,6 @@ def say_written(words: str, *paths: Path | None) -> None:
     for path in paths:
         if path is not None:
             say(f"{words} {path}.")
-
-
-def say_where(parts: Iterable[Sequence[str]]) -> None:
-    """Print what ran on U and what beside it, a line each."""
-    for where, what in parts:
-        say(f"  {where + ':':6} {what}")
 
 
 def print_title(text: str) -> None:

@@ -5,8 +5,8 @@ V and, if you like, W_O, b_O, W1, W2, b1, b2, gain1, bias1, …; or what --save 
 --a and --v. Each step is compared with direct computation. Without any of these, it is `locum
 figure`.
 
-`locum simulate --model FOLDER --text "…"` runs every layer of a trained encoder instead (its
-options: locum simulate --model FOLDER --help).
+`locum simulate --model FOLDER --text "…"` runs a pretrained model of the transformers library
+(options: locum simulate --model FOLDER --help).
 """
 
 from __future__ import annotations

@@ -60,8 +60,10 @@ def command(folder: Path, texts: tuple[str, ...], html: Path, save: Path, **opti
             raise InputError(f"{', '.join(given)}: expected --generate beside it")
     elif html is not None:
         raise InputError("--html: expected no --generate beside it; try locum.torch.record in Python")
-    run = _generate if options["generates"] else _run
-    run(folder, texts, html=html, save=save, **options)
+    if options["generates"]:
+        _generate(folder, texts, save=save, **options)
+    else:
+        _run(folder, texts, html=html, save=save, **options)
 
 
 def _load(folder: Path, options: dict[str, Any]) -> Pretrained:
@@ -69,7 +71,7 @@ def _load(folder: Path, options: dict[str, Any]) -> Pretrained:
 
     from locum.torch.pretrained import load_pretrained
 
-    disable_progress_bar()  # the command has its own
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the command has its own
     with loading(quiet=options["as_json"]):
         return load_pretrained(folder, generates=options["generates"], dtype=options["dtype"])
 
@@ -194,9 +196,7 @@ def _print_report(report: Report) -> None:
 # Generation -----------------------------------------------------------------------------------------
 
 
-def _generate(
-    folder: Path, texts: tuple[str, ...], *, html: None, save: Path | None, **options: Any
-) -> None:
+def _generate(folder: Path, texts: tuple[str, ...], *, save: Path | None, **options: Any) -> None:
     """Generate text, print it, and exit with 1 if it is not eager's."""
     import torch
 

@@ -26,8 +26,6 @@ TOLERANCE = 1e-9
 SHOWN = 6
 #: Up to so many pairs of positions, over all heads and steps, U is run literally by default.
 LITERAL = 5_000_000
-#: Longer sequences are not run head by head: one layer of a trained model would take hours.
-LONGEST = 30_000
 #: How U was run, in words.
 RUN_BY = {
     "dense": "Run by dense execution: every head, literally.",

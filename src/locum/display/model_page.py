@@ -83,7 +83,8 @@ def innermost(patterns: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def _maps(patterns: Mapping[str, torch.Tensor], kept: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the patterns without padding, as many as fit into a page."""
-    maps, numbers = [], 0
+    maps: list[dict[str, Any]] = []
+    numbers = 0
     for layer, pattern in enumerate(patterns.values()):
         for head in range(pattern.shape[1]):
             for text, places in enumerate(kept):

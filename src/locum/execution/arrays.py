@@ -101,13 +101,8 @@ def like(array: Array, model: Array) -> Array:
     tensor = torch.from_numpy(np.ascontiguousarray(numpy_of(array))).to(model.dtype)
     moved = tensor.to(model.device)
     if moved is not tensor and tensor.numel() == 1 and is_readable(moved):
-        remember_number(moved, tensor.item())
+        moved.known_to_the_host = (_version(moved), tensor.item())  # reading it would wait for the GPU
     return moved
-
-
-def remember_number(tensor: Array, number: float) -> None:
-    """Remember what a tensor of one number on a GPU is, so that nobody has to wait for it there."""
-    tensor.known_to_the_host = (_version(tensor), number)
 
 
 def known_number(tensor: Array) -> float | None:

@@ -380,8 +380,8 @@ _ALL = [
         command="locum simulate --order 3,3,3 --recipe inverse",
     ),
     Item(
-        "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers, generation",
-        ("DecoderLayer", "LanguageModel"), "future work",
+        "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers",
+        ("DecoderLayer",), "future work",
         checks_of_u.decoders,
         proofs=(
             *_each("causal_attention", [(2, 2, 2), (3, 3, 3), (4, 2, 2)]),

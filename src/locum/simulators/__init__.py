@@ -1,8 +1,9 @@
 """U, the universal simulator: ⟨T, X⟩ in, T(X) out; and the T's it simulates.
 
-Read ``formula/head.py`` and ``formula/layer.py`` first: they are U, as its formula. ``modules/`` has
-the T's, each with its direct computation, ``models/`` those that somebody trained; ``order.py`` is what
-U is built from, ``layout.py`` says which token is which entry, ``universal.py`` puts them together.
+Read ``formula/head.py`` and ``formula/layer.py`` first: they contain the formula of U. ``modules/`` has
+the T's, each with its direct computation. ``from_torch.py`` and ``from_arrays.py`` make T's from layers
+of PyTorch and from arrays. ``order.py`` has the sizes that U is built from, ``layout.py`` the positions
+of the entries in the sequence, and ``universal.py`` the simulator.
 
 >>> import numpy as np
 >>> T = Attention(A=np.eye(2), V=[[1.0], [2.0]])
@@ -12,18 +13,12 @@ U is built from, ``layout.py`` says which token is which entry, ``universal.py``
 True
 """
 
+from locum.removed_names import missing_name
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.explain import ExplainedStep, Explanation
+from locum.simulators.from_arrays import from_arrays
+from locum.simulators.from_torch import from_torch
 from locum.simulators.layout import Block, Layout
-from locum.simulators.models import (
-    EncoderModel,
-    ModelRun,
-    from_arrays,
-    from_torch,
-    generate,
-    simulate,
-)
-from locum.simulators.models.generation import LanguageModel
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.decoder import DecoderLayer
 from locum.simulators.modules.encoder import Encoder
@@ -40,15 +35,12 @@ __all__ = [
     "Block",
     "DecoderLayer",
     "Encoder",
-    "EncoderModel",
     "ExplainedStep",
     "Explanation",
     "FactoredAttention",
-    "LanguageModel",
     "Layout",
     "LinearAttention",
     "Linformer",
-    "ModelRun",
     "Module",
     "MultiHeadAttention",
     "Order",
@@ -58,6 +50,8 @@ __all__ = [
     "UniversalSimulator",
     "from_arrays",
     "from_torch",
-    "generate",
-    "simulate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise missing_name(__name__, name)

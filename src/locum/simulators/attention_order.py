@@ -13,9 +13,8 @@ from locum.simulators.layout import Block
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 #: None: every key is seen. causal: those not after the query. matrix: a 0/1 matrix among the tokens.
 #: rows: the first m keys, m being a token (for a smaller T on a larger U). keys: a row of 0 and 1 among
-#: the tokens, one for each key (for sequences that are padded to a common length). added, added to
-#: heads: a matrix of numbers (or one for each head) added to the scores, −∞ where a key does not count.
-MASKS = (None, "causal", "matrix", "rows", "keys", "added", "added to heads")
+#: the tokens, one for each key (for sequences that are padded to a common length).
+MASKS = (None, "causal", "matrix", "rows", "keys")
 #: What becomes of the scores: softmax, or the mean over the maxima (GAHAT), or the leftmost (GUHAT).
 POOLINGS = ("softmax", "average", "unique")
 COMBINATIONS = ("concatenate", "sum")
@@ -57,10 +56,6 @@ class AttentionOrder:
     rotary: bool = False
     #: Whether every head has a matrix that is added to its scores (relative positions).
     score_bias: bool = False
-    #: How many rows of keys and values were computed before, and are tokens: the new rows join them.
-    cache: int = 0
-    #: Whether all keys and values were: those of a memory.
-    known: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -81,19 +76,12 @@ class AttentionOrder:
             raise GraphError(
                 "a factored attention says which keys count by a mask of keys, not of rows"
             )
-        before = self.cache or self.known
-        if self.kind != "factored" and (self.key_heads or self.rotary or self.score_bias or before):
+        if self.kind != "factored" and (self.key_heads or self.rotary or self.score_bias):
             raise GraphError(
-                "shared keys, rotary positions, biases of scores and a cache belong to kind factored"
+                "shared keys, rotary positions and biases of scores belong to kind factored"
             )
-        if self.known and (self.cache or self.rotary):
-            raise GraphError("keys that are known are turned, and are all that there are")
-        if self.cache and self.mask == "causal":
-            raise GraphError("behind a cache the mask is a row of keys or a matrix, not causal")
         if self.heads % self.shared_heads:
             raise GraphError(f"{self.heads} heads cannot share {self.key_heads} key heads equally")
-        if self.kind != "factored" and str(self.mask).startswith("added"):
-            raise GraphError(f"a mask that is added belongs to kind factored, not to {self.kind}")
         if self.kind == "linear" and self.mask not in (None, "causal", "rows"):
             raise GraphError("linear attention takes a causal mask or none")
 
@@ -122,16 +110,9 @@ class AttentionOrder:
         shapes = self._factors() if self.kind == "factored" else self._projections(m)
         if self.output_bias:
             shapes.append(Block("b_O", 1, self.columns))
-        each = batch if self.cache or self.known else 1  # every X has positions and keys of its own
         if self.rotary:
             shapes.append(Block("rotation", self.width, self.width))
-            shapes += [Block(name, n, self.width, each) for name in ("cosines", "sines")]
-        if self.cache or self.known:
-            m, shared = self.cache or m, self.shared_heads
-            for name, columns in (("keys", self.width), ("values", self.d_v)):
-                shapes.append(Block(name, m, shared * columns, each, split="columns", heads=shared))
-            if self.cache:
-                shapes.append(Block("places", m, n, each))
+            shapes += [Block(name, n, self.width) for name in ("cosines", "sines")]
         if self.score_bias:
             shapes.append(Block("score_bias", n, m, self.heads))
         if self.mask == "matrix":
@@ -140,10 +121,6 @@ class AttentionOrder:
             shapes.append(Block("rows", 1, 1))
         if self.mask == "keys":
             shapes.append(Block("attention_mask", 1, m, batch))
-        if self.mask == "added":
-            shapes.append(Block("added", n, m, batch))
-        if self.mask == "added to heads":
-            shapes.append(Block("added to heads", n, m, batch * self.heads))
         return [_renamed(block, prefix) for block in shapes]
 
     def _factors(self) -> list[Block]:
@@ -155,8 +132,6 @@ class AttentionOrder:
             ("K", key, self.width, shared),
             ("V", key, self.d_v, shared),
         ):
-            if self.known and name != "Q":
-                continue
             weights = "V" if name == "V" else f"W_{name}"
             shapes.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
             if self.bias:

@@ -15,7 +15,7 @@ from locum.execution.arrays import Array, numpy_of
 from locum.language.python import tokens
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
-from locum.simulators.formula.layer import BEHIND_A_CACHE, CACHED, OF_EACH, Formula, views_of
+from locum.simulators.formula.layer import OF_EACH, Formula, views_of
 from locum.simulators.layout import Layout
 from locum.simulators.matrices import as_given, computable, real_numbers, stacked_rows
 from locum.simulators.modules.attention import Attention
@@ -115,9 +115,8 @@ class LayerSimulator(Simulator):
 
     @cached_property
     def _of_each(self) -> set[str]:
-        """The blocks of T that each X of a batch has of its own: masks, and what is behind a cache."""
-        names = {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
-        return names | {*BEHIND_A_CACHE, *CACHED} if self.order.attention.cache else names
+        """The blocks of T of which each X of a batch has its own copy: masks."""
+        return {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
 
     def explained(self, error: ExecutionError) -> ExecutionError:
         """Say what helps where an exponential overflows, or all of a row are 0."""

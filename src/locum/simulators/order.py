@@ -216,7 +216,7 @@ class Order:
         d, n = self.attention.d, self.n
         reads_memory = self.memory and self.cross is None
         blocks = [Block("X", n, d, self.batch)]
-        if self.memory and not (self.cross is not None and self.cross.known):
+        if self.memory:
             width = self.cross.d_keys if self.cross is not None else self.attention.d_keys
             blocks.append(Block("M", self.memory, width or d, self.batch))
         blocks += self.attention.blocks(n, self.memory if reads_memory else n, batch=self.batch)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,6 @@ from locum import execution
 from locum.analysis import Architecture
 from locum.constructions import Matrix
 from locum.constructions.matrix import explained
-from locum.constructions.multihead import stacked
 from locum.constructions.places import Places
 from locum.errors import ExecutionError, InputError
 from locum.execution import fast
@@ -33,7 +30,6 @@ from locum.language.handles import SOp
 from locum.language.python import stable_hash
 from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Layout, device_of
-from locum.simulators.matrices import is_half
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
@@ -42,20 +38,6 @@ if TYPE_CHECKING:
 DEFAULT_EXECUTOR = "auto"
 #: Longer sequences are not run: they would fill the memory.
 MAX_TOKENS = 2**28
-
-
-#: Where to keep what a run reads beside its parts, if someone will repeat the run without us.
-_keeper: ContextVar[list[object] | None] = ContextVar("locum_keeper", default=None)
-
-
-@contextmanager
-def keeping(kept: list[object]) -> Iterator[None]:
-    """Keep what runs in this block read: plans with their constants, and parts of one number."""
-    token = _keeper.set(kept)
-    try:
-        yield
-    finally:
-        _keeper.reset(token)
 
 
 class Simulator:
@@ -144,9 +126,6 @@ class Simulator:
         places = self._places if value is self.output else value.places
         if executor is None or executor in ("fast", "auto"):
             plan = self._plan(value, places, parts)
-            kept = _keeper.get()
-            if kept is not None:
-                kept += [plan, *(part for part in parts if math.prod(part.shape) == 1)]
             if plan is not None:
                 try:
                     result = places.take(plan.run_checked(parts))
@@ -171,21 +150,6 @@ class Simulator:
         except ExecutionError as error:
             raise self.explained(error) from None
         return read(places, like(values, parts[0]), positions.start)
-
-    def computable(self, parts: list[Array]) -> list[Array]:
-        """Give parts of a half type in single precision, unless every step rounds once in that type.
-
-        Squares of deviations overflow in float16, and exponentials and their sums need more digits; but
-        kernels of a GPU for products, attention and norms compute in single precision by themselves.
-        """
-        first = parts[0]
-        if not is_half(first):
-            return parts
-        if first.is_cuda:
-            plan = self._plan(self.output, self._places, parts)
-            if plan is not None and plan.is_rounded_once:
-                return parts
-        return in_single(parts)
 
     def explained(self, error: ExecutionError) -> ExecutionError:
         """Say more of an error, if this simulator knows what helps."""
@@ -219,25 +183,6 @@ class Simulator:
                 f"{executor or DEFAULT_EXECUTOR}: it runs up to {limit:,}"
             )
 
-    def step_of_all(self, name: str) -> tuple[Matrix, tuple[int, ...]]:
-        """Return an intermediate result of all heads, one below the other, and how many they are.
-
-        The numbers are those of the batch, if it is one, and of the heads, if there are several.
-        """
-        if name not in self._steps_of_all:
-            step = next(step for step in self.named_steps if step.name == name)
-            families = [*([step.batch] if step.batch else []), *step.families]
-            value = stacked(step.value, families) if families else step.value
-            sizes: tuple[int, ...] = (step.batch[1],) if step.batch else ()
-            if step.families:
-                sizes += (math.prod(size for _, size in step.families),)
-            self._steps_of_all[name] = value, sizes
-        return self._steps_of_all[name]
-
-    @cached_property
-    def _steps_of_all(self) -> dict[str, tuple[Matrix, tuple[int, ...]]]:
-        return {}
-
     def each_step(self) -> list[tuple[str, Matrix]]:
         """List intermediate results by their full names: those of a family, head by head."""
         named: list[tuple[str, Matrix]] = []
@@ -251,11 +196,6 @@ class Simulator:
                         value = value.replace(sop=SOp(node), names={})
                     named.append((step.name + called, value))
         return named
-
-
-def in_single(parts: Sequence[Array]) -> list[Array]:
-    """Give parts of half types in single precision."""
-    return [part.float() if is_half(part) else part for part in parts]
 
 
 def read(places: Places, values: Any, begin: int = 0) -> Array:

@@ -73,14 +73,14 @@ def load_pretrained(folder: Path, *, generates: bool = False, dtype: str | None 
         weights["use_safetensors"] = True
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **options)
-        kind = transformers.AutoModel
+        kind: Any = transformers.AutoModel
         if generates and getattr(config, "is_encoder_decoder", False):
             kind = transformers.AutoModelForSeq2SeqLM
         elif generates:
             kind = transformers.AutoModelForCausalLM
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         model = kind.from_pretrained(folder, **options, **weights)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except Exception as error:  # the files of a folder can cause any error in the library
         problem = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
             f"--model: expected a folder that transformers loads from safetensors, got {folder}: "

@@ -6,7 +6,7 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from locum.execution.fast import structured
 from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
 from locum.execution.fast.steps.backends import Backend, Function
-from locum.execution.fast.steps.fusion import fused, in_order, is_rounded_once
+from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.tokens import is_floating, largest
@@ -168,11 +168,6 @@ class Plan:
         counts["softmax"] += counts["attention"]
         counts["mask"] = sum(_is_mask(step) for step in self.steps)
         return sum(self._structured.values(), counts)
-
-    @cached_property
-    def is_rounded_once(self) -> bool:
-        """Whether half types lose one rounding in each step, and no more."""
-        return all(map(is_rounded_once, self.steps))
 
     @property
     def opaque(self) -> Mapping[Node, str]:

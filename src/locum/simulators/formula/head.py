@@ -133,7 +133,7 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
     """Return σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ in two factors.
 
     Queries and keys may be turned by their positions, q∘C + (qR)∘S with tables C and S of a row for
-    each position; scores may have a bias; keys and values may have rows that were computed before.
+    each position; scores may have a bias.
     """
 
     def projected(m: Matrix, weights: str, bias: str) -> Matrix:
@@ -147,22 +147,12 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
         return add(multiply(m, of("cosines")), across)
 
     queries = turned(projected(X, "W_Q", "b_Q"))
-    if order.known:
-        keys, values = of("keys"), of("values")
-    else:
-        keys, values = turned(projected(Y, "W_K", "b_K")), projected(Y, "V", "b_V")
-    steps: Steps = {}
-    if order.cache:  # rows computed before, and the new ones where they belong
-        steps = {"new keys": keys, "new values": values}
-        keys, values = (
-            add(of(name), style.matmul(of("places"), new))
-            for name, new in (("keys", keys), ("values", values))
-        )
+    keys, values = turned(projected(Y, "W_K", "b_K")), projected(Y, "V", "b_V")
     scores = style.matmul(queries, style.transpose(keys))
     if order.score_bias:
         scores = add(scores, of("score_bias"))
     weights = style.softmax(_hide_others(order, scores, of), None)
-    return steps | {
+    return {
         "queries": queries,
         "keys": keys,
         "scores": scores,
@@ -187,8 +177,6 @@ def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
         case "keys":
             others = [of("attention_mask")]
             kept = others[0].at(0, j) != 0
-        case "added" | "added to heads":
-            return add(scores, of(order.mask))
         case _:
             others = [of("mask").compact()]
             kept = others[0].sop != 0

@@ -33,16 +33,13 @@ from locum.simulators.layout import Layout
 from locum.simulators.order import Order
 
 #: What each X of a batch has of its own, beside its rows.
-OF_EACH = ("mask", "attention_mask", "added")
+OF_EACH = ("mask", "attention_mask")
 #: Recipes that have a form of the head of their own.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
 Views = Callable[[str, SOp | int], Matrix]
-#: What each X of a batch has of its own besides, behind a cache.
-BEHIND_A_CACHE = ("cosines", "sines", "places")
-CACHED = ("keys", "values")
 #: The matrices of heads of keys and values, which several heads of queries may share.
-SHARED = {"W_K", "b_K", "V", "b_V", "keys", "values"}
+SHARED = {"W_K", "b_K", "V", "b_V"}
 
 
 def views_of(layout: Layout, prefix: str = "") -> Views:
@@ -84,11 +81,10 @@ class Formula:
             return self.named("output", add(y, self.hidden_units(order, norms.apply(X))))
         y = self.sublayer(norms, X, lambda z: self.attention(order.attention, z, z, B, layer=True), "")
         cross = order.cross
-        if cross is not None and (memory is not None or cross.known):
+        if cross is not None and memory is not None:
 
             def to_memory(z: Matrix) -> Matrix:
-                keys = z if memory is None else memory  # of which nothing is read, if they are known
-                return self.attention(cross, z, keys, B, "cross ", layer=True)
+                return self.attention(cross, z, memory, B, "cross ", layer=True)
 
             y = self.sublayer(norms, y, to_memory, "cross ")
         if order.feed_forward is not None:
@@ -139,15 +135,6 @@ class Formula:
         formula = FORMS.get(self.style.recipe, HEADS[order.kind])
 
         def view(name: str) -> Matrix:
-            if name == "added to heads":
-                return self.views(prefix + name, plus(times(b, order.heads), h))
-            if name in CACHED and isinstance(b, SOp):
-                of_first = self.views(prefix + name, group)
-                rows = number_of(of_first.rows, "the rows of keys")
-                columns = order.width if name == "keys" else order.d_v
-                return block(of_first, b, rows * shared * columns)
-            if order.cache and name in BEHIND_A_CACHE:
-                return self.views(prefix + name, b)
             return self.views(prefix + name, b if name in OF_EACH else group if name in SHARED else h)
 
         head = formula(order, X, Y, view, self.style)

@@ -56,28 +56,6 @@ class Rotary(NamedTuple):
         return np.asarray(rows * cosines + (rows @ rotation) * sines)
 
 
-class Cache(NamedTuple):
-    """Rows of keys and values computed before, 0 where the new rows belong; ``places`` is 1 there.
-
-    ``places`` has a row for each row of the cache, and a column for each new one.
-    """
-
-    keys: Array
-    values: Array
-    places: Array
-
-    def checked(self, keys: int, values: int) -> Cache:
-        """Return it, if its matrices have these columns and equally many rows."""
-        first = matrix(self.keys, "the cached keys", (None, keys))
-        second = matrix(self.values, "the cached values", (len(first), values))
-        return Cache(first, second, matrix(self.places, "places", (len(first), None)))
-
-    def joined(self, new: Sequence[Numbers], before: Array) -> list[Numbers]:
-        """Join the new rows of each head with those from before."""
-        places, split = numpy_of(self.places), np.split(numpy_of(before), len(new), axis=1)
-        return [rows + places @ more for rows, more in zip(split, new, strict=True)]
-
-
 class FactoredAttention(MaskedAttention):
     """One head or several, each with its columns of W_Q, W_K and W_V and its rows of W_O.
 
@@ -106,13 +84,11 @@ class FactoredAttention(MaskedAttention):
         key_heads: int | None = None,
         rotary: Rotary | None = None,
         score_bias: Sequence[Array] | None = None,
-        cache: Cache | None = None,
     ) -> None:
         """Fold ``scale``, which multiplies the scores, into W_Q and b_Q; W_Q is d×(heads·width).
 
         ``key_heads``: heads of keys and values, if those of the queries share them; ``rotary`` turns
-        queries and keys by their positions; ``score_bias`` is a matrix for each head, added to scores;
-        ``cache`` has rows of keys and values from before, among which those of X take their places.
+        queries and keys by their positions; ``score_bias`` is a matrix for each head, added to scores.
         """
         if not math.isfinite(scale):
             raise InputError(f"scale: expected a finite number, got {scale!r}")
@@ -136,7 +112,6 @@ class FactoredAttention(MaskedAttention):
         rows = each * self.V.shape[1]
         self.W_O = None if W_O is None else contiguous(matrix(W_O, "W_O", (rows, None)))
         self.rotary = None if rotary is None else rotary.checked(queries.shape[1] // heads)
-        self.cache = None if cache is None else cache.checked(self.W_K.shape[1], self.V.shape[1])
         self.score_bias = None if score_bias is None else [matrix(b, "score_bias") for b in score_bias]
         if self.score_bias is not None and len(self.score_bias) != heads:
             raise InputError(
@@ -177,7 +152,6 @@ class FactoredAttention(MaskedAttention):
             key_heads=0 if self.shared == self.number else self.shared,
             rotary=self.rotary is not None,
             score_bias=self.score_bias is not None,
-            cache=0 if self.cache is None else len(self.cache.keys),
         )
 
     def matrices(self) -> dict[str, list[Array]]:
@@ -191,8 +165,6 @@ class FactoredAttention(MaskedAttention):
             matrices["b_O"] = [self.b_O]
         if self.rotary is not None:
             matrices |= {name: [table] for name, table in self.rotary._asdict().items()}
-        if self.cache is not None:
-            matrices |= {name: [rows] for name, rows in self.cache._asdict().items()}
         if self.score_bias is not None:
             matrices["score_bias"] = self.score_bias
         return matrices | mask_matrices(self.mask)
@@ -213,10 +185,6 @@ class FactoredAttention(MaskedAttention):
         )
         if self.rotary is not None:
             Q, K = ([self.rotary.turned(rows) for rows in part] for part in (Q, K))
-        if self.cache is not None:
-            K, V = (
-                self.cache.joined(new, before) for new, before in zip((K, V), self.cache, strict=False)
-            )
         kept = attended(self.mask, (len(queries), len(K[0])))
         by_name: dict[str, Numbers] = {}
         outputs = []
@@ -242,20 +210,3 @@ class FactoredAttention(MaskedAttention):
         kept = read_mask(mask)
         require_some_key(kept)
         return kept
-
-    def head(self, number: int) -> FactoredAttention:
-        """Return one head by itself, without W_O."""
-        if not 0 <= number < self.number:
-            raise InputError(f"expected a head from 0 to {self.number - 1}, got {number}")
-        order = self.attention_order()
-        for part in ("key_heads", "rotary", "score_bias", "cache"):
-            if getattr(order, part):
-                raise InputError(f"a head of an attention with {part} is not run by itself")
-        parts = [self.W_Q, self.W_K, self.V, *(self.biases or (None, None, None))]
-        mine = [
-            None if part is None else part[:, number * width : (number + 1) * width]
-            for part in parts
-            for width in [0 if part is None else part.shape[1] // self.number]
-        ]
-        q, k, v, b_q, b_k, b_v = mine
-        return FactoredAttention(q, k, v, b_Q=b_q, b_K=b_k, b_V=b_v, mask=self.mask)

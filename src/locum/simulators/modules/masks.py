@@ -1,17 +1,16 @@
-"""Masks of an attention: which keys each query attends to, 1 where it does and 0 where it does not.
+"""Masks of an attention: 1 where a query attends to a key, 0 where it does not.
 
-This is the convention of the transformers library's ``attention_mask`` (and of boolean masks in torch's
-``scaled_dot_product_attention``); torch's ``key_padding_mask`` and ``attn_mask`` of its modules say the
-opposite. A mask is the word "causal", a matrix [query, key], or a vector over the keys (padding). Masks
-join: a query attends to a key where all of them allow it.
+This is the convention of ``attention_mask`` in the transformers library and of boolean masks in
+``torch.nn.functional.scaled_dot_product_attention``. ``key_padding_mask`` and ``attn_mask`` of
+PyTorch's modules have the opposite meaning. A mask is the word "causal", a matrix [query, key], or a
+vector over the keys.
 
->>> joined([read_mask("causal"), read_mask([1, 1, 0])], (3, 3)).tolist()
-[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
+>>> attended(read_mask([1, 1, 0]), (2, 3)).tolist()
+[[True, True, False], [True, True, False]]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,17 +41,12 @@ def read_mask(mask: Mask, name: str = "the mask") -> KeptMask:
     except InputError as error:
         hint = f"; {_CONVENTION}, and is not added to the scores" if "finite" in str(error) else ""
         raise InputError(f"{error}{hint}") from None
-    require_binary(entries, name)
-    return entries
-
-
-def require_binary(entries: Array, name: str) -> None:
-    """Refuse a mask with numbers other than 0 and 1, such as one that is to be added to the scores."""
     values = numpy_of(entries)
     others = values[(values != 0) & (values != 1)]
     if len(others):
         hint = f"{_CONVENTION}, and is not added to the scores"
         raise InputError(f"expected 0 or 1 in {name}, got {others[0]:g}; {hint}")
+    return entries
 
 
 def require_some_key(mask: KeptMask, name: str = "the mask") -> None:
@@ -91,17 +85,3 @@ def attended(mask: KeptMask, shape: tuple[int, int]) -> NDArray[np.bool_]:
         keys = numpy_of(row(mask, "the mask", shape[1])) != 0
         return np.broadcast_to(keys, shape)
     return np.asarray(numpy_of(matrix(mask, "the mask", shape)) != 0, dtype=np.bool_)
-
-
-def joined(masks: Sequence[KeptMask], shape: tuple[int, int]) -> KeptMask:
-    """Join masks into one for ``shape`` queries and keys, in the simplest of the forms that say it."""
-    kept = [mask for mask in masks if mask is not None]
-    if not kept:
-        return None
-    if all(isinstance(mask, str) for mask in kept):
-        return kept[0]
-    of_keys = all(mask_kind(mask) == "keys" for mask in kept)
-    both = np.ones((1, shape[1]) if of_keys else shape, dtype=np.bool_)
-    for mask in kept:
-        both = both & attended(mask, both.shape)
-    return np.asarray(both[0] if of_keys else both, dtype=np.float64)

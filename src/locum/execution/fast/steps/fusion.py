@@ -55,20 +55,6 @@ def _needless_rounding(step: Step, uses: Counter[Step], steps: Steps, types: Ste
     return step.inputs[0] if is_rounding and types.of(step.inputs[0]) == step.settings[0] else None
 
 
-#: Steps that only move numbers, and those that libraries compute in single precision from half types,
-#: and round once; sums of two are rounded once in any case.
-_ROUNDED_ONCE = {
-    *("input", "view", "reshape", "permute", "expand", "concatenate"),
-    *("matmul", "biased_product", "attention", "gelu", "layer_norm"),
-}
-
-
-def is_rounded_once(step: Step) -> bool:
-    """Return whether a step on half types loses no more than one rounding of its result."""
-    simple = step.op == "apply" and step.settings[0] in ("add", "maximum")
-    return step.value is not None or step.op in _ROUNDED_ONCE or simple
-
-
 #: A rule: the step, how often each step is used, and where to make new ones.
 Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 

@@ -1,7 +1,8 @@
-"""One attention of a trained model, in either of two parametrisations.
+"""Make a T from plain arrays: ``from_arrays``.
 
-``paper``: each head has A = scale · W_Q W_Kᵀ and V = W_V, biases in a further row and column (Theorem
-1). ``factored``: W_Q, W_K and W_V stay as they are; the same network otherwise, and cheaper to run.
+An attention has one of two forms. ``paper``: each head has A = scale · W_Q W_Kᵀ and V = W_V, with
+biases in an additional row and column (Theorem 1). ``factored``: W_Q, W_K and W_V are kept, which is
+the same network and runs faster.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAMES = (
 )
 
 
-def attention_of(
+def make_attention(
     weights: Sequence[Array],
     biases: Sequence[Array] | None,
     W_O: Array | None,
@@ -92,7 +93,7 @@ def from_arrays(
     columns = len(arrays["W_Q"][0])
     if scale is None:
         scale = (columns / heads) ** -0.5
-    attention = attention_of(
+    attention = make_attention(
         [arrays[name] for name in NAMES[:3]],
         [arrays[name] for name in names] or None,
         arrays.get("W_O"),

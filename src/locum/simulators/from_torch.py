@@ -1,0 +1,288 @@
+"""Read a layer of PyTorch as a T: ``from_torch``.
+
+The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
+nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The types of a module
+and of its parts must be PyTorch's own: a subclass with new methods, a replaced part, a method set on
+the instance or a forward hook raises an error, because it may change the result. The weights are copied
+in double precision, and the module is not called. This file does not import torch.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.arrays import numpy_of
+from locum.simulators.from_arrays import make_attention
+from locum.simulators.matrices import require_readable
+from locum.simulators.modules.decoder import DecoderLayer
+from locum.simulators.modules.encoder import Encoder
+from locum.simulators.modules.masks import Mask
+from locum.simulators.modules.module import AttentionModule, Module, Numbers
+
+#: Names that a subclass may define without changing the result.
+_HARMLESS = {"__module__", "__doc__", "__qualname__", "__annotations__", "__init__", "__constants__"}
+#: The module of hooks that PyTorch sets while it counts operations; they change nothing.
+_TRACKER = "torch.utils.module_tracker"
+
+
+def from_torch(
+    module: Any, *, mask: Mask = None, memory_mask: Mask = None, form: str = "paper"
+) -> Module:
+    """Read a layer of PyTorch as a T.
+
+    ``mask`` is the mask of the self-attention: "causal", a matrix [query, key] that is 1 where a query
+    attends to a key, or a vector that is 0 at padded keys. Boolean masks of PyTorch's modules have the
+    opposite meaning. ``memory_mask`` is the mask of a decoder's cross-attention. ``form`` is "paper"
+    (each head has A = W_Q W_Kᵀ) or "factored" (W_Q and W_K are kept).
+
+    >>> import torch
+    >>> import locum
+    >>> _ = torch.manual_seed(0)
+    >>> layer = torch.nn.MultiheadAttention(4, 2, batch_first=True).double()
+    >>> x = torch.randn(3, 4, dtype=torch.float64)
+    >>> T = from_torch(layer)
+    >>> U = locum.UniversalSimulator.of(T, 3)
+    >>> bool((U(T, x) - layer(x, x, x)[0]).abs().max() < 1e-12)
+    True
+    """
+    nn = _nn()
+    if nn is not None:
+        if _is_of(module, nn.TransformerEncoder):
+            raise InputError(
+                "module: expected one layer, got an nn.TransformerEncoder; try "
+                "from_torch(module.layers[0]), or locum.torch.simulate(module, X) for all layers"
+            )
+        if _is_of(module, nn.MultiheadAttention):
+            return _attention(module, mask, form)
+        if _is_of(module, nn.TransformerEncoderLayer):
+            _require_untouched(module, "the layer")
+            return Encoder(_attention(module.self_attn, mask, form), **_around(module, 2))
+        if _is_of(module, nn.TransformerDecoderLayer):
+            _require_untouched(module, "the layer")
+            cross = _attention(module.multihead_attn, memory_mask, form)
+            return DecoderLayer(_attention(module.self_attn, mask, form), cross, **_around(module, 3))
+    raise InputError(_unknown(module))
+
+
+def _nn() -> Any:
+    return getattr(sys.modules.get("torch"), "nn", None)
+
+
+def _is_of(module: Any, base: type) -> bool:
+    """Return whether a module is of this class, or of a subclass that computes the same.
+
+    The classes of torch's parametrisations only define parameters.
+    """
+    kind = type(module)
+    if kind is base:
+        return True
+    if not isinstance(module, base):
+        return False
+    if kind.__name__ == f"Parametrized{kind.__bases__[0].__name__}" and hasattr(
+        module, "parametrizations"
+    ):
+        kind = kind.__bases__[0]
+    own = [parent for parent in kind.__mro__ if parent not in base.__mro__]
+    return all(set(vars(parent)) <= _HARMLESS for parent in own)
+
+
+def _unknown(module: Any) -> str:
+    """Return the message about a module that is not supported."""
+    kind, nn = type(module), _nn()
+    names = ("MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer")
+    base = None
+    if nn is not None:
+        base = next((name for name in names if isinstance(module, getattr(nn, name))), None)
+    hint = ""
+    if base is not None:
+        hint = (
+            f", a subclass with methods of its own, which may change the result; try loading its "
+            f"state_dict into an nn.{base}"
+        )
+    elif nn is not None and isinstance(module, nn.Module):
+        hint = "; try locum.torch.simulate(module, ...)"
+    return (
+        f"module: expected {', '.join(f'nn.{name}' for name in names)}, got "
+        f"{kind.__module__}.{kind.__qualname__}{hint}"
+    )
+
+
+def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None:
+    """Raise an error if the type of a part is not one of these, or the part was changed."""
+    types = (expected,) if isinstance(expected, type) else tuple(expected)
+    if not any(_is_of(part, kind) for kind in types):
+        names = " or ".join(f"nn.{kind.__name__}" for kind in types)
+        raise InputError(
+            f"{what}: expected an {names}, got {type(part).__module__}.{type(part).__qualname__}, "
+            "which may change the result"
+        )
+    _require_untouched(part, what)
+
+
+def _require_untouched(module: Any, what: str) -> None:
+    """Raise an error if a module has hooks, or methods that were set on the instance."""
+    common: Any = sys.modules["torch.nn.modules.module"]
+    for hooks, owner in (
+        (module._forward_hooks, what),
+        (module._forward_pre_hooks, what),
+        (common._global_forward_hooks, "every module"),
+        (common._global_forward_pre_hooks, "every module"),
+    ):
+        others = [hook for hook in hooks.values() if getattr(hook, "__module__", "") != _TRACKER]
+        if others:
+            raise InputError(
+                f"{owner}: expected no forward hook, got {others[0]!r}, which may change the result; "
+                "remove it (torch.nn.utils.prune.remove makes pruning permanent)"
+            )
+    kind: Any = type(module)
+    own = (name for name in vars(module) if isinstance(getattr(kind, name, None), FunctionType))
+    replaced = next(own, None)
+    if replaced is not None:
+        raise InputError(
+            f"{what}: expected the methods of nn.{kind.__name__}, got its own {replaced}, "
+            "which may change the result"
+        )
+
+
+def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
+    """Read an attention with all heads, biases and the output projection."""
+    nn = _nn()
+    _require_type(module, nn.MultiheadAttention, "the attention")
+    linear = nn.modules.linear.NonDynamicallyQuantizableLinear
+    _require_type(module.out_proj, (linear, nn.Linear), "out_proj")
+    if module.bias_k is not None or module.add_zero_attn:
+        raise InputError("attention with add_bias_kv or add_zero_attn is not supported")
+    if module._qkv_same_embed_dim is not (module.in_proj_weight is not None):
+        raise InputError(
+            f"_qkv_same_embed_dim: expected {module.in_proj_weight is not None}, which its parameters "
+            f"require, got {module._qkv_same_embed_dim}"
+        )
+    if module.kdim != module.vdim:
+        raise InputError(f"expected kdim = vdim, got {module.kdim} and {module.vdim}")
+    size, heads = module.embed_dim, module.num_heads
+    if module.in_proj_weight is not None:
+        stacked = _read(module.in_proj_weight, "in_proj_weight")
+        weights = [stacked[part * size : (part + 1) * size].T for part in range(3)]
+    else:
+        names = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+        weights = [_read(getattr(module, name), name).T for name in names]
+    biases = None
+    if module.in_proj_bias is not None:
+        biases = list(_read(module.in_proj_bias, "in_proj_bias").reshape(3, size))
+    out = module.out_proj
+    return make_attention(
+        weights,
+        biases,
+        _read(out.weight, "out_proj.weight").T,
+        None if out.bias is None else _read(out.bias, "out_proj.bias"),
+        heads,
+        scale=1 / math.sqrt(size // heads),
+        mask=mask,
+        form=form,
+    )
+
+
+def _around(module: Any, count: int) -> dict[str, Any]:
+    """Read the feed-forward and the norms of an encoder or decoder layer, as keyword arguments."""
+    nn = _nn()
+    for name, part in module.named_children():
+        if name.startswith("dropout"):
+            _require_type(part, (nn.Dropout, nn.Identity), name)
+    for name in ("linear1", "linear2"):
+        _require_type(getattr(module, name), nn.Linear, name)
+    parts: dict[str, Any] = {
+        "W1": _read(module.linear1.weight, "linear1.weight").T,
+        "W2": _read(module.linear2.weight, "linear2.weight").T,
+        "activation": _layer_activation(module),
+        "norm": "pre" if module.norm_first else "post",
+    }
+    for bias, linear in (("b1", module.linear1), ("b2", module.linear2)):
+        if linear.bias is not None:
+            parts[bias] = _read(linear.bias, bias)
+    norms = {f"norm{number}": getattr(module, f"norm{number}") for number in range(1, count + 1)}
+    return parts | _norms(norms, module.self_attn.embed_dim)
+
+
+def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
+    """Read the gains, the biases and the common epsilon of the norms, as keyword arguments."""
+    for name, norm in norms.items():
+        _require_type(norm, _nn().LayerNorm, name)
+        if tuple(norm.normalized_shape) != (columns,):
+            raise InputError(
+                f"{name}: expected normalized_shape ({columns},), got {norm.normalized_shape}"
+            )
+    if len({norm.eps for norm in norms.values()}) > 1:
+        listed = ", ".join(f"{norm.eps} in {name}" for name, norm in norms.items())
+        raise InputError(f"expected the same eps for all norms of a layer, got {listed}")
+    parts: dict[str, Any] = {"epsilon": norms["norm1"].eps}
+    if any(norm.weight is not None for norm in norms.values()):
+        parts |= {name: _gain_and_bias(norm, columns) for name, norm in norms.items()}
+    return parts
+
+
+def _gain_and_bias(norm: Any, columns: int) -> tuple[Numbers, Numbers]:
+    gain = np.ones(columns) if norm.weight is None else _read(norm.weight, "a norm's weight")
+    return gain, np.zeros(columns) if norm.bias is None else _read(norm.bias, "a norm's bias")
+
+
+def _read(parameter: Any, name: str) -> Numbers:
+    """Copy a parameter in double precision."""
+    require_readable(parameter, name)
+    if not parameter.is_floating_point():
+        raise InputError(f"{name}: expected floating-point numbers, got {parameter.dtype}")
+    return numpy_of(parameter)
+
+
+def _layer_activation(module: Any) -> str:
+    """Return the name of the activation of a layer."""
+    name = _activation(module.activation)
+    noted = getattr(module, "activation_relu_or_gelu", None)  # used by the fast path of PyTorch
+    expected = {"relu": 1, "gelu": 2}.get(name, 0)
+    if noted not in (None, 0, expected):  # with 0, PyTorch calls the activation
+        raise InputError(
+            f"activation_relu_or_gelu: expected {expected} or 0 for the activation {name}, got "
+            f"{noted}; try a new layer with activation=…"
+        )
+    return name
+
+
+def _activation(function: Any) -> str:
+    """Return the name of an activation of PyTorch: a function, or a module."""
+    torch: Any = sys.modules["torch"]
+    nn = torch.nn
+    known: dict[str, tuple[Any, ...]] = {
+        "relu": (nn.functional.relu, torch.relu, nn.ReLU),
+        "gelu": (nn.functional.gelu, nn.GELU),
+        "silu": (nn.functional.silu, nn.SiLU),
+        "tanh": (nn.functional.tanh, torch.tanh, nn.Tanh),
+        "sigmoid": (nn.functional.sigmoid, torch.sigmoid, nn.Sigmoid),
+        "leaky_relu": (nn.functional.leaky_relu, nn.LeakyReLU),
+    }
+    for name, forms in known.items():
+        if function in forms:
+            return name
+        if type(function) in forms:
+            _require_type(function, type(function), "the activation")
+            _require_default(function)
+            return "gelu_tanh" if getattr(function, "approximate", "none") == "tanh" else name
+    kind = getattr(function, "__name__", type(function).__name__)
+    raise InputError(
+        f"activation: expected {', '.join(known)} of PyTorch, as a function or a module, got {kind}"
+    )
+
+
+def _require_default(activation: Any) -> None:
+    """Raise an error for settings of an activation module that are not supported."""
+    approximation = getattr(activation, "approximate", "none")
+    if approximation not in ("none", "tanh"):
+        raise InputError(f"GELU: expected approximate to be none or tanh, got {approximation!r}")
+    slope = getattr(activation, "negative_slope", 0.01)
+    if slope != 0.01:
+        raise InputError(f"LeakyReLU: expected negative_slope=0.01, got {slope}")
