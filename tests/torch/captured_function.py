@@ -100,7 +100,7 @@ class CapturedFunction:
         """The operations of the graphs that are not in the table and draw no random numbers."""
         nodes = [n for graph in self.graphs for n in graph.graph.nodes if n.op == "call_function"]
         called = [n for n in nodes if isinstance(n.target, torch._ops.OperatorBase)]
-        return {str(n.target) for n in called if n.target not in TABLE and drawn_operation(n) is None}
+        return {str(n.target) for n in called if not find_row(n.target) and drawn_operation(n) is None}
 
 
 def run(function: Any, tensors: Sequence[torch.Tensor], *, gradients: bool) -> list[Any]:
