@@ -20,6 +20,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
+#: Operations that raise an error if a condition on data does not hold.
+ASSERTIONS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
+
 
 @dataclass(frozen=True)
 class ConcreteGraph:
@@ -43,10 +46,10 @@ class ConcreteGraph:
         return results
 
     def find_needed(self) -> set[fx.Node]:
-        """Return the nodes that the results depend on."""
+        """Return the nodes that the results and the assertions of the graph depend on."""
         needed: set[fx.Node] = set()
         for node in reversed(self.graph.nodes):
-            if node.op == "output" or node in needed:
+            if node.op == "output" or node.target in ASSERTIONS or node in needed:
                 needed.update((node, *node.all_input_nodes))
         return needed
 

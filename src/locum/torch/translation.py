@@ -27,9 +27,9 @@ from locum.constructions.tensor import (
 )
 from locum.errors import LocumError
 from locum.graph import Node
-from locum.language.python import tokens
+from locum.language.python import tokens, where
 from locum.torch import operations as operations
-from locum.torch.concrete_graph import ConcreteGraph, is_strided
+from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
 from locum.torch.node_origin import describe_origin
 from locum.torch.notes import collect_notes
 from locum.torch.numbers import INTEGERS, dtype_name, is_float
@@ -99,7 +99,9 @@ class Translation:
         for node in self._concrete.graph.nodes:
             if node.op != "call_function" or node not in needed or self._concrete.is_number(node):
                 continue
-            if node not in self._known:
+            if node.target in ASSERTIONS:
+                self._add_assertion(node)
+            elif node not in self._known:
                 self._tensors[node] = self._construct(node)
                 self.on_u.append(node)
             elif node.target is torch.ops.aten.as_strided.default:
@@ -110,6 +112,18 @@ class Translation:
         self.length = max(self.length, self.token_count)
         if self._collector is not None:
             self._collector.add_outputs({node: self._tensors[node] for node in self.on_u})
+
+    def _add_assertion(self, node: fx.Node) -> None:
+        """Make a run raise the error of an assertion of the graph."""
+        condition, *message = node.args
+        if not isinstance(condition, fx.Node) or self._concrete.is_number(condition):
+            raise _error(node, "expected a condition on a tensor, got a number")
+        tensor = self.read(condition)
+        holds = tensor.at(*(0 for _ in tensor.shape))
+        problem = (
+            str(message[0]) if message else "expected a condition that holds, got one that does not"
+        )
+        self.conditions[where(holds, 0.0, 1.0).node] = problem + describe_origin(node)
 
     def read(self, node: fx.Node) -> Any:
         """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""

@@ -200,17 +200,22 @@ def checked_index(index: SOp, size: int) -> SOp:
     return minimum(maximum(from_front, 0), size - 1)
 
 
+#: Operations whose negative indices count from the end. PyTorch rejects negative indices of others.
+_FROM_THE_END = ("index", "index_put")
+
+
 def require_inside(index: Tensor, size: int, operation: str) -> None:
-    """Note that each index lies between −size and size − 1."""
+    """Note that each index is one that PyTorch accepts: at most size − 1, and at least 0 or −size."""
     if not index.size:
         return
+    least = -size if operation in _FROM_THE_END else 0
     families = [family(n) for n in index.shape]
     i = index.at(*families)
-    outside = where(i < 0, i < -size, i >= size)
+    outside = where(i < 0, i < least, i >= size)
     count = where(outside, 1.0, 0.0)
     require(
         sum_over(*families, count) if families else count,
-        f"{operation}: expected indices from {-size} to {size - 1}, got one outside",
+        f"{operation}: expected indices from {least} to {size - 1}, got one outside",
     )
 
 
@@ -239,7 +244,7 @@ def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
     if not a.shape:
         return out.result(out.read(a))
     places[dim] = index if index.shape else index.unsqueeze(0)
-    return index_tensor(out, a, places)
+    return _fetch(out, a, places, "index_select")
 
 
 @operation("indexing", "gather")
@@ -261,7 +266,11 @@ def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool
 @operation("indexing", "index.Tensor")
 def index_tensor(out: Layout, a: Tensor, indices_: Sequence[Tensor | None]) -> Tensor:
     """Return the entries at tensors of indices."""
-    index, _ = _advanced_index(out, a, indices_, "index")
+    return _fetch(out, a, indices_, "index")
+
+
+def _fetch(out: Layout, a: Tensor, indices_: Sequence[Tensor | None], operation: str) -> Tensor:
+    index, _ = _advanced_index(out, a, indices_, operation)
     if not math.prod(out.shape):
         return out.result(scalar(0, out.dtype))
     return out.result(a.at(*index))
@@ -348,6 +357,17 @@ def index_put(
     unsafe: bool = False,
 ) -> Tensor:
     """Return a tensor in which the entries at indices are replaced, or added to."""
+    return _put(out, a, indices_, values, accumulate, "index_put")
+
+
+def _put(
+    out: Layout,
+    a: Tensor,
+    indices_: Sequence[Tensor | None],
+    values: Tensor,
+    accumulate: bool,
+    operation: str,
+) -> Tensor:
     given = [*indices_, *[None] * (len(a.shape) - len(indices_))]
     named = [n for n, i in enumerate(given) if i is not None]
     tensors = [i for i in given if i is not None]
@@ -367,7 +387,7 @@ def index_put(
     for n in named:
         tensor = given[n]
         assert tensor is not None
-        require_inside(tensor, a.shape[n], "index_put")
+        require_inside(tensor, a.shape[n], operation)
         entry = tensor.expand(*shape).at(*families)
         target = target * a.shape[n] + where(entry < 0, entry + a.shape[n], entry)
         place = place * a.shape[n] + own[n]
@@ -384,7 +404,8 @@ def index_put(
         lambda block: source.at(*rest[:first], *block, *rest[first:]),
         source.dtype,
         accumulate,
-        "index_put",
+        operation,
+        is_single=values.size == 1,
     )
 
 
@@ -408,11 +429,13 @@ def _scattered(
     dtype: str,
     accumulate: bool,
     operation: str,
+    is_single: bool = False,
 ) -> Tensor:
     """Replace, or add to, the entries at the places that targets name.
 
     ``value`` gives the value for an index into ``shape``. Two values for one place have no defined
-    result in PyTorch unless they are added; they are rejected.
+    result in PyTorch unless they are added, or ``is_single``: there is one value for all places. Else
+    they are rejected.
     """
     if accumulate:
         computing = computing_type(out.dtype)
@@ -424,7 +447,8 @@ def _scattered(
         number = number * n + index
     hits = _sent(families, target, place, constant(1.0))
     which = _sent(families, target, place, number)
-    require_distinct(out, hits, operation)
+    if not is_single:
+        require_distinct(out, hits, operation)
     strides = contiguous_strides(shape)
     last = minimum(maximum(which, 0), math.prod(shape) - 1)
     block = [last // step % n for step, n in zip(strides, shape, strict=True)]
@@ -498,6 +522,7 @@ def _scatter(
         dtype,
         accumulate,
         operation,
+        is_single=not isinstance(source, Tensor) or source.size == 1,
     )
 
 
@@ -541,7 +566,7 @@ def _index_rows(
     places: list[Tensor | None] = [None] * len(a.shape)
     places[dim] = index if index.shape else index.unsqueeze(0)
     rows = source if source.shape else source.unsqueeze(0)
-    return index_put(out, a, places, rows, accumulate)
+    return _put(out, a, places, rows, accumulate, name)
 
 
 # Order ----------------------------------------------------------------------------------------------
