@@ -6,13 +6,15 @@ eager execution in NaN, infinities and the sign of zeros, and up to a few units 
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
+from locum.errors import InputError
 from locum.torch.program import Program
 from locum.torch.table import TABLE, find_overload
 from tests.torch.opinfo import capture
@@ -196,3 +198,73 @@ def test_a_product_of_one_term_has_the_sign_of_a_sum(executor: str) -> None:
     options = {"executor": executor}
     found = torch.compile(multiply, backend="locum", fullgraph=True, options=options)(x, y)
     assert torch.equal(found, multiply(x, y))
+
+
+REJECTED: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "embedding": (torch.nn.functional.embedding, [torch.tensor([-1]), torch.ones(3, 1)]),
+    "gather": (lambda i, w: w.gather(0, i), [torch.tensor([-1]), torch.ones(3)]),
+    "index_select": (lambda i, w: w.index_select(0, i), [torch.tensor([-1]), torch.ones(3)]),
+    "scatter": (lambda i, w: w.scatter(0, i, 9.0), [torch.tensor([-1]), torch.ones(3)]),
+    "scatter_add": (lambda i, w: w.scatter_add(0, i, w), [torch.tensor([-1]), torch.ones(3)]),
+    "index_add": (lambda i, w: w.index_add(0, i, w[:1]), [torch.tensor([-1]), torch.ones(3)]),
+    "index_copy": (lambda i, w: w.index_copy(0, i, w[:1]), [torch.tensor([-1]), torch.ones(3)]),
+    "one_hot": (lambda i: torch.nn.functional.one_hot(i, 2), [torch.tensor([0, 2])]),
+    "one_hot below 0": (lambda i: torch.nn.functional.one_hot(i, 2), [torch.tensor([0, -1])]),
+}
+
+
+@pytest.mark.parametrize("executor", ["fast", "heads"])
+@pytest.mark.parametrize("name", REJECTED)
+def test_indices_that_eager_rejects_are_rejected(name: str, executor: str) -> None:
+    function, inputs = REJECTED[name]
+    with pytest.raises((RuntimeError, IndexError)):
+        function(*inputs)
+    options = {"executor": executor}
+    with pytest.raises(InputError):
+        torch.compile(function, backend="locum", fullgraph=True, options=options)(*inputs)
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
+def test_numbers_without_an_integer_are_rejected(value: float, executor: str) -> None:
+    def truncate(x: torch.Tensor) -> torch.Tensor:
+        return x.long().remainder(3) + 0.5
+
+    compiled = torch.compile(truncate, backend="locum", options={"executor": executor})
+    x = torch.tensor([2.9, -7.5])
+    assert torch.equal(compiled(x), truncate(x))
+    with pytest.raises(InputError, match="expected numbers that int64 has"):
+        compiled(torch.tensor([2.0, value]))
+
+
+def test_one_value_may_have_equal_indices() -> None:
+    def write(x: torch.Tensor, i: torch.Tensor) -> Any:
+        return x.index_put((i,), torch.tensor(1.0)), x.scatter(0, i, 7.0)
+
+    x, i = torch.zeros(3), torch.tensor([0, 0, 2])
+    found = torch.compile(write, backend="locum", fullgraph=True)(x, i)
+    assert all(torch.equal(a, b) for a, b in zip(found, write(x, i), strict=True))
+
+
+def test_running_sums_start_at_zero() -> None:
+    x = torch.tensor([-0.0, -0.0, 1.0])
+    found = torch.compile(lambda x: 1 / x.cumsum(0), backend="locum", fullgraph=True)(x)
+    assert torch.equal(found, 1 / x.cumsum(0))
+
+
+def test_memory_of_inputs_that_is_replaced_or_shared_in_part() -> None:
+    def replace(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.data = y
+        return x * 2
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=r"try x\.copy_"):
+        torch.compile(replace, backend="locum", fullgraph=True)(torch.ones(2), torch.zeros(2))
+
+    def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return y * 2
+
+    whole = torch.arange(12.0).view(3, 4)
+    pair = copy.deepcopy([whole[:3, :3].detach(), whole[:3, :3].detach().t().detach()])
+    with pytest.raises(InputError, match="try inputs that do not share memory"):
+        torch.compile(add, backend="locum", fullgraph=True)(*pair)

@@ -54,7 +54,15 @@ def backend(
         inference_compiler=compile_as("inference"),
         decompositions=decompositions(),
     )
-    return usage.count_calls(compiler(graph, inputs))
+    try:
+        return usage.count_calls(compiler(graph, inputs))
+    except AssertionError as error:
+        if "set_ on a graph input" not in str(error):
+            raise
+        raise InputError(
+            "x.data = y: expected inputs that keep their memory, got one whose memory is replaced; "
+            "try x.copy_(y)"
+        ) from error
 
 
 def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Settings:

@@ -25,7 +25,7 @@ from locum.constructions.tensor import (
     is_dense,
     measure_storages,
 )
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
 from locum.graph import Node
 from locum.language.python import tokens, where
 from locum.torch import operations as operations
@@ -55,6 +55,11 @@ class Feed:
 
     def entries(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the memory of a tensor as one row, without a copy if it has the expected strides."""
+        if tensor.shape != self.shape:  # AOT autograd may pass more memory than it traced
+            raise InputError(
+                f"{self.node.name}: expected a tensor of shape {tuple(self.shape)}, got "
+                f"{tuple(tensor.shape)}; try inputs that do not share memory"
+            )
         size = extent(self.shape, self.strides)
         if tensor.stride() == self.strides or tensor.numel() < 2:
             return tensor.as_strided((size,), (1,))

@@ -242,6 +242,8 @@ def prod(out: Layout, a: Tensor, dim: Any = None, keep: bool = False, *, dtype: 
 def cumsum(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the cumulative sum along a dimension, accumulated in float64."""
     wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
+    if is_float(out.dtype):  # a sum starts at +0
+        wide = wide.replace(sop=wide.sop + 0.0)
     return _running(out, wide, dim, lambda x, y: x + y)
 
 
