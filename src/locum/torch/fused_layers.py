@@ -30,7 +30,7 @@ def attention(
 ) -> tuple[Tensor, Tensor | None]:
     """Return ``aten._native_multi_head_attention``: the result, and the weights or None."""
     q, k, v = (
-        linear(x, weight, bias).unflatten(-1, (num_head, -1)).transpose(1, 2)
+        linear(x, weight, bias).view(*x.shape[:2], num_head, -1).transpose(1, 2)
         for x, weight, bias in zip(
             (query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True
         )
@@ -72,12 +72,11 @@ def encoder_layer(
 ) -> Tensor:
     """Return ``aten._transformer_encoder_layer_fwd``."""
     projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
-    sizes = (embed_dim, num_heads)
+    masked: dict[str, Any] = {"mask": mask, "mask_type": mask_type}
 
     def attend(x: Tensor) -> Tensor:
-        return attention(x, x, x, *sizes, *projections, mask, need_weights=False, mask_type=mask_type)[
-            0
-        ]
+        result, _ = attention(x, x, x, embed_dim, num_heads, *projections, need_weights=False, **masked)
+        return result
 
     def feed_forward(x: Tensor) -> Tensor:
         hidden = linear(x, ffn_weight_1, ffn_bias_1)
