@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 
 def find_weights() -> Path:
@@ -48,14 +49,16 @@ def main() -> int:
 
     logging.set_verbosity_error()
     weights = find_weights()
-    place = {"gguf_file": weights.name, "local_files_only": True}
-    tokenizer = AutoTokenizer.from_pretrained(weights.parent, **place)
-    model = AutoModelForCausalLM.from_pretrained(weights.parent, **place, dtype=torch.float32).eval()
+    place: dict[str, Any] = {"gguf_file": weights.name, "local_files_only": True}
+    tokenizer: Any = AutoTokenizer.from_pretrained(weights.parent, **place)
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        weights.parent, **place, dtype=torch.float32
+    ).eval()
     messages = [{"role": "user", "content": options.question}]
-    prompt = tokenizer.apply_chat_template(
+    prompt: Any = tokenizer.apply_chat_template(
         messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    settings = {
+    settings: dict[str, Any] = {
         "max_new_tokens": options.max_new_tokens,
         "do_sample": False,
         "cache_implementation": "static",

@@ -57,7 +57,8 @@ def try_all(arguments: argparse.Namespace) -> None:
     from experiments.architectures.small_models import TASKS, model_types
     from experiments.architectures.trial import Trial, try_model
 
-    transformers.logging.set_verbosity_error()
+    quiet: Any = transformers.logging.set_verbosity_error
+    quiet()
     torch.set_num_threads(1)
     if arguments.task not in TASKS:
         sys.exit(f"--task: expected one of {', '.join(TASKS)}, got {arguments.task!r}")

@@ -45,7 +45,8 @@ class CapturedFunction:
         self.longest: int | None = None
         self.graphs: list[fx.GraphModule] = []
         self.programs: dict[int, Program] = {}
-        self._function = aot_function(
+        compile_function: Any = aot_function
+        self._function = compile_function(
             function,
             fw_compiler=self._compile_forward,
             bw_compiler=self._compile_backward,

@@ -179,7 +179,12 @@ def model_cases() -> Iterator[Case]:
         model = transformers.AutoModelForCausalLM.from_config(configs["llama"]).eval().to(device)
         for parameter in model.parameters():
             parameter.data.normal_(std=0.3)
-        chosen = {"max_new_tokens": 8, "do_sample": False, "disable_compile": True, "pad_token_id": 0}
+        chosen: dict[str, Any] = {
+            "max_new_tokens": 8,
+            "do_sample": False,
+            "disable_compile": True,
+            "pad_token_id": 0,
+        }
         chosen["cache_implementation"] = "static"
         expected = model.generate(ids.to(device), **chosen)
         torch._dynamo.reset()

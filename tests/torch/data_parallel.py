@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import distributed, multiprocessing
+from torch import distributed
+from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS, PROCESSES = 4, 2
@@ -50,7 +51,8 @@ def train(model: Any, parameters: Any, part: slice) -> None:
     for ids, labels in batches():
         optimiser.zero_grad()
         logits = model(input_ids=ids[part]).logits
-        torch.nn.functional.cross_entropy(logits, labels[part]).backward()
+        loss: Any = torch.nn.functional.cross_entropy(logits, labels[part])
+        loss.backward()
         optimiser.step()
 
 
@@ -72,4 +74,5 @@ def work(rank: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    multiprocessing.spawn(work, (sys.argv[1],), nprocs=PROCESSES)
+    start: Any = spawn
+    start(work, (sys.argv[1],), nprocs=PROCESSES)

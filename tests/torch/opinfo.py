@@ -382,8 +382,8 @@ def main() -> int:
                 for line in [*summary.wrong[:3], *summary.rejected[:1]]:
                     print("   ", line, flush=True)
     if options.json:
-        counts = {f"{d} {e}": summary.counts for (d, e), summary in totals.items()}
-        options.json.write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
+        sums = {f"{d} {e}": summary.counts for (d, e), summary in totals.items()}
+        options.json.write_text(json.dumps(sums, indent=2) + "\n", encoding="utf-8")
     return 1 if any(summary.wrong for summary in totals.values()) else 0
 
 

@@ -56,7 +56,7 @@ BIAS = torch.linspace(-1, 1, 32).reshape(1, 2, 4, 4)
 SEED = torch.zeros((), dtype=torch.int64)
 
 
-def _multiply(x: torch.Tensor, y: torch.Tensor, c: Any = 0.0) -> torch.Tensor:
+def _multiply(x: torch.Tensor, y: torch.Tensor, c: Any = 0.0) -> Any:
     return x.float() @ y.float() + c
 
 

@@ -195,7 +195,7 @@ def test_a_product_of_one_term_has_the_sign_of_a_sum(executor: str) -> None:
         return 1 / torch.mm(x, y)
 
     x, y = torch.zeros(2, 1), torch.tensor([[-1.0, 1.0]])
-    options = {"executor": executor}
+    options: Any = {"executor": executor}
     found = torch.compile(multiply, backend="locum", fullgraph=True, options=options)(x, y)
     assert torch.equal(found, multiply(x, y))
 
@@ -219,7 +219,7 @@ def test_indices_that_eager_rejects_are_rejected(name: str, executor: str) -> No
     function, inputs = REJECTED[name]
     with pytest.raises((RuntimeError, IndexError)):
         function(*inputs)
-    options = {"executor": executor}
+    options: Any = {"executor": executor}
     with pytest.raises(InputError):
         torch.compile(function, backend="locum", fullgraph=True, options=options)(*inputs)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-import locum.torch  # noqa: E402
-from locum.errors import LocumError  # noqa: E402
+import locum.torch
+from locum.errors import LocumError
 
 EXECUTORS = ("fast", "dense", "heads")
 
 
-def compiled(function, executor):
+def compiled(function: Callable[..., Any], executor: str) -> Any:
     torch._dynamo.reset()
-    options = {"executor": executor}
+    options: Any = {"executor": executor}
     return torch.compile(function, backend="locum", fullgraph=True, dynamic=False, options=options)
 
 
@@ -22,8 +24,8 @@ def compiled(function, executor):
 @pytest.mark.parametrize(
     ("a", "b"), [((5, 16), (3, 16, 8)), ((2, 16), (3, 16, 8)), ((3, 8, 16), (16, 8)), ((8, 8), (8, 8))]
 )
-def test_grouped_mm(a, b, executor):
-    def multiply(x, y, ends):
+def test_grouped_mm(a: tuple[int, ...], b: tuple[int, ...], executor: str) -> None:
+    def multiply(x: Any, y: Any, ends: Any) -> Any:
         return torch._grouped_mm(x, y, offs=ends)
 
     generator = torch.Generator().manual_seed(0)
@@ -38,10 +40,10 @@ def test_grouped_mm(a, b, executor):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_product_of_the_library_and_its_gradients(executor):
+def test_product_of_the_library_and_its_gradients(executor: str) -> None:
     pytest.importorskip("transformers.integrations.moe")
 
-    def multiply(x, y, ends):
+    def multiply(x: Any, y: Any, ends: Any) -> Any:
         return torch.ops.transformers.grouped_mm_fallback(x, y, ends)
 
     generator = torch.Generator().manual_seed(0)
@@ -57,8 +59,8 @@ def test_product_of_the_library_and_its_gradients(executor):
         assert report.multiply_adds == report.runs_by_kind["forward"] * 30 + 60
 
 
-def test_rows_without_a_group_are_rejected():
-    def multiply(x, y, ends):
+def test_rows_without_a_group_are_rejected() -> None:
+    def multiply(x: Any, y: Any, ends: Any) -> Any:
         return torch._grouped_mm(x, y, offs=ends)
 
     x, y = torch.zeros(5, 16).bfloat16(), torch.zeros(2, 16, 8).bfloat16()

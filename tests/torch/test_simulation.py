@@ -6,36 +6,36 @@ import copy
 import gc
 import pickle
 import weakref
+from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-import locum.torch  # noqa: E402
-from locum.errors import ExecutionError, InputError  # noqa: E402
-from locum.torch.simulation import check_difference, list_tensors  # noqa: E402
+import locum.torch
+from locum.errors import ExecutionError, InputError
+from locum.torch.simulation import check_difference, list_tensors
 
 
 class Model(torch.nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.first = torch.nn.Linear(3, 4)
         self.norm = torch.nn.BatchNorm1d(4)
         self.drop = torch.nn.Dropout(0.5)
 
-    def forward(self, x, scale=1.0):
+    def forward(self, x: torch.Tensor, scale: float = 1.0) -> Any:
         y = self.drop(self.norm(self.first(x)))
         return {"y": y * scale, "parts": (y, [y.sum()])}
 
 
 @pytest.fixture
-def model():
+def model() -> Model:
     torch._dynamo.reset()
     torch.manual_seed(0)
     return Model()
 
 
-def test_a_run_has_the_random_numbers_and_buffers_of_one_run(model):
+def test_a_run_has_the_random_numbers_and_buffers_of_one_run(model: Model) -> None:
     other, x = copy.deepcopy(model), torch.randn(5, 3)
     torch.manual_seed(1)
     found = locum.torch.simulate(model, x, scale=2.0)
@@ -47,7 +47,7 @@ def test_a_run_has_the_random_numbers_and_buffers_of_one_run(model):
     torch.testing.assert_close(dict(model.named_buffers()), dict(other.named_buffers()))
 
 
-def test_the_compiled_model_is_kept_and_dropped_with_the_model():
+def test_the_compiled_model_is_kept_and_dropped_with_the_model() -> None:
     torch._dynamo.reset()
     model = Model()
     x = torch.randn(5, 3)
@@ -61,7 +61,7 @@ def test_the_compiled_model_is_kept_and_dropped_with_the_model():
     assert reference() is None
 
 
-def test_copies_and_pickles_of_a_model_are_their_own(model):
+def test_copies_and_pickles_of_a_model_are_their_own(model: Model) -> None:
     model.eval()
     x = torch.randn(5, 3)
     before = locum.torch.simulate(model, x)["y"]
@@ -75,7 +75,7 @@ def test_copies_and_pickles_of_a_model_are_their_own(model):
     assert list(model.state_dict()) == list(other.state_dict())
 
 
-def test_gradients_flow_through_the_output(model):
+def test_gradients_flow_through_the_output(model: Model) -> None:
     model.double()
     other, x = copy.deepcopy(model), torch.randn(5, 3, dtype=torch.float64)
     for one, run in ((model, locum.torch.simulate), (other, lambda m, v: m(v))):
@@ -85,14 +85,14 @@ def test_gradients_flow_through_the_output(model):
         torch.testing.assert_close(one.grad, two.grad)
 
 
-def test_many_models_of_a_class():
+def test_many_models_of_a_class() -> None:
     torch._dynamo.reset()
     for seed in range(12):
         torch.manual_seed(seed)
         locum.torch.simulate(Model().eval(), torch.randn(2, 3))
 
 
-def test_a_difference_raises():
+def test_a_difference_raises() -> None:
     x = torch.tensor([1.0, 2.0])
     check_difference({"y": x}, {"y": x + 1e-6})
     with pytest.raises(ExecutionError, match=r"y: expected a relative difference .* at most 0.0001"):
@@ -109,18 +109,18 @@ def test_a_difference_raises():
         check_difference({"y": x}, {"z": x})
 
 
-def test_tensors_of_objects_are_found():
+def test_tensors_of_objects_are_found() -> None:
     class Cache:
-        def __init__(self):
+        def __init__(self) -> None:
             self.layers = [torch.zeros(1)]
 
     assert list(list_tensors({"a": (torch.zeros(1), Cache())})) == ["a[0]", "a[1].layers[0]"]
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
-def test_bad_input(model):
+def test_bad_input(model: Model) -> None:
     with pytest.raises(InputError, match=r"expected a torch.nn.Module, got function"):
-        locum.torch.simulate(lambda x: x, 1)
+        locum.torch.simulate(lambda x: x, 1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="expected fast or dense or heads for 'executor'"):
         locum.torch.simulate(model, torch.zeros(2, 3), executor="quick")
     x = torch.randn(5, 3, requires_grad=True) * 2

@@ -13,6 +13,7 @@ from torch._dynamo.backends.common import aot_autograd
 
 from locum.errors import InputError
 from locum.torch.compiled_graph import CompiledGraph, box_arguments
+from locum.torch.fused_layers import FUSED_LAYERS
 from locum.torch.program import Settings
 from locum.torch.random_operations import RANDOM
 from locum.torch.table import TABLE
@@ -125,7 +126,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
     Random operations are not decomposed: a decomposition draws other numbers.
     """
-    chosen = dict(_decompositions_of_aten())
+    chosen = dict(_decompositions_of_aten()) | FUSED_LAYERS
     # Dynamo makes it of addcmul_ and addcdiv_, and registers it when it is first needed.
     if hasattr(ops.prims, "fma"):
         chosen[ops.prims.fma.default] = multiply_add
