@@ -297,7 +297,8 @@ def value_bounds(terms: Sum, box: Box) -> tuple[float, float]:
     for term in terms:
         low = high = float(term.coefficient)
         for factor in term.factors:
-            ends = [x * y for x in (low, high) for y in _factor_bounds(factor, box)]
+            bounds_of_factor = _factor_bounds(factor, box)  # once: it may be deep
+            ends = [x * y for x in (low, high) for y in bounds_of_factor]
             low, high = (min(ends), max(ends)) if not any(map(math.isnan, ends)) else _UNKNOWN
         if term.sums:
             low, high = _UNKNOWN
