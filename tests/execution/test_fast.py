@@ -27,6 +27,8 @@ from locum.constructions import Matrix, concatenate, matmul, multihead, softmax,
 from locum.execution import dense, fast, run, run_parts
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast import FallbackWarning
+from locum.execution.fast.symbolic import terms
+from locum.execution.fast.symbolic.affine import Affine, bounds, variable
 from locum.graph import Node, build
 from locum.language import Session
 from tests.execution.positional import trial
@@ -514,3 +516,18 @@ def test_plans_do_not_ask_numpy_arrays_for_a_device() -> None:
     assert (tokens * 2).plan(2)(array).tolist() == [2.0, 4.0]
     with pytest.raises(InputError, match=r"got .*float32"):
         (tokens * 2).plan(2)(array.astype(np.float32))
+
+
+def test_bounds_of_a_deep_expression_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Affine] = []
+
+    def count(e: Affine, box: terms.Box) -> tuple[int, int]:
+        calls.append(e)
+        return bounds(e, box)
+
+    monkeypatch.setattr(terms, "bounds", count)
+    deep: terms.Sum = (terms.Term(1, factors=(terms.Position(variable("p")),)),)
+    for _ in range(12):
+        deep = (terms.Term(1, factors=(terms.Apply("minimum", (deep, (terms.Term(7),))),)),)
+    assert terms.value_bounds(deep, {"p": 20}) == (0, 7)
+    assert len(calls) == 1

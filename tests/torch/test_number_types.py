@@ -187,3 +187,10 @@ def test_gelu_of_float32_is_as_accurate_as_eager() -> None:
 def test_averages_of_integers_are_rounded_towards_0() -> None:
     x = torch.tensor([[[[3, 4, -4, -3, 8, 9]]]])
     assert_same(lambda x: 0.5 * torch.nn.functional.avg_pool2d(x, (1, 2)), x)
+
+
+def test_equidistant_integers_are_computed_in_float64() -> None:
+    x = torch.tensor([4.3])
+    assert_same(lambda x: torch.linspace(0, 7, 50, dtype=torch.int64) + 0 * x, x)
+    assert_same(lambda x: torch.linspace(x[0], -3, 50, dtype=torch.int64), x)
+    assert_same(lambda x: torch.linspace(x[0], 2, 1) + x, x)

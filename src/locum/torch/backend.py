@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from torch import Tensor, add, addcmul, fx, ops, strided
+from torch import (
+    Tensor,
+    add,
+    addcmul,
+    arange,
+    float64,
+    fx,
+    get_default_dtype,
+    ops,
+    scalar_tensor,
+    strided,
+    where,
+)
 from torch._decomp import core_aten_decompositions
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.backends.common import aot_autograd
@@ -24,6 +36,15 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "executor": ("fast", "dense", "heads"),
     "host": ("allowed", "forbidden"),
 }
+
+
+#: Overloads whose decomposition in PyTorch computes integers in float32.
+_LINSPACE = (
+    ops.aten.linspace.default,
+    ops.aten.linspace.Tensor_Tensor,
+    ops.aten.linspace.Tensor_Scalar,
+    ops.aten.linspace.Scalar_Tensor,
+)
 
 
 def backend(
@@ -127,6 +148,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     Random operations are not decomposed: a decomposition draws other numbers.
     """
     chosen = dict(_decompositions_of_aten()) | FUSED_LAYERS
+    chosen.update(dict.fromkeys(_LINSPACE, linspace))
     # Dynamo makes it of addcmul_ and addcdiv_, and registers it when it is first needed.
     if hasattr(ops.prims, "fma"):
         chosen[ops.prims.fma.default] = multiply_add
@@ -141,6 +163,32 @@ def _decompositions_of_aten() -> dict[Any, Callable[..., Any]]:
         for overload, function in known.items()
         if overload not in TABLE and getattr(overload, "overloadpacket", None) not in RANDOM
     }
+
+
+def linspace(
+    start: Tensor | float,
+    end: Tensor | float,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    **_: Any,
+) -> Tensor:
+    """Return equidistant numbers, computed in float64 and rounded once.
+
+    For integers, start and end are rounded towards 0 first, as in eager execution.
+    """
+    dtype = get_default_dtype() if dtype is None else dtype
+    first, last = (
+        end.to(float64) if isinstance(end, Tensor) else scalar_tensor(end, dtype=float64, device=device)
+        for end in (start, end)
+    )
+    if not dtype.is_floating_point:
+        first, last = first.trunc(), last.trunc()
+    place = arange(steps, dtype=float64, device=device)
+    step = (last - first) / max(steps - 1, 1)
+    rest = last - step * (steps - 1 - place)
+    return where(place < max(steps // 2, 1), first + step * place, rest).to(dtype)
 
 
 def multiply_add(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:
