@@ -42,16 +42,16 @@ def main() -> int:
     options = parser.parse_args()
 
     import torch
-    from tqdm import tqdm
-    from transformers import AutoModelForCausalLM, AutoTokenizer, LogitsProcessorList, logging
+    import transformers
 
     import locum.torch
 
-    logging.set_verbosity_error()
+    library: Any = transformers
+    library.logging.set_verbosity_error()
     weights = find_weights()
     place: dict[str, Any] = {"gguf_file": weights.name, "local_files_only": True}
-    tokenizer: Any = AutoTokenizer.from_pretrained(weights.parent, **place)
-    model: Any = AutoModelForCausalLM.from_pretrained(
+    tokenizer: Any = library.AutoTokenizer.from_pretrained(weights.parent, **place)
+    model: Any = library.AutoModelForCausalLM.from_pretrained(
         weights.parent, **place, dtype=torch.float32
     ).eval()
     messages = [{"role": "user", "content": options.question}]
@@ -67,7 +67,9 @@ def main() -> int:
     }
 
     def generate(title: str) -> tuple[torch.Tensor, float]:
-        with tqdm(total=options.max_new_tokens, desc=title, unit="token", disable=options.json) as bar:
+        with library.utils.logging.tqdm(
+            total=options.max_new_tokens, desc=title, unit="token", disable=options.json
+        ) as bar:
 
             def advance(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
                 bar.update()
@@ -75,7 +77,7 @@ def main() -> int:
 
             started = time.perf_counter()
             tokens = model.generate(
-                **prompt, **settings, logits_processor=LogitsProcessorList([advance])
+                **prompt, **settings, logits_processor=library.LogitsProcessorList([advance])
             )
             return tokens, time.perf_counter() - started
 

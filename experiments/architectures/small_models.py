@@ -116,7 +116,7 @@ def build(model_type: str, task: str, seed: int = 0) -> torch.nn.Module:
     names = getattr(modeling_auto, TASKS[task])[model_type]
     name = names if isinstance(names, str) else names[0]
     torch.manual_seed(seed)
-    model = getattr(transformers, name)(config).eval()
+    model: torch.nn.Module = getattr(transformers, name)(config).eval()
     enlarge_weights(model, seed)
     return model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -100,7 +101,9 @@ def run(
             return list(tensors(model(**inputs))), []
     model.train()
     results = list(tensors(model(**inputs)))
-    sum((r.double().square().mean() for r in results if r.requires_grad), torch.zeros(())).backward()
+    parts = [r.double().square().mean() for r in results if r.requires_grad]
+    loss: Any = sum(parts, torch.zeros(()))
+    loss.backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     return results, gradients
 
@@ -147,6 +150,6 @@ def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error."""
-    lines = str(error).strip().splitlines()
+    """Return the first line of an error, without the place in a file of this machine."""
+    lines = re.sub(r' \(File "[^)]*\)', "", str(error)).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:var.*degrees of freedom", "ignore:std.*degrees of freedom"
 )
 
+from locum.errors import InputError  # noqa: E402
 from tests.torch.opinfo import compare_run, difference  # noqa: E402
 
 EXECUTORS = ("fast", "dense", "heads")
@@ -112,3 +113,11 @@ def test_error_is_at_most_that_of_eager(name: str, dtype: Any) -> None:
     (expected,), (found,), _ = compare_run(functions[name], [x], "fast", "allowed", gradients=False)
     exact = functions[name](x.double())
     assert (found - exact).norm() <= 1.1 * (expected - exact).norm()
+
+
+def test_ties_at_the_end_of_topk_raise() -> None:
+    compiled = torch.compile(lambda x: x.topk(2).indices, backend="locum", fullgraph=True)
+    x = torch.tensor([[1.0, 3.0, 2.0], [5.0, 5.0, 4.0], [-math.inf, 1.0, -math.inf]])
+    assert torch.equal(compiled(x)[:2].sort().values, torch.tensor([[1, 2], [0, 1]]))
+    with pytest.raises(InputError, match="of which PyTorch may choose any"):
+        compiled(torch.tensor([[1.0, 3.0, 1.0], [5.0, 5.0, 4.0], [1.0, 2.0, 3.0]]))

@@ -81,8 +81,8 @@ def test_gradients_flow_through_the_output(model: Model) -> None:
     for one, run in ((model, locum.torch.simulate), (other, lambda m, v: m(v))):
         torch.manual_seed(1)
         run(one, x)["y"].square().sum().backward()
-    for one, two in zip(model.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, two.grad)
+    for found, expected in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, expected.grad)
 
 
 def test_many_models_of_a_class() -> None:

@@ -26,7 +26,7 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
     """Return the number of multiply-adds of a node, from the shapes of its arguments."""
     packet = getattr(node.target, "overloadpacket", None)
     values = concrete.values
-    arguments = fx.node.map_arg(node.args, values.__getitem__)
+    arguments: Any = fx.node.map_arg(node.args, values.__getitem__)
     if packet in _VECTOR_PRODUCTS:
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)][-2:]
         if packet in (_aten.addr, _aten.ger):

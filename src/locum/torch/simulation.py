@@ -83,7 +83,9 @@ def _compile(model: torch.nn.Module, executor: str, host: str) -> Callable[..., 
         forms = CompiledForms()
         object.__setattr__(model, _ATTRIBUTE, forms)
     if (executor, host) not in forms.by_options:
-        forms.by_options[executor, host] = torch.compile(
+        # The type stubs of PyTorch lack the last two options.
+        compile_model: Any = torch.compile
+        forms.by_options[executor, host] = compile_model(
             model,
             backend="locum",
             fullgraph=True,

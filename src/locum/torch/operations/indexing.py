@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from locum.constructions.tensor import Index, Layout, Tensor, contiguous_strides
+from locum.constructions.tensor import Index, Layout, Tensor, contiguous_strides, reduce_sum
 from locum.language.handles import SOp
 from locum.language.python import constant, family, maximum, minimum, sum_over, where
 from locum.torch.notes import require
@@ -616,8 +616,31 @@ def sort(
 def topk(
     out: Any, a: Tensor, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return the k greatest entries along a dimension in order, and their indices."""
+    """Return the k greatest entries along a dimension in order, and their indices.
+
+    PyTorch does not define which of equal entries are among the k greatest. Such entries are rejected,
+    unless they are infinite, as masked ones are.
+    """
     if not a.shape or not math.prod(out[0].shape):
         zero = out[1].result(scalar(0, "int64"))
         return out[0].result(out[0].read(a) if a.size else scalar(0, out[0].dtype)), zero
-    return _ordered(out[0], out[1], a, dim % len(a.shape), largest)
+    dim %= len(a.shape)
+    values, places = _ordered(out[0], out[1], a, dim, largest)
+    require_clear_choice(values, a, dim, largest)
+    return values, places
+
+
+def require_clear_choice(values: Tensor, a: Tensor, dim: int, largest: bool) -> None:
+    """Note that the last of the chosen entries of a line differs from those that are not chosen."""
+    k = values.shape[dim]
+    lines = Layout.contiguous([1 if n == dim else size for n, size in enumerate(a.shape)], "float64")
+    t = family(a.shape[dim])
+    last = values.at(*(k - 1 if n == dim else i for n, i in enumerate(lines.index)))
+    other = a.at(*(t if n == dim else i for n, i in enumerate(lines.index)))
+    reached = sum_over(t, where(other >= last if largest else other <= last, 1.0, 0.0))
+    unclear = lines.result(where((reached > k) & (abs(last) < math.inf), 1.0, 0.0))
+    require(
+        reduce_sum(Layout((), ()), unclear, range(len(a.shape))).sop,
+        "topk: expected entries that differ from the last one chosen, got equal ones, of which PyTorch "
+        "may choose any; try torch.sort(x, stable=True)",
+    )
