@@ -52,7 +52,7 @@ def write_table(page: Path, results: Sequence[dict[str, Any]]) -> None:
 
 
 def _task(result: dict[str, Any]) -> str:
-    return result["task"] + (" with gradients" if result["backward"] else "")
+    return str(result["task"]) + (" with gradients" if result["backward"] else "")
 
 
 def _reason(result: dict[str, Any]) -> str:

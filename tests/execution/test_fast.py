@@ -28,7 +28,7 @@ from locum.execution import dense, fast, run, run_parts
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast import FallbackWarning
 from locum.execution.fast.symbolic import terms
-from locum.execution.fast.symbolic.affine import Affine, bounds, variable
+from locum.execution.fast.symbolic.affine import Affine, Box, bounds, variable
 from locum.graph import Node, build
 from locum.language import Session
 from tests.execution.positional import trial
@@ -521,7 +521,7 @@ def test_plans_do_not_ask_numpy_arrays_for_a_device() -> None:
 def test_bounds_of_a_deep_expression_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Affine] = []
 
-    def count(e: Affine, box: terms.Box) -> tuple[int, int]:
+    def count(e: Affine, box: Box) -> tuple[int, int]:
         calls.append(e)
         return bounds(e, box)
 
