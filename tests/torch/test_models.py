@@ -164,6 +164,19 @@ def test_checkpointing_of_the_library() -> None:
     assert any("run_with_rng_state" in module for module in report.on_host.values())
 
 
+def test_checkpointing_without_dropout() -> None:
+    """Attention without dropout is wrapped with the state of the generator, and draws nothing."""
+
+    def prepare(model: Any) -> None:
+        enable_checkpointing(model)
+        model.config.attention_dropout = 0.0
+        for module in model.modules():
+            if hasattr(module, "attention_dropout"):
+                module.attention_dropout = 0.0
+
+    check_training("llama", 2, 1e-3, prepare=prepare)
+
+
 def test_checkpointing_of_a_model() -> None:
     def around(model: Any) -> Callable[..., Any]:
         return lambda **inputs: checkpoint(model, use_reentrant=False, **inputs)

@@ -8,6 +8,8 @@ encoder and a decoder. The exit code is 1 if the results differ.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from locum.cli import output
 from locum.cli.archives import npz
 from locum.cli.options import PATH, json_option
 from locum.cli.progress import loading, progress
-from locum.errors import InputError
+from locum.errors import InputError, LocumError
 from locum.files import check_target, write_file
 
 if TYPE_CHECKING:
@@ -35,7 +37,11 @@ if TYPE_CHECKING:
 @click.option("--do-sample", is_flag=True, help="With --generate: sample tokens.")
 @click.option("--num-beams", type=click.IntRange(1), help="With --generate: search with beams.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random numbers."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="Of the random numbers.",
 )
 @click.option("--dtype", help="float64, float32, bfloat16 or float16.  [default: the model's]")
 @click.option("--executor", default="fast", show_default=True, help="fast, dense or heads.")
@@ -90,6 +96,29 @@ def _compile(model: Any, options: dict[str, Any]) -> None:
         module.compile(backend="locum", fullgraph=True, recompile_limit=MOST_GRAPHS, options=chosen)
 
 
+@contextmanager
+def _errors_of_the_library() -> Iterator[None]:
+    """Turn errors of the library about inputs, such as texts that are too long, into bad input."""
+    try:
+        yield
+    except LocumError:
+        raise
+    except Exception as error:
+        problem = (str(error).strip().splitlines() or [""])[0]
+        raise InputError(
+            "--model: expected texts and options that the model accepts, got an error of the library: "
+            f"{type(error).__name__}: {problem}"
+        ) from error
+
+
+def _warn_of_missing(loaded: Pretrained) -> None:
+    """Say that parameters are not in the folder."""
+    if loaded.missing:
+        names = ", ".join(loaded.missing[:3]) + (", …" if len(loaded.missing) > 3 else "")
+        count = len(loaded.missing)
+        output.say(f"warning        {count} parameters are not in the folder and are random: {names}")
+
+
 # Forward passes -------------------------------------------------------------------------------------
 
 
@@ -108,11 +137,13 @@ def _run(
         start = loaded.model.config.decoder_start_token_id
         inputs["decoder_input_ids"] = torch.full((len(texts), 1), start or 0)
     with torch.no_grad(), progress(2, "passes", quiet=options["as_json"]) as advance:
-        expected = list_tensors(loaded.model(**inputs)) if options["compare"] else {}
+        with _errors_of_the_library():
+            expected = list_tensors(loaded.model(**inputs)) if options["compare"] else {}
         advance("the eager pass")
         _compile(loaded.model, options)
         with locum.torch.record("*") if html is not None else _nothing() as recorded:
-            found = list_tensors(loaded.model(**inputs))
+            with _errors_of_the_library():
+                found = list_tensors(loaded.model(**inputs))
             advance("the pass on U")
         started = time.perf_counter()
         if html is None:
@@ -132,6 +163,7 @@ def _run(
     holds = all(differences[name] <= allowed[name] for name in differences)
     summary = {
         "model": folder.name,
+        "missing_weights": list(loaded.missing),
         "texts": [
             {"text": text, "tokens": int(mask.sum())}
             for text, mask in zip(texts, _mask(inputs), strict=True)
@@ -146,6 +178,7 @@ def _run(
         output.print_json(summary)
     else:
         _print(summary, report)
+        _warn_of_missing(loaded)
         output.say_written("Saved in", html, save)
     if not holds:
         raise click.exceptions.Exit(1)
@@ -212,7 +245,8 @@ def _generate(folder: Path, texts: tuple[str, ...], *, save: Path | None, **opti
             settings[name] = options[name]
     if "max_new_tokens" not in settings and loaded.model.generation_config.max_new_tokens is None:
         settings["max_new_tokens"] = 20
-    settings["do_sample"] = options["do_sample"]
+    if options["do_sample"]:
+        settings["do_sample"] = True
     if getattr(loaded.model, "_can_compile_fullgraph", False):
         settings["cache_implementation"] = "static"  # one program for all new tokens
     most = settings.get("max_new_tokens") or loaded.model.generation_config.max_new_tokens
@@ -221,17 +255,22 @@ def _generate(folder: Path, texts: tuple[str, ...], *, save: Path | None, **opti
         expected = None
         if options["compare"]:
             torch.manual_seed(options["seed"])
-            expected = loaded.model.generate(**inputs, **settings, **_counting(advance))
+            with _errors_of_the_library():
+                expected = loaded.model.generate(**inputs, **settings, **_counting(advance))
         _compile(loaded.model, options)
         started = time.perf_counter()
-        found = loaded.model.generate(**inputs, **settings, **_counting(advance))
+        with _errors_of_the_library():
+            found = loaded.model.generate(**inputs, **settings, **_counting(advance))
         seconds = time.perf_counter() - started
     report = locum.torch.report(loaded.model)
     same = None if expected is None else torch.equal(expected, found)
     skipped = 0 if loaded.is_encoder_decoder else inputs["input_ids"].shape[1]
+    texts = tuple(text for text in texts for _ in range(len(found) // len(texts)))
     written = loaded.tokenizer.batch_decode(found[:, skipped:], skip_special_tokens=True)
+    whole = loaded.tokenizer.batch_decode(found, skip_special_tokens=True)
     summary = {
         "model": folder.name,
+        "missing_weights": list(loaded.missing),
         "texts": [
             {"text": text, "generated": new, "ids": ids.tolist()}
             for text, new, ids in zip(texts, written, found[:, skipped:], strict=True)
@@ -244,8 +283,9 @@ def _generate(folder: Path, texts: tuple[str, ...], *, save: Path | None, **opti
         output.print_json(summary)
     else:
         output.print_title(f"{folder.name} generates on U")
-        for text, new in zip(texts, written, strict=True):
-            output.say(new if loaded.is_encoder_decoder else text + new)
+        for text in whole:
+            output.say(text)
+        _warn_of_missing(loaded)
         if same is not None:
             output.say(f"Eager execution generates {'the same' if same else 'other'} tokens.")
         output.say(f"Time on U, planning included: {seconds:.1f} s.")

@@ -43,7 +43,7 @@ def model_page(
     square = {
         path: pattern
         for path, pattern in innermost(patterns).items()
-        if tuple(pattern.shape[-2:]) == (ids.shape[1], ids.shape[1])
+        if pattern.shape[-2] == ids.shape[1] <= pattern.shape[-1]
     }
     program = max(report.programs, key=lambda one: one.usage.tokens).to_dict()
     facts = [

@@ -26,6 +26,8 @@ class Pretrained:
     model: Any
     tokenizer: Any
     folder: Path
+    #: Parameters that the folder lacks: they have random values.
+    missing: Sequence[str] = ()
 
     @property
     def is_encoder_decoder(self) -> bool:
@@ -46,7 +48,10 @@ class Pretrained:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         encoded = self.tokenizer(list(texts), return_tensors="pt", padding=padding)
         if not encoded["input_ids"].shape[-1]:
-            raise InputError("texts: expected at least one token, got an empty text")
+            raise InputError(
+                "texts: expected at least one token, got none; try another text, or save the tokenizer "
+                "into the folder"
+            )
         return dict(encoded)
 
     def tokens(self, ids: torch.Tensor) -> list[str]:
@@ -79,16 +84,16 @@ def load_pretrained(folder: Path, *, generates: bool = False, dtype: str | None 
         elif generates:
             kind = transformers.AutoModelForCausalLM
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        model = kind.from_pretrained(folder, **options, **weights)
+        model, loading = kind.from_pretrained(folder, **options, **weights, output_loading_info=True)
     except Exception as error:  # the files of a folder can cause any error in the library
         problem = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
             f"--model: expected a folder that transformers loads from safetensors, got {folder}: "
-            f"{problem}"
+            f"{problem}; try model.save_pretrained(folder) and tokenizer.save_pretrained(folder)"
         ) from error
     if model.main_input_name != "input_ids":
         raise InputError(
             f"--model: expected a model that reads text, got one that reads {model.main_input_name}; "
             "try locum.torch.simulate(model, ...) in Python"
         )
-    return Pretrained(model.eval(), tokenizer, folder)
+    return Pretrained(model.eval(), tokenizer, folder, sorted(loading["missing_keys"]))

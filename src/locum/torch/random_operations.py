@@ -70,15 +70,23 @@ def drawn_operation(node: fx.Node) -> Any:
     """
     target: Any = node.target
     if isinstance(target, torch._ops.HigherOrderOperator):
-        place = _WITH_STATE.get(target.__name__)
-        target = None if place is None else node.args[place]
+        target = wrapped_operation(node)
     is_aten = isinstance(target, torch._ops.OpOverload)
     return target if is_aten and target.overloadpacket in RANDOM else None
 
 
+def wrapped_operation(node: fx.Node) -> Any:
+    """Return the operation that a node runs with a state of the generator; None for other nodes."""
+    if not isinstance(node.target, torch._ops.HigherOrderOperator):
+        return None
+    place = _WITH_STATE.get(node.target.__name__)
+    return None if place is None else node.args[place]
+
+
 def separate_random_numbers(concrete: ConcreteGraph) -> ConcreteGraph:
     """Return a graph whose random nodes have arguments of the host, as far as only layouts are read."""
-    if not any(node.op == "call_function" and drawn_operation(node) for node in concrete.graph.nodes):
+    called = [node for node in concrete.graph.nodes if node.op == "call_function"]
+    if not any(drawn_operation(node) or wrapped_operation(node) for node in called):
         return concrete
     return _Separation(concrete).run()
 
@@ -108,10 +116,29 @@ class _Separation:
             operation = drawn_operation(node)
             if operation is not None:
                 return self.draw(node, operation)
+            operation = wrapped_operation(node)
+            if operation is not None:
+                return self.unwrap(node, operation)
         copied = self.graph.node_copy(node, self.new.__getitem__)
         if node in self.old.values:
             self.values[copied] = self.old.values[node]
         return copied
+
+    def unwrap(self, node: fx.Node, operation: Any) -> Any:
+        """Run an operation that draws nothing, such as attention without dropout, without a state."""
+        leading = node.args.index(operation) + 1
+        arguments = tuple(fx.node.map_arg(node.args[leading:], self.new.__getitem__))
+        options: Any = fx.node.map_arg(node.kwargs, self.new.__getitem__)
+        value = self.old.values[node]
+        if node.target is not torch.ops.higher_order.run_and_save_rng_state:
+            return self.add(node, operation, arguments, options, value)
+        state, value = value
+        # The state before an operation that draws no number.
+        tensors = [self.values[one] for one in arguments if isinstance(one, fx.Node)]
+        device = {"device": next((t.device for t in tensors if isinstance(t, torch.Tensor)), None)}
+        nothing = (torch.ops.aten.rand.default, [0])
+        saved = self.add(node, node.target, nothing, device, (state, torch.empty(0)))
+        return self.item(node, saved, 0, state), self.add(node, operation, arguments, options, value)
 
     def draw(self, node: fx.Node, operation: Any) -> Any:
         """Copy a random node; return its results."""
