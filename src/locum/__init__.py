@@ -10,8 +10,6 @@ import importlib
 import pkgutil
 from typing import Any
 
-from locum.removed_names import missing_name
-
 __version__ = "0.2.0"
 
 
@@ -33,7 +31,8 @@ __all__ = sorted(name for name, module in _MODULES.items() if module)
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: U needs NumPy, and ``import locum`` does not."""
     if name not in _MODULES:
-        raise missing_name(__name__, name)
+        removed = importlib.import_module("locum.removed_names")
+        raise removed.missing_name(__name__, name)
     try:
         if not _MODULES[name]:
             return importlib.import_module(f"locum.{name}")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import locum
-from locum.display import claims, generation_page, model_page
+from locum.display import claims, model_page
 from locum.display.html import filled
 from locum.display.network import page
 from locum.paper.findings import Finding, examine, work
@@ -23,7 +23,7 @@ from locum.paper.right_as_printed import stated
 from locum.verification import prove
 from locum.verification.claims.named import claim as named_claim
 
-TEMPLATES = [page.TEMPLATE, model_page.TEMPLATE, generation_page.TEMPLATE]
+TEMPLATES = [page.TEMPLATE, model_page.TEMPLATE]
 PAYLOADS = [
     "</script><script>document.title='sprung'</script>",
     "<img src=x onerror=document.title='sprung'>",

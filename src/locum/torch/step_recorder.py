@@ -60,15 +60,15 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
     def patterns(self) -> dict[str, torch.Tensor]:
         """The attention pattern of each module that has one, as the last run computed it.
 
-        A pattern is a softmax with four dimensions: batch, head, query and key. Dropout of attention is
-        not applied to it.
+        A pattern is a softmax with at least three dimensions, in general batch, head, query and key.
+        Dropout of attention is not applied to it.
         """
         found = {}
         for path, steps in self.items():
             names = [
                 name
                 for name, step in steps.items()
-                if step.ndim == 4 and name.rstrip("_0123456789").lstrip("_") in PATTERNS
+                if name.rstrip("_0123456789").lstrip("_") in PATTERNS and step.ndim > 2
             ]
             if names:
                 found[path] = steps[names[-1]]

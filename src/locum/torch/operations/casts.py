@@ -34,11 +34,12 @@ def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
 def cast_to(out: Layout, a: Tensor) -> Tensor:
     """Return the entries in the type and layout of the result.
 
-    PyTorch does not define the integers of NaN, infinities and numbers out of range: they are rejected.
+    PyTorch does not define the integers of NaN and of numbers above the range: they are rejected. −∞,
+    which programs compute and discard, stays −∞, and is an error in a result of the graph.
     """
     value = out.read(a)
     if is_float(a.dtype) and out.dtype in INTEGERS and a.size:
-        wide = Layout(out.shape, out.strides).result(where(abs(value) <= LARGEST_EXACT, 0.0, 1.0))
+        wide = Layout(out.shape, out.strides).result(where(value <= LARGEST_EXACT, 0.0, 1.0))
         require(
             reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop,
             f"expected numbers that {out.dtype} has, got NaN or one beyond 2⁵³",
