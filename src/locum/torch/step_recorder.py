@@ -65,11 +65,7 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
         """
         found = {}
         for path, steps in self.items():
-            names = [
-                name
-                for name, step in steps.items()
-                if name.rstrip("_0123456789").lstrip("_") in PATTERNS and step.ndim > 2
-            ]
+            names = [name for name, step in steps.items() if _is_pattern(name, step)]
             if names:
                 found[path] = steps[names[-1]]
         return found
@@ -86,6 +82,12 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+def _is_pattern(name: str, step: torch.Tensor) -> bool:
+    """Return whether a step is a pattern: observed as one, or a softmax that is not one of rows."""
+    base = name.rstrip("_0123456789").lstrip("_")
+    return base == "pattern" or (base in PATTERNS and step.ndim > 2)
 
 
 _active: ContextVar[Recorder | None] = ContextVar("locum_recorder", default=None)
