@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,10 +17,12 @@ from torch import fx
 
 from locum.errors import ExecutionError, InputError
 from locum.execution import run_all
-from locum.execution.fast.cache import plan_all
+from locum.execution.fast.composition import plan_calls
 from locum.execution.fast.plan import Plan
 from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
+from locum.language.python import constant
+from locum.torch.composition import Composition
 from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata
 from locum.torch.host_operations import HostPart, choose_host_nodes
 from locum.torch.node_origin import describe_origin
@@ -59,10 +62,10 @@ class Program:
             concrete, tables=settings.host == "allowed", integer_inputs=not is_backward
         )
         collector = StepCollector(recorded) if recorded else None
-        translation = Translation(concrete, known, collector)
-        outputs = Outputs(concrete, translation, known)
-        for result in concrete.outputs:
-            outputs.add(result)
+        self.concrete, self._known = concrete, known
+        is_composed = settings.executor == "fast"
+        translation = (Composition if is_composed else Translation)(concrete, known, collector)
+        outputs = self._add_outputs(translation)
         #: The recorded steps, by their places after the results of the graph.
         self._steps: dict[Step, int] = {
             step: outputs.add(tensor) for step, tensor in (collector.steps if collector else {}).items()
@@ -72,16 +75,13 @@ class Program:
         self._feeds: Sequence[Feed] = list(translation.feeds.values())
         self._device = translation.device
         self._conditions = translation.conditions
-        self._storages = translation.storages
-        #: The roots of the RASP program, and the positions that are read of each.
-        self.roots: Mapping[Node, range] = {
-            **dict.fromkeys(self._conditions, range(1)),
-            **outputs.roots,
-        }
+        #: The small programs, and the names of the storages that are fed, for the fast executor.
+        self._composition = translation if isinstance(translation, Composition) else None
+        #: The roots, or the names of storages, that are read, and the positions of each.
+        self._read = _roots(translation, outputs)
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
-        self.concrete = concrete
         #: The nodes that U computes, and those that the host computes.
         self.on_u: Sequence[fx.Node] = translation.on_u
         self.on_host: Sequence[fx.Node] = self._host.computed
@@ -89,6 +89,20 @@ class Program:
         self.plan: Plan | None = None
         self.seconds_to_translate = time.perf_counter() - started
         self.seconds_to_plan = 0.0
+
+    def _add_outputs(self, translation: Translation) -> Outputs:
+        outputs = Outputs(self.concrete, translation, self._known)
+        for result in self.concrete.outputs:
+            outputs.add(result)
+        return outputs
+
+    @cached_property
+    def roots(self) -> Mapping[Node, range]:
+        """The roots of the RASP program of the whole graph, and the positions that are read of each."""
+        if self._composition is None:
+            return self._read
+        translation = Translation(self.concrete, self._known)
+        return _roots(translation, self._add_outputs(translation))
 
     @classmethod
     def of(cls, graph: fx.GraphModule, executor: str = "fast", host: str = "allowed") -> Program:
@@ -104,7 +118,7 @@ class Program:
         with plain_execution():
             known = self._host(arguments)
             parts = {feed.node: self._move(feed.entries(known[feed.node])) for feed in self._feeds}
-            found = self._run_program(parts) if self.roots else {}
+            found = self._run_program(parts) if self._read else {}
             self._check(found)
             results = self._outputs.make(known, found, parts)
         steps = {step: results[place] for step, place in self._steps.items()}
@@ -114,15 +128,15 @@ class Program:
         self._check_integers(feeds)
         # The only token of a program of constants is a blank.
         parts = list(feeds.values()) or [torch.zeros(1, device=self._device)]
-        if self.settings.executor != "fast":
-            values = run_all(self.roots, parts, self.length, executor=self.settings.executor)
+        if self._composition is None:
+            values = run_all(self._read, parts, self.length, executor=self.settings.executor)
         else:
             if self.plan is None:
                 started = time.perf_counter()
-                self.plan = self._make_plan(parts)
+                self.plan = self._make_plan(self._composition, parts)
                 self.seconds_to_plan = time.perf_counter() - started
             values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
-        return dict(zip(self.roots, values, strict=True))
+        return dict(zip(self._read, values, strict=True))
 
     def _check_integers(self, feeds: Mapping[fx.Node, torch.Tensor]) -> None:
         """Raise an error for integers that float64 does not hold: executors would round them."""
@@ -143,9 +157,10 @@ class Program:
             f"{describe_origin(node)}; try {advice}"
         )
 
-    def _make_plan(self, parts: list[torch.Tensor]) -> Plan:
+    def _make_plan(self, composition: Composition, parts: list[torch.Tensor]) -> Plan:
+        inputs = composition.inputs or [constant(0).node]  # the blank
         try:
-            return plan_all(self.roots, self.length, parts, self._storages)
+            return plan_calls(composition.calls, inputs, parts, self._read)
         except ExecutionError as error:
             if error.kind != "no plan":
                 raise
@@ -175,6 +190,11 @@ class Program:
             f"devices: expected all tensors on {self._device}, got one on {part.device}; "
             "try moving the model and its inputs to one device"
         )
+
+
+def _roots(translation: Translation, outputs: Outputs) -> dict[Node, range]:
+    """Return what is read of a run: conditions and results."""
+    return {**dict.fromkeys(translation.conditions, range(1)), **outputs.roots}
 
 
 def find_inexact(integers: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from locum.constructions.observation import observing
 from locum.constructions.tensor import Tensor
 from locum.errors import InputError
 from locum.torch.node_origin import module_paths
@@ -128,10 +127,6 @@ class StepCollector:
         self._names: Counter[Step] = Counter()
         #: The tensor of each step, or the node on the host that has it.
         self.steps: dict[Step, Tensor | fx.Node] = {}
-
-    def observing(self, node: fx.Node) -> AbstractContextManager[None]:
-        """Collect what the construction of a node names by ``observe``."""
-        return observing(lambda name, tensor: self.add(node, name, tensor))
 
     def add(self, node: fx.Node, name: str, value: Any) -> None:
         """Add a step of a node to every recorded module around the node."""

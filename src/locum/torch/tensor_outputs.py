@@ -18,7 +18,6 @@ from locum.constructions.tensor import Tensor, contiguous_strides, extent
 from locum.errors import ExecutionError
 from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
-from locum.language.python import tokens
 from locum.torch.concrete_graph import ConcreteGraph, storage_key
 from locum.torch.translation import Translation, write_strided
 
@@ -175,9 +174,10 @@ class Outputs:
 
     def _find_source(self, tensor: Tensor) -> tuple[Source, Tensor]:
         """Return what a result is read from. Copies of inputs are read from the input."""
-        if tensor.sop.node is not tokens.node or not tensor.size:
+        feed = self._translation.find_feed(tensor)
+        if feed is None:
             return tensor.sop.node, tensor
-        node, start = self._translation.find_feed(tensor)
+        node, start = feed
         return node, tensor.replace(offset=tensor.offset - start, start=0)
 
     @property

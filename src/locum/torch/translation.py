@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -17,8 +17,10 @@ from typing import Any, cast
 import torch
 from torch import fx
 
+from locum.constructions.observation import observing
 from locum.constructions.tensor import (
     Layout,
+    StorageSizes,
     Tensor,
     contiguous_strides,
     extent,
@@ -27,11 +29,12 @@ from locum.constructions.tensor import (
 )
 from locum.errors import InputError, LocumError
 from locum.graph import Node
+from locum.language.handles import SOp
 from locum.language.python import tokens, where
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
 from locum.torch.node_origin import describe_origin
-from locum.torch.notes import collect_notes
+from locum.torch.notes import collect_notes, require
 from locum.torch.numbers import INTEGERS, dtype_name, is_float
 from locum.torch.random_operations import drawn_operation
 from locum.torch.step_recorder import StepCollector
@@ -39,6 +42,15 @@ from locum.torch.table import Row, find_row
 
 #: Operations whose strides and offset refer to a storage.
 _EXPLICIT_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
+
+
+def _require_first(out: None, condition: Tensor, problem: str) -> None:
+    """Require that the first entry of a tensor holds."""
+    first = condition.at(*(0 for _ in condition.shape))
+    require(where(first, 0.0, 1.0), problem)
+
+
+_ASSERTION = Row("assertion", "assertions", _require_first)
 
 
 class UnsupportedOperationError(LocumError):
@@ -74,6 +86,19 @@ def write_strided(
     """Write a tensor into memory with the given strides; entries that share a place are equal."""
     places = torch.arange(memory.numel(), device=memory.device)
     memory[places.as_strided(tensor.shape, strides, offset).reshape(-1)] = tensor.reshape(-1)
+
+
+@dataclass(frozen=True)
+class Construction:
+    """What a construction returned, and what was collected meanwhile."""
+
+    #: A tensor, or a tuple of them.
+    result: Any
+    #: The parts that the construction names.
+    observed: Sequence[tuple[str, Tensor]]
+    #: S-ops that are 0 unless an input is not allowed; the error in words.
+    conditions: Sequence[tuple[SOp, str]]
+    storages: StorageSizes
 
 
 class Translation:
@@ -123,12 +148,12 @@ class Translation:
         condition, *message = node.args
         if not isinstance(condition, fx.Node) or self._concrete.is_number(condition):
             raise _error(node, "expected a condition on a tensor, got a number")
-        tensor = self.read(condition)
-        holds = tensor.at(*(0 for _ in tensor.shape))
         problem = (
             str(message[0]) if message else "expected a condition that holds, got one that does not"
         )
-        self.conditions[where(holds, 0.0, 1.0).node] = problem + describe_origin(node)
+        made = self._compute(node, _ASSERTION, None, (self.read(condition), problem), {})
+        for violations, problem in made.conditions:
+            self.conditions[violations.node] = problem + describe_origin(node)
 
     def read(self, node: fx.Node) -> Any:
         """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""
@@ -140,8 +165,13 @@ class Translation:
         self._tensors[node] = self._feed(node, value)
         return self._tensors[node]
 
-    def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int]:
-        """Return the node whose tokens a view shows, and the position of its first token."""
+    def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int] | None:
+        """Return the node whose tokens a view shows, and the position of its first token.
+
+        Return None for a tensor that is computed.
+        """
+        if tensor.sop.node is not tokens.node or not tensor.size:
+            return None
         start = 0
         for node, feed in self.feeds.items():
             stop = start + extent(feed.shape, feed.strides)
@@ -156,10 +186,15 @@ class Translation:
             raise _error(node, f"expected a tensor, got {type(value).__name__}")
         dtype = _type(node, value)
         shape, strides = tuple(value.shape), value.stride()
-        size, start = extent(shape, strides), self.token_count
+        size = extent(shape, strides)
         self.feeds[node] = Feed(node, shape, strides)
+        tensor = self._enter(Tensor(tokens, shape, strides, 0, dtype, 0, size))
         self.token_count += size
-        return Tensor(tokens, shape, strides, start, dtype, start, size)
+        return tensor
+
+    def _enter(self, tensor: Tensor) -> Tensor:
+        """Return a tensor that is fed, as a view of the tokens."""
+        return tensor.replace(offset=self.token_count, start=self.token_count)
 
     def _show_memory(self, node: fx.Node) -> Tensor:
         """Return ``as_strided`` of an input: its tokens are the memory that it shows.
@@ -170,7 +205,7 @@ class Translation:
         memory = self._feed(node, value)
         first = value.storage_offset()
         row = (memory.storage,), (1,), memory.offset, memory.dtype
-        storage = Tensor(tokens, *row, memory.start - first, first + memory.storage)
+        storage = Tensor(memory.sop, *row, memory.start - first, first + memory.storage)
         size, stride = list(value.shape), list(value.stride())
         result: Tensor = _find_row(node).construct(_layout(node, value), storage, size, stride, first)
         return result
@@ -188,9 +223,33 @@ class Translation:
         options = dict(fx.node.map_arg(node.kwargs, self.read))
         out = _map(self._concrete.values[node], lambda value: _layout(node, value))
         _check_arguments(node, row, out, arguments, options)
+        made = self._compute(node, row, out, arguments, options)
+        for violations, problem in made.conditions:
+            self.conditions[violations.node] = str(_error(node, problem))
+        if self._collector is not None:
+            for name, tensor in made.observed:
+                self._collector.add(node, name, tensor)
+            if row.kind != "views":
+                self._collector.add(node, _step_name(node), made.result)
+        return made.result
+
+    def _compute(self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> Construction:
+        """Return what a node computes."""
+        made = self._call_construction(node, row, out, arguments, options)
+        self.length = max(self.length, made.storages.greatest)
+        for sop, size in made.storages.sizes.items():
+            self.storages[sop] = max(size, self.storages.get(sop, 0))
+        return made
+
+    def _call_construction(
+        self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any
+    ) -> Construction:
+        observed: list[tuple[str, Tensor]] = []
         try:
             with (
-                self._collector.observing(node) if self._collector else nullcontext(),
+                observing(lambda name, tensor: observed.append((name, tensor)))
+                if self._collector is not None
+                else nullcontext(),
                 collect_notes() as notes,
                 measure_storages() as storages,
             ):
@@ -199,14 +258,7 @@ class Translation:
             raise
         except LocumError as error:
             raise _error(node, str(error)) from error
-        self.length = max(self.length, storages.greatest)
-        for sop, size in storages.sizes.items():
-            self.storages[sop] = max(size, self.storages.get(sop, 0))
-        for violations, problem in notes.required:
-            self.conditions[violations.node] = str(_error(node, problem))
-        if self._collector is not None and row.kind != "views":
-            self._collector.add(node, _step_name(node), result)
-        return result
+        return Construction(result, observed, notes.required, storages)
 
     def _check_storage(self, node: fx.Node) -> None:
         """Check that the program lays out a storage as PyTorch does where strides are explicit."""

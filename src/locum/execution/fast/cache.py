@@ -11,17 +11,19 @@ from __future__ import annotations
 import math
 import operator
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
-from locum.execution.fast.planning import Segment, blueprint
+from locum.execution.fast.planning import Blueprint, Segment, blueprint
 from locum.execution.fast.steps.backends import Backend, backend_for
+from locum.execution.fast.steps.fusion import fused
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.symbolic.reuse import forget_lowered
@@ -31,9 +33,11 @@ from locum.graph.wellformed import require_program
 from locum.locks import Lock
 
 #: How many plans are kept; the least recently used one goes first.
-_KEPT = 256
-_plans: OrderedDict[Hashable, Plan] = OrderedDict()
+_KEPT = 1_024
+_made: OrderedDict[Hashable, Plan | Blueprint] = OrderedDict()
 _lock = Lock()
+#: What is kept: a plan, or the steps of one.
+Made = TypeVar("Made", Plan, Blueprint)
 
 
 def plan(
@@ -90,35 +94,73 @@ def _plan(
     storages: Mapping[Node, int] | None = None,
 ) -> Plan:
     """Return the plan of some roots, made or remembered."""
+
+    def make() -> Plan:
+        return Plan(
+            _steps(roots, length, segments, backend, strict, storages or {}), backend, {}, strict
+        )
+
+    return _remembered(("plan", tuple(roots.items()), length, segments, backend.key, strict), make)
+
+
+def plan_steps(
+    roots: Mapping[Node, range],
+    length: int,
+    segments: tuple[Segment, ...],
+    backend: Backend,
+    *,
+    storages: Mapping[Node, int],
+) -> Blueprint:
+    """Return the fused steps of a plan, made or remembered."""
+
+    def make() -> Blueprint:
+        return _steps(roots, length, segments, backend, False, storages)
+
+    return _remembered(("steps", tuple(roots.items()), length, segments, backend.key), make)
+
+
+def _remembered(key: Hashable, make: Callable[[], Made]) -> Made:
+    """Return what was made for a key, or make it. It is made outside of the lock, perhaps twice."""
+    with _lock:
+        if key in _made:
+            _made.move_to_end(key)
+            return cast(Made, _made[key])
+    result = make()
+    with _lock:
+        _made[key] = result
+        while len(_made) > _KEPT:
+            _made.popitem(last=False)
+    return result
+
+
+def _steps(
+    roots: Mapping[Node, range],
+    length: int,
+    segments: tuple[Segment, ...],
+    backend: Backend,
+    strict: bool,
+    storages: Mapping[Node, int],
+) -> Blueprint:
+    """Make the steps of some roots, and fuse them into those that the backend has."""
     for root in roots:
         require_program(root)
         if sort_of(root) is not Sort.SOP:
             raise GraphError("expected an s-op to plan, got a selector")
-    key = (tuple(roots.items()), length, segments, backend.key, strict)
-    with _lock:
-        if key in _plans:
-            _plans.move_to_end(key)
-            return _plans[key]
     ieee = backend.ieee
     steps = Steps(backend_for(ieee=ieee).function, ieee)
     try:
         run_static = partial(_static, strict=strict)
-        made = blueprint(roots, length, segments, steps, run_static, ieee, storages or {})
+        made = blueprint(roots, length, segments, steps, run_static, ieee, storages)
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
         problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
         raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan") from None
-    result = Plan(made, steps, backend, {}, strict)
-    with _lock:  # planned outside of it: two threads may both plan, but never see half a plan
-        _plans[key] = result
-        while len(_plans) > _KEPT:
-            _plans.popitem(last=False)
-    return result
+    return replace(made, results=fused(made.results, steps, backend))
 
 
 def forget_plans() -> None:
     """Drop every plan, and the memory that plans hold."""
     with _lock:
-        _plans.clear()
+        _made.clear()
     forget_lowered()
 
 

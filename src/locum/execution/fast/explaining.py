@@ -59,7 +59,7 @@ def _words(step: Step, called: Mapping[Step, str], names: Mapping[Node, str]) ->
             return f"{inputs[0]} @ {inputs[1]}  [{shape}]"
         case "biased_product", _:
             return f"{inputs[0]} @ {inputs[1]} + {inputs[2]}  [{shape}]"
-        case "attention", ("causal",):
+        case "attention", (True, _):
             return f"causal attention({', '.join(inputs)})  [{shape}]"
         case (("sum" | "maximum" | "minimum" | "any"), (tuple(axes),)):
             along = ", ".join(map(str, axes))

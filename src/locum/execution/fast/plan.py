@@ -17,9 +17,9 @@ from locum.execution.fast import structured
 from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
 from locum.execution.fast.steps.backends import Backend, Function
-from locum.execution.fast.steps.fusion import fused, in_order
+from locum.execution.fast.steps.fusion import in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
-from locum.execution.fast.steps.step import Step, Steps
+from locum.execution.fast.steps.step import Step
 from locum.execution.fast.tokens import is_floating, largest
 from locum.execution.fast.written import TOKEN_TYPES, RegisterInstruction, written
 from locum.execution.inputs import is_tensor
@@ -43,13 +43,12 @@ class Plan:
     def __init__(
         self,
         blueprint: Blueprint,
-        steps: Steps,
         backend: Backend,
         names: Mapping[Node, str],
         strict: bool = False,
     ) -> None:
         self.backend, self.blueprint, self.names, self.strict = backend, blueprint, names, strict
-        results = fused(blueprint.results, steps, backend)
+        results = blueprint.results
         self.steps = in_order(*results)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}
@@ -131,7 +130,8 @@ class Plan:
         """Return the result of each root, in any shape, in one run."""
         try:
             if self.backend.name != "numpy":
-                if self.backend.is_tracing():
+                # IEEE plans run captured graphs, which are not traced again.
+                if self.backend.is_tracing() and not self.backend.ieee:
                     constants = map(self.backend.arrays.put, self._constants)
                     results = self._traced()([*parts, *constants], tokens)
                 else:

@@ -119,18 +119,28 @@ class Backend:
                 return self.assemble(shape, places)
             case "softmax", ():
                 return operator.methodcaller("softmax", -1) if arrays.on_torch else _softmax
-            case "attention", ():
-                return self.attention
-            case "attention", ("causal",):
-                return functools.partial(self.attention, causal=True)
+            case "softmax", ("safe",):
+                return functools.partial(xp.ops.aten._safe_softmax.default, dim=-1)
+            case "attention", (bool(causal), float(scale)):
+                if self.ieee:
+                    return self.scaled_attention(step, causal, scale)
+                return functools.partial(self.attention, causal=causal)
+            case "take_rows", (int(first),):
+                return functools.partial(self.take_rows, first=first)
+            case "silu", ():
+                return xp.nn.functional.silu  # type: ignore[no-any-return]
             case "biased_product", ():
                 return lambda x, weights, bias: xp.addmm(bias, x, weights)
-            case "gelu", ():
-                return xp.nn.functional.gelu  # type: ignore[no-any-return]
+            case "gelu", ("none" | "tanh" as approximate,):
+                return functools.partial(xp.nn.functional.gelu, approximate=approximate)
             case "gelu", ("in place",):
                 return self.gelu_in_place
             case "layer_norm", ():
                 return self.layer_norm
+            case "layer_norm", (float(epsilon),):
+                return lambda x, gain=None, bias=None: xp.nn.functional.layer_norm(
+                    x, shape[-1:], gain, bias, epsilon
+                )
         raise AssertionError(f"no backend knows the step {step.op}")
 
     def check(self, part: Any, shape: Shape) -> None:
@@ -282,6 +292,20 @@ class Backend:
             outer, inner, mask = _gathered(mask, leading)
         one, two, three = (x.reshape(outer, inner, *x.shape[-2:]) for x in (q, k, v))
         return attend(one, two, three, mask).reshape(*q.shape[:-1], v.shape[-1])
+
+    def scaled_attention(self, step: Step, causal: bool, scale: float) -> Function:
+        """Return softmax(scale · q kᵀ + mask) v; heads of q may share a head of k and v."""
+        return functools.partial(
+            self.arrays.xp.nn.functional.scaled_dot_product_attention,
+            is_causal=causal,
+            scale=scale,
+            enable_gqa=step.inputs[0].shape[1] != step.inputs[1].shape[1],
+        )
+
+    def take_rows(self, table: Array, rows: Array, first: int) -> Array:
+        """Return rows of a table; they are counted from ``first``."""
+        places = self.arrays.to_int(rows)
+        return self.arrays.xp.nn.functional.embedding(places - first if first else places, table)
 
     def gelu_in_place(self, x: Array) -> Array:
         """Compute GELU in the memory of x, which nobody else reads, unless torch may need x again."""

@@ -11,7 +11,11 @@ from locum.execution.fast.steps.step import Step
 from locum.graph.operations import ROUNDINGS
 
 #: Steps that have the type of their first input.
-_MOVING = ("view", "reshape", "permute", "expand", "gather", "fetch", "sum", "maximum", "minimum")
+_MOVING = (
+    *("view", "reshape", "permute", "expand", "gather", "fetch", "take_rows"),
+    *("sum", "maximum", "minimum"),
+    *("softmax", "attention", "biased_product", "gelu", "silu", "layer_norm"),
+)
 
 
 class StepTypes:

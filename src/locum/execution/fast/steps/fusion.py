@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from locum.execution.fast.steps.backends import Backend
-from locum.execution.fast.steps.dtypes import StepTypes
+from locum.execution.fast.steps.ieee_fusion import Rule, ieee_rules
 from locum.execution.fast.steps.step import Shape, Step, Steps
-from locum.graph.operations import ROUNDINGS
 from locum.graph.traversal import walk
 
 #: Scores of one head from which on fused attention pays (measured on a CPU: even at 32², half at 512²).
@@ -35,28 +33,18 @@ _HIDDEN = -1e308
 def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
     """Fuse the steps of some results into those that the backend has.
 
-    In half precision every attention is fused, however small: then its scores are never rounded. In
-    IEEE arithmetic nothing is fused, but roundings to the type that a value has already are dropped.
+    In half precision every attention is fused, however small: then its scores are never rounded. IEEE
+    arithmetic has rules of its own.
     """
     rules: tuple[Rule, ...] = (_softmax,)
     if backend.ieee:
-        rules = (partial(_needless_rounding, types=StepTypes()),)
+        rules = ieee_rules(backend.has_fused)
     elif backend.has_fused:
         attention = partial(_attention, least=0 if backend.is_half else _WORTHWHILE)
         rules += (attention, _gelu, _layer_norm, _gain_and_bias, _biased_product, _in_place)
     for rule in rules:
         results = _rewritten(results, steps, rule)
     return results
-
-
-def _needless_rounding(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
-    types.of(step)  # steps come after their inputs: no question goes deep
-    is_rounding = step.op == "apply" and step.settings[0] in ROUNDINGS
-    return step.inputs[0] if is_rounding and types.of(step.inputs[0]) == step.settings[0] else None
-
-
-#: A rule: the step, how often each step is used, and where to make new ones.
-Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 
 def in_order(*results: Step) -> list[Step]:
@@ -118,8 +106,8 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Ste
     axes = len(k_transposed.shape)
     k = steps.permute(k_transposed, (*range(axes - 2), axes - 1, axes - 2))
     if len(masks) == 1 and _is_causal(masks[0], weights.shape[-2:]):
-        return steps.make("attention", (q, k, v), step.shape, ("causal",))
-    return steps.make("attention", (q, k, v, *masks), step.shape)
+        return steps.make("attention", (q, k, v), step.shape, (True, 1.0))
+    return steps.make("attention", (q, k, v, *masks), step.shape, (False, 1.0))
 
 
 def _is_causal(mask: Step, scores: Shape) -> bool:
@@ -178,7 +166,7 @@ def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     y, root = erf.inputs[0].inputs
     if y.shape != step.shape or not _is_number(root, math.sqrt(2)) or not _is_half(half, y):
         return None
-    return steps.make("gelu", (y,), step.shape)
+    return steps.make("gelu", (y,), step.shape, ("none",))
 
 
 def _in_place(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:

@@ -143,6 +143,8 @@ class Steps:
             order = matching_axes(x.shape, shape, strides)
             if order is not None:
                 return self.permute(x, order)
+            if self._ieee and is_row_major_view(shape, strides):
+                return self.reshape(x, shape)
         return self.make("view", (x,), shape, (strides, offset), x.boolean)
 
 
@@ -161,6 +163,19 @@ def _is_whole(value: Any) -> bool:
 def row_major(shape: Sequence[int]) -> Shape:
     """Return the strides of an array whose rows follow one another."""
     return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+
+
+def is_row_major_view(shape: Shape, strides: Shape) -> bool:
+    """Return whether rows follow one another; strides of axes of size 1 do not count."""
+    pairs = zip(shape, strides, row_major(shape), strict=True)
+    return all(size == 1 or stride == native for size, stride, native in pairs)
+
+
+def is_row_major(view: Step) -> bool:
+    """Return whether a view shows all numbers of its input, in their order."""
+    strides, offset = view.settings
+    assert isinstance(strides, tuple)
+    return offset == 0 and view.size == view.inputs[0].size and is_row_major_view(view.shape, strides)
 
 
 def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:

@@ -1,0 +1,499 @@
+"""Fuse the steps of IEEE arithmetic into operations that torch has as one kernel.
+
+The rules recognise what the steps compute. A step between the parts of a pattern may only change the
+shape. Rounding to half precision is part of a kernel: it computes in float32 and rounds once.
+
+- softmax, also with 0 in rows that have no finite score;
+- attention: softmax(scale · q kᵀ + mask) v, also with a causal mask and with grouped heads;
+- x W + b;
+- GELU, exactly or with tanh, and SiLU;
+- layer norm, with gain and bias;
+- rows of a table at places that data gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from locum.execution.fast.steps.dtypes import StepTypes
+from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major
+from locum.graph.operations import ROUNDINGS
+
+#: A rule: the step, how often each step is used, and where to make new ones.
+Rule = Callable[[Step, Counter[Step], Steps], Step | None]
+
+_KERNELS = ("softmax", "attention", "biased_product", "gelu", "silu", "layer_norm", "matmul")
+#: Operations that torch computes in float32 for operands in half precision.
+_COMPUTED_IN_FLOAT32 = ("add", "subtract", "multiply", "divide", "sqrt", "exp", "log", "tanh", "erf")
+
+
+def ieee_rules(has_kernels: bool) -> tuple[Rule, ...]:
+    """Return the rules, in the order in which they are applied."""
+    types = StepTypes()
+    rules: tuple[Rule, ...] = (partial(_needless_rounding, types=types), _shape)
+    if has_kernels:
+        kernels = (_softmax, _attention, _biased_product, _gelu, _silu, _layer_norm)
+        rules += tuple(partial(_of_one_type, rule=rule, types=types) for rule in kernels)
+        rules += (_take_rows, partial(_half_precision, types=types))
+    return rules
+
+
+def _of_one_type(
+    step: Step, uses: Counter[Step], steps: Steps, rule: Rule, types: StepTypes
+) -> Step | None:
+    """Apply a rule if the operands of the kernel have one type: kernels do not promote types."""
+    types.of(step)
+    found = rule(step, uses, steps)
+    if found is None:
+        return None
+    kernel = _bare(found)
+    known = {types.of(operand) for operand in kernel.inputs if not operand.boolean}
+    return found if known <= set(ROUNDINGS) and len(known) == 1 else None
+
+
+def _needless_rounding(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
+    """Drop roundings to the type that a value has already."""
+    types.of(step)  # steps come after their inputs: no question goes deep
+    is_rounding = step.op == "apply" and step.settings[0] in ROUNDINGS
+    return step.inputs[0] if is_rounding and types.of(step.inputs[0]) == step.settings[0] else None
+
+
+def _shape(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Read an array in the shape in which it was computed."""
+    if step.op == "reshape":
+        return steps.reshape(_bare(step.inputs[0]), step.shape)
+    if step.op == "view":
+        strides, offset = step.settings
+        assert isinstance(strides, tuple)
+        assert isinstance(offset, int)
+        return steps.view(_bare(step.inputs[0]), step.shape, strides, offset)
+    return None
+
+
+# Kernels ----------------------------------------------------------------------------------------------
+
+
+def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match exp(x − max x) / Σ exp(x − max x) along the last axis.
+
+    In the safe form a maximum of −∞ counts as 0, and a sum of 0 as 1.
+    """
+    if not _is(step, "divide") or not step.shape:
+        return None
+    size = step.shape[-1]
+    powers, total = _bare(step.inputs[0]), _column(step.inputs[1])
+    if not _is(powers, "exp") or total is None:
+        return None
+    shifted = _bare(powers.inputs[0])
+    if not _is(shifted, "subtract") or shifted.shape[-1:] != (size,):
+        return None
+    scores, peak = shifted.inputs[0], _column(shifted.inputs[1])
+    if peak is None or scores.shape != shifted.shape:
+        return None
+    counted, finite = _unless(total, 0.0, 1.0), _unless(peak, -math.inf, 0.0)
+    is_safe = counted is not None
+    if is_safe != (finite is not None):
+        return None
+    if counted is not None and finite is not None:
+        total, peak = counted, finite
+    if _reduced(total, "sum", size) is not powers:
+        return None
+    highest = _reduced(peak, "maximum", size)
+    if highest is None or _without_nan(highest) is not _bare(scores):
+        return None
+    scores = steps.reshape(_bare(scores), step.shape)
+    return steps.make("softmax", (scores,), step.shape, ("safe",) if is_safe else ())
+
+
+def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match softmax(scale · q kᵀ + mask) v, where the softmax is safe."""
+    if step.op != "matmul" or len(step.shape) < 3:
+        return None
+    weights, v = _bare(step.inputs[0]), step.inputs[1]
+    if weights.op != "softmax" or weights.settings != ("safe",) or uses[weights] > 1:
+        return None
+    scores, mask, rows = _unmask(_bare(weights.inputs[0]))
+    scale, product = _scaled(scores)
+    if product.op != "matmul" or product.shape[:-2] != step.shape[:-2]:
+        return None
+    q, transposed = product.inputs
+    batch, queries, keys = step.shape[:-2], product.shape[-2], product.shape[-1]
+    if any(x.shape[:-2] != batch for x in (q, transposed, v)) or v.shape[-2] != keys:
+        return None
+    order = (*range(len(batch)), len(batch) + 1, len(batch))
+    k = steps.permute(transposed, order)
+    is_causal = mask is not None and _is_causal(mask, keys)
+    if is_causal:
+        assert mask is not None
+        outer, length, mask_shape = _outer(batch), mask.shape[-2], None
+    elif mask is None:
+        outer, length, mask_shape = _outer(batch), queries, None
+    else:
+        found = _arrange_mask(mask.shape, rows, batch, queries)
+        if found is None:
+            return None
+        outer, length, mask_shape = found
+    heads = math.prod(batch) // outer
+    if queries % length or math.prod(batch) % outer:
+        return None
+    members = queries // length
+    inputs = [
+        steps.reshape(_bare(q), (outer, heads * members, length, q.shape[-1])),
+        steps.reshape(k, (outer, heads, keys, k.shape[-1])),
+        steps.reshape(v, (outer, heads, keys, v.shape[-1])),
+    ]
+    if mask is not None and mask_shape is not None:
+        inputs.append(steps.reshape(_bare(mask), mask_shape))
+    shape = (outer, heads * members, length, v.shape[-1])
+    return steps.reshape(steps.make("attention", inputs, shape, (is_causal, scale)), step.shape)
+
+
+def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
+    """Return scores before a mask, the mask (true where they count, or added), and their rows."""
+    rows = scores.shape[:-1]
+    if _is(scores, "if_else"):
+        mask, inner, hidden = scores.inputs
+        if _is_number(hidden, -math.inf) and inner.shape == scores.shape and mask.boolean:
+            return _bare(inner), mask, rows
+    if _is(scores, "add") and not scores.inputs[1].boolean:
+        inner, mask = scores.inputs
+        is_product = _scaled(_bare(inner))[1].op == "matmul"
+        if is_product and inner.shape == scores.shape and mask.shape[-1:] == scores.shape[-1:]:
+            return _bare(inner), mask, rows
+    return scores, None, rows
+
+
+def _scaled(scores: Step) -> tuple[float, Step]:
+    """Return the factor of a product with a number, and the other operand."""
+    if _is(scores, "multiply"):
+        for number, other in (scores.inputs, scores.inputs[::-1]):
+            if number.value is not None and number.size == 1:
+                return float(number.value.reshape(())), _bare(other)
+    return 1.0, scores
+
+
+def _is_causal(mask: Step, keys: int) -> bool:
+    """Return whether a mask shows just the keys up to each query."""
+    if mask.value is None or not mask.boolean or mask.value.ndim < 2:
+        return False
+    rows = mask.shape[-2]
+    if mask.size != rows * keys:
+        return False
+    return bool((mask.value.reshape(rows, keys) == np.tri(rows, keys)).all())
+
+
+def _outer(batch: Shape) -> int:
+    return batch[0] if len(batch) > 1 else 1
+
+
+def _arrange_mask(
+    mask: Shape, rows: Shape, batch: Shape, queries: int
+) -> tuple[int, int, Shape] | None:
+    """Return how scores are split into batches and queries so that each head has the same mask.
+
+    Return the number of batches, the number of queries, and the shape of the mask in four dimensions.
+    """
+    aligned = (1,) * (len(rows) + 1 - len(mask)) + tuple(mask)
+    groups: list[tuple[int, bool]] = []  # sizes of rows, and whether the mask differs along them
+    for size, own in zip(rows, aligned[:-1], strict=True):
+        if size == 1:
+            continue
+        if own not in (1, size):
+            return None
+        if groups and groups[-1][1] == (own > 1):
+            groups[-1] = (groups[-1][0] * size, own > 1)
+        else:
+            groups.append((size, own > 1))
+    keys = aligned[-1]
+    whole = math.prod(batch)
+    match [own for _, own in groups]:
+        case [] | [False]:
+            return _outer(batch), queries, (1, 1, 1, keys)
+        case [True]:
+            outer = _outer(batch)
+            return outer, queries, (outer, whole // outer, queries, keys)
+        case [True, False]:
+            outer = groups[0][0]
+            return None if whole % outer else (outer, queries, (outer, 1, 1, keys))
+        case [False, True]:
+            length = groups[1][0]
+            return None if queries % length else (_outer(batch), length, (1, 1, length, keys))
+        case [True, False, True]:
+            outer, length = groups[0][0], groups[2][0]
+            if whole % outer or queries % length:
+                return None
+            return outer, length, (outer, 1, length, keys)
+    return None
+
+
+def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match x W + b, where b has a number for each column."""
+    if not _is(step, "add"):
+        return None
+    for total, bias in (step.inputs, step.inputs[::-1]):
+        product = _bare(total)
+        if product.op != "matmul" or len(product.shape) != 2 or total.shape != step.shape:
+            continue
+        columns = product.shape[-1]
+        if bias.boolean or bias.size != columns or bias.shape[-1:] != (columns,) or uses[product] > 1:
+            continue
+        if step.shape[-1] != columns:
+            continue
+        inputs = (*product.inputs, steps.reshape(_bare(bias), (columns,)))
+        return steps.reshape(steps.make("biased_product", inputs, product.shape), step.shape)
+    return None
+
+
+def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match x/2 · (1 + erf(x/√2)), and the approximation with tanh."""
+    for half, other in _operands(step, "multiply"):
+        x = _times(half, 0.5)
+        raised = _plus(other, 1.0)
+        if x is None or raised is None:
+            continue
+        if _is(raised, "erf"):
+            inner = _times(_bare(raised.inputs[0]), math.sqrt(0.5))
+            if inner is x:
+                return steps.make("gelu", (steps.reshape(x, step.shape),), step.shape, ("none",))
+        if _is(raised, "tanh"):
+            inner = _times(_bare(raised.inputs[0]), math.sqrt(2 / math.pi))
+            if inner is not None and _is_with_cube(inner, x):
+                return steps.make("gelu", (steps.reshape(x, step.shape),), step.shape, ("tanh",))
+    return None
+
+
+def _is_with_cube(step: Step, x: Step) -> bool:
+    """Return whether a step is x + 0.044715 x³."""
+    for first, second in _operands(step, "add"):
+        cube = _times(second, 0.044715)
+        if _bare(first) is not x or cube is None:
+            continue
+        for square, last in _operands(cube, "multiply"):
+            if _bare(last) is x and any(
+                _bare(a) is x and _bare(b) is x for a, b in _operands(_bare(square), "multiply")
+            ):
+                return True
+    return False
+
+
+def _silu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match x / (1 + exp(−x))."""
+    if not _is(step, "divide"):
+        return None
+    x, power = _bare(step.inputs[0]), _plus(_bare(step.inputs[1]), 1.0)
+    if power is None or not _is(power, "exp") or step.inputs[0].shape != step.shape:
+        return None
+    negated = _bare(power.inputs[0])
+    if not _is(negated, "negate") or _bare(negated.inputs[0]) is not x:
+        return None
+    return steps.make("silu", (steps.reshape(x, step.shape),), step.shape)
+
+
+def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match (x − mean) · (1 / √(variance + ε)) along the last axis, times a gain, plus a bias."""
+    if not step.shape:
+        return None
+    size, inner = step.shape[-1], step
+    bias = gain = None
+    if _is(inner, "add"):
+        inner, bias = _bare(inner.inputs[0]), inner.inputs[1]
+    if _is(inner, "multiply") and _column(inner.inputs[1]) is None:
+        inner, gain = _bare(inner.inputs[0]), inner.inputs[1]
+    if (bias is None) != (gain is None) or not _is(inner, "multiply"):
+        return None
+    if any(part is not None and part.shape[-1:] != (size,) for part in (gain, bias)):
+        return None
+    if any(part is not None and part.size != size for part in (gain, bias)):
+        return None
+    centred, inverse = _bare(inner.inputs[0]), _column(inner.inputs[1])
+    if inverse is None or inner.shape[-1] != size or not _is(centred, "subtract"):
+        return None
+    found = _centred_and_epsilon(inverse, size)
+    x, mean = centred.inputs[0], _column(centred.inputs[1])
+    if found is None or found[0] is not centred or mean is None or x.shape[-1:] != (size,):
+        return None
+    if _averaged(mean, size) is not _bare(x):
+        return None
+    parts = [steps.reshape(_bare(part), (size,)) for part in (gain, bias) if part is not None]
+    x = steps.reshape(_bare(x), step.shape)
+    return steps.make("layer_norm", (x, *parts), step.shape, (found[1],))
+
+
+def _centred_and_epsilon(inverse: Step, size: int) -> tuple[Step, float] | None:
+    """Return c and ε of 1 / √(mean of c² + ε)."""
+    if not _is(inverse, "divide") or not _is_number(inverse.inputs[0], 1.0):
+        return None
+    root = _bare(inverse.inputs[1])
+    if not _is(root, "sqrt"):
+        return None
+    for variance, epsilon in _operands(_bare(root.inputs[0]), "add"):
+        squares = _averaged(variance, size)
+        if epsilon.value is None or epsilon.size != 1 or squares is None:
+            continue
+        if _is(squares, "multiply") and _bare(squares.inputs[0]) is _bare(squares.inputs[1]):
+            return _bare(squares.inputs[0]), float(epsilon.value.reshape(()))
+    return None
+
+
+def _take_rows(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match a fetch of whole rows: position i · columns + column."""
+    if step.op != "fetch" or not step.shape:
+        return None
+    start, inside, _ = step.settings
+    base, where = step.inputs
+    columns = step.shape[-1]
+    assert isinstance(start, int)
+    if not inside or start % columns or base.size % columns or base.boolean:
+        return None
+    for product, column in _operands(where, "add"):
+        if column.value is None or column.size != columns or column.shape[-1:] != (columns,):
+            continue
+        if not (column.value.reshape(-1) == np.arange(columns)).all():
+            continue
+        rows = _times(product, float(columns))
+        if rows is None or rows.size * columns != step.size or product.shape[-1:] != (1,):
+            continue
+        table = steps.reshape(_bare(base), (base.size // columns, columns))
+        taken = (table, steps.reshape(rows, step.shape[:-1]))
+        return steps.make("take_rows", taken, step.shape, (start // columns,))
+    return None
+
+
+def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
+    """Give a kernel operands in half precision, if its result is rounded to their type."""
+    types.of(step)
+    if step.op != "apply" or step.settings[0] not in ("float16", "bfloat16"):
+        return None
+    kernel = _bare(step.inputs[0])
+    is_kernel = kernel.op in _KERNELS or any(_is(kernel, op) for op in _COMPUTED_IN_FLOAT32)
+    if not is_kernel or uses[kernel] > 1:
+        return None
+    narrow = []
+    for operand in kernel.inputs:
+        inner = _widened(operand, str(step.settings[0]), steps, types)
+        if inner is None:
+            return None
+        narrow.append(inner)
+    if all(operand.value is not None for operand in narrow):
+        return None
+    made = steps.make(kernel.op, narrow, kernel.shape, kernel.settings, kernel.boolean)
+    return steps.reshape(made, step.shape)
+
+
+def _widened(operand: Step, dtype: str, steps: Steps, types: StepTypes) -> Step | None:
+    """Return what is rounded to float32, if its type is ``dtype``; in the shape of the operand."""
+    if operand.boolean or (operand.value is not None and not operand.shape):
+        return operand
+    if operand.op in ("permute", "reshape", "view"):
+        inner = _widened(operand.inputs[0], dtype, steps, types)
+        if inner is None:
+            return None
+        made = steps.make(operand.op, (inner,), operand.shape, operand.settings)
+    elif _is(operand, "float32"):
+        made = operand.inputs[0]
+    else:
+        return None
+    _ask(types, made)
+    return made if types.of(made) == dtype else None
+
+
+def _ask(types: StepTypes, step: Step) -> None:
+    if step.inputs and step.op in ("permute", "reshape", "view"):
+        _ask(types, step.inputs[0])
+    types.of(step)
+
+
+# Parts of patterns ------------------------------------------------------------------------------------
+
+
+def _bare(step: Step) -> Step:
+    """Return an array before its shape was changed."""
+    while step.op == "reshape" or (step.op == "view" and is_row_major(step)):
+        (step,) = step.inputs
+    return step
+
+
+def _is(step: Step, op: str) -> bool:
+    return step.op == "apply" and step.settings == (op,)
+
+
+def _is_number(step: Step, value: float) -> bool:
+    return step.value is not None and step.size == 1 and float(step.value.reshape(())) == value
+
+
+def _operands(step: Step, op: str) -> Sequence[tuple[Step, Step]]:
+    """Return the operands of a commutative operation in both orders."""
+    if not _is(step, op):
+        return ()
+    a, b = step.inputs
+    return ((a, b), (b, a))
+
+
+def _times(step: Step, factor: float) -> Step | None:
+    """Return what is multiplied by a number; factors may be rounded to float32."""
+    for number, other in _operands(_bare(step), "multiply"):
+        if number.value is not None and number.size == 1:
+            found = float(number.value.reshape(()))
+            if found == factor or found == float(np.float32(factor)):
+                return _bare(other)
+    return None
+
+
+def _plus(step: Step, addend: float) -> Step | None:
+    """Return what a number is added to."""
+    for number, other in _operands(_bare(step), "add"):
+        if _is_number(number, addend):
+            return _bare(other)
+    return None
+
+
+def _column(step: Step) -> Step | None:
+    """Return a number for each row, before the last axis, of size 1, was added."""
+    return _bare(step) if step.shape[-1:] == (1,) or step.size == 1 else None
+
+
+def _reduced(step: Step, op: str, size: int) -> Step | None:
+    """Return what is reduced along its last axis, if that has this size."""
+    if step.op != op:
+        return None
+    (whole,) = step.inputs
+    is_last = step.settings == ((len(whole.shape) - 1,),)
+    return _bare(whole) if is_last and whole.shape[-1] == size else None
+
+
+def _averaged(step: Step, size: int) -> Step | None:
+    """Return what a mean along the last axis is the mean of."""
+    step = _bare(step)
+    if not _is(step, "divide") or not _is_number(step.inputs[1], size):
+        return None
+    return _reduced(_bare(step.inputs[0]), "sum", size)
+
+
+def _unless(step: Step, value: float, replacement: float) -> Step | None:
+    """Match a value that is replaced where it equals a number; return the value."""
+    if not _is(step, "if_else"):
+        return None
+    condition, then, other = step.inputs
+    other = _bare(other)
+    if not _is(condition, "equal") or not _is_number(then, replacement):
+        return None
+    for a, b in _operands(condition, "equal"):
+        if _bare(a) is other and _is_number(b, value):
+            return other
+    return None
+
+
+def _without_nan(step: Step) -> Step:
+    """Return the value whose NaN are replaced by −∞."""
+    if _is(step, "if_else"):
+        condition, value, hidden = step.inputs
+        value = _bare(value)
+        is_comparison = _is(condition, "equal") and all(_bare(i) is value for i in condition.inputs)
+        if is_comparison and _is_number(hidden, -math.inf):
+            return value
+    return step
