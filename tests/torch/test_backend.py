@@ -162,7 +162,7 @@ def test_inputs_of_any_layout(name: str) -> None:
 def test_inputs_are_not_copied() -> None:
     graph = torch.fx.experimental.proxy_tensor.make_fx(lambda x: (x + 1,), tracing_mode="fake")
     for x in (INPUTS["transposed"], INPUTS["expanded"], INPUTS["overlapping"]):
-        (feed,) = Program.of(graph(x))._feeds
+        (feed,) = Program.of(graph(x)).feeds
         assert feed.entries(x).data_ptr() == x.data_ptr()
 
 

@@ -190,8 +190,8 @@ def test_choices_have_the_promoted_type() -> None:
 
 
 def test_graph_without_a_plan_is_rejected() -> None:
-    program = Program.of(capture(torch.sort, [torch.randn(8000)]), "fast", "forbidden")
+    program = Program.of(capture(torch.sort, [torch.randn(40_000)]), "fast", "forbidden")
     with pytest.raises(
         InputError, match=r"executor fast: expected a graph that has a plan.*; try options="
     ):
-        program(torch.randn(8000))
+        program(torch.randn(40_000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,13 +14,14 @@ from torch.autograd import forward_ad
 
 from locum.errors import InputError
 from locum.locks import Lock
-from locum.torch.concrete_graph import is_symbolic, propagate_shapes, read_metadata, shape_key
+from locum.torch.concrete_graph import SymbolBinding, read_metadata
 from locum.torch.program import Program
+from locum.torch.program_family import LONGEST, SHORTEST, ProgramFamily, Values, make_family
 from locum.torch.step_recorder import Recorder, active_recorder
 from locum.torch.usage import GraphUsage, ProgramUsage
 
-#: Programs that a graph keeps: one for each combination of concrete shapes. The least recently used
-#: one is dropped first.
+#: Programs that a graph keeps: one for each combination of values of the symbols in its shapes. The
+#: least recently used one is dropped first.
 MOST_PROGRAMS = 64
 #: Held while a program is found or added.
 _lock = Lock()
@@ -33,8 +35,13 @@ class CompiledGraph:
 
     def __init__(self, module: fx.GraphModule, kind: str, usage: GraphUsage) -> None:
         self._module, self._kind, self._usage = module, kind, usage
-        self._is_symbolic = is_symbolic(module)
+        self._binding = SymbolBinding(module)
         self._programs: OrderedDict[Hashable, tuple[Program, ProgramUsage]] = OrderedDict()
+        #: For recorded modules: the families of programs, and the values of the last new programs.
+        self._families: dict[Hashable, list[tuple[ProgramFamily, ProgramUsage]]] = {}
+        self._recent: dict[Hashable, list[Values]] = {}
+        #: Recorded modules with which programs cannot be interpolated.
+        self._unlike: set[Hashable] = set()
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the results of the graph."""
@@ -43,7 +50,7 @@ class CompiledGraph:
         program, usage = self._find(arguments, recorder)
         started = time.perf_counter()
         results, steps = program.run(arguments)
-        usage.add_run(time.perf_counter() - started)
+        usage.add_run(program, time.perf_counter() - started)
         if recorder is not None:
             recorder.add(steps)
         return results
@@ -53,25 +60,54 @@ class CompiledGraph:
     ) -> tuple[Program, ProgramUsage]:
         """Return the program for these arguments, made or remembered."""
         recorded = recorder.module_patterns if recorder is not None else ()
-        key = (shape_key(arguments) if self._is_symbolic else None, recorded)
+        values = self._binding.find_values(arguments)
         with _lock:
-            if key in self._programs:
-                self._programs.move_to_end(key)
-                return self._programs[key]
+            if (values, recorded) in self._programs:
+                self._programs.move_to_end((values, recorded))
+                return self._programs[values, recorded]
         # Translated outside of the lock: two threads may both translate.
-        concrete = (
-            propagate_shapes(self._module, arguments)
-            if self._is_symbolic
-            else read_metadata(self._module)
-        )
-        backward = self._kind == "backward"
-        program = Program(concrete, self._usage.settings, is_backward=backward, recorded=recorded)
-        entry = (program, self._usage.add_program(program, self._kind))
+        entry = self._find_in_families(values, recorded)
+        if entry is None:
+            program = self._make(values, recorded)
+            entry = program, self._usage.add_program(program, self._kind)
         with _lock:
-            self._programs[key] = entry
+            self._programs[values, recorded] = entry
             while len(self._programs) > MOST_PROGRAMS:
                 self._programs.popitem(last=False)
         return entry
+
+    def _make(self, values: Values, recorded: tuple[str, ...]) -> Program:
+        symbols = dict(zip(self._binding.symbols, values, strict=True))
+        concrete = read_metadata(self._module, symbols)
+        backward = self._kind == "backward"
+        return Program(concrete, self._usage.settings, is_backward=backward, recorded=recorded)
+
+    def _find_in_families(
+        self, values: Values, recorded: tuple[str, ...]
+    ) -> tuple[Program, ProgramUsage] | None:
+        """Return an interpolated program; a third value on a line starts a family."""
+        families = self._families.setdefault(recorded, [])
+        for family, usage in families:
+            program = family.find(values)
+            if program is not None:
+                return program, usage
+        recent = self._recent.setdefault(recorded, [])
+        recent[:] = [*recent[-2:], values]
+        if self._usage.settings.executor != "fast" or len(recent) < 3 or recorded in self._unlike:
+            return None
+        one, two, three = recent
+        step = tuple(b - a for a, b in zip(two, three, strict=True))
+        if not any(step) or step != tuple(b - a for a, b in zip(one, two, strict=True)):
+            return None
+        count = min(SHORTEST << len(families), LONGEST)
+        make = partial(self._make, recorded=recorded)
+        family = make_family(self._module, self._binding.symbols, make, values, step, count)
+        if family is None:
+            self._unlike.add(recorded)
+            return None
+        families.append((family, self._usage.add_program(family.last, self._kind)))
+        recent[:] = [family.at(count - 1), family.at(count)]
+        return family.first, families[-1][1]
 
 
 def check_tangents(arguments: Sequence[Any]) -> None:

@@ -7,7 +7,7 @@ the graph. The fast executor plans each small program once, however many layers 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import accumulate
 from typing import Any
 
@@ -32,6 +32,8 @@ class Composition(Translation):
         #: The number of entries of each storage, by its name.
         self._sizes: dict[Node, int] = {}
         self._feeds_by_name: dict[Node, fx.Node] = {}
+        #: What constructions returned for operands of the same layout, such as those of equal layers.
+        self._made: dict[Hashable, Construction] = {}
         super().__init__(*arguments)
 
     @property
@@ -57,92 +59,99 @@ class Composition(Translation):
 
     def _compute(self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> Construction:
         """Return what a node computes, as views of named storages."""
-        if row.kind == "views":
-            made = self._call_construction(node, row, out, arguments, options)
-            if all(tensor.sop.node in self._sizes for tensor in _tensors(made.result)):
-                return made
-        names = list(dict.fromkeys(tensor.sop.node for tensor in _tensors((arguments, options))))
+        names = {tensor.sop.node: tensor.sop for tensor in _tensors((arguments, options))}
         ends = list(accumulate((self._sizes[name] for name in names), initial=0))
         starts = dict(zip(names, ends, strict=False))
-
-        def show(tensor: Tensor) -> Tensor:
-            start = starts[tensor.sop.node]
-            return tensor.replace(sop=tokens, offset=tensor.offset + start, start=tensor.start + start)
-
-        made = self._call_construction(node, row, out, _map(arguments, show), _map(options, show))
-        results = _Results(self._name, starts, self._sizes)
+        shown = _map(
+            (arguments, options), lambda tensor: _move(tensor, tokens, starts[tensor.sop.node])
+        )
+        made = self._construct_once(node, row, out, *shown)
         wanted = made.result
         if self._collector is None and isinstance(wanted, tuple):
             used = {user.args[1] for user in node.users if user.target is operator.getitem}
             wanted = tuple(part if n in used else None for n, part in enumerate(wanted))
+        results = _Results(self._name, names, starts, self._sizes)
         kept = Construction(
             _map(wanted, results.keep),
             [(name, results.keep(tensor)) for name, tensor in made.observed],
-            [(results.keep_condition(sop), problem) for sop, problem in made.conditions],
+            [(results.keep_root(sop, 1), problem) for sop, problem in made.conditions],
             made.storages,
         )
         if results.roots:
             inner = {sop: size for sop, size in made.storages.sizes.items() if sop is not tokens.node}
             self.length = max(self.length, *inner.values()) if inner else self.length
-            self.calls.append(
-                Call(
-                    {root: range(stop) for root, stop in results.roots.items()},
-                    list(results.names.values()),
-                    names,
-                    max(made.storages.greatest, ends[-1], 1),
-                    inner,
-                    f"{node.name}{describe_origin(node)}",
-                )
+            call = Call(
+                {root: range(stop) for root, stop in results.roots.items()},
+                [name.node for name in results.names.values()],
+                [name for name in names if self._sizes[name]],
+                max(made.storages.greatest, ends[-1], 1),
+                inner,
+                f"{node.name}{describe_origin(node)}",
             )
+            self.calls.append(call)
         return kept
+
+    def _construct_once(
+        self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any
+    ) -> Construction:
+        """Call a construction, unless it was called with the same arguments before."""
+        key = (row.construct, _key(out), _key(arguments), _key(options))
+        if key not in self._made:
+            self._made[key] = self._call_construction(node, row, out, arguments, options)
+        return self._made[key]
 
 
 class _Results:
     """The results of a small program, which become storages."""
 
     def __init__(
-        self, name: Callable[[int], SOp], starts: dict[Node, int], sizes: dict[Node, int]
+        self,
+        name: Callable[[int], SOp],
+        operands: dict[Node, SOp],
+        starts: dict[Node, int],
+        sizes: dict[Node, int],
     ) -> None:
-        self._name, self._starts, self._sizes = name, starts, sizes
+        self._name, self._operands, self._starts, self._sizes = name, operands, starts, sizes
         #: The number of positions that are read of each root.
         self.roots: dict[Node, int] = {}
-        self.names: dict[Node, Node] = {}
-        self._sops: dict[Node, SOp] = {}
+        self.names: dict[Node, SOp] = {}
 
     def keep(self, tensor: Tensor) -> Tensor:
         """Return a result as a view of a named storage; some are views of operands."""
         if not tensor.size:
-            return tensor.replace(sop=self._name(0))
+            return _move(tensor, self._name(0), 0)
         if tensor.sop.node is not tokens.node:
-            return tensor.replace(sop=self._keep_root(tensor.sop, tensor.start + tensor.storage))
+            return _move(tensor, self.keep_root(tensor.sop, tensor.start + tensor.storage), 0)
         for name, start in self._starts.items():
             if start <= tensor.offset < start + self._sizes[name]:
-                break
-        else:
-            raise AssertionError("a view of tokens that no operand has")
-        return tensor.replace(
-            sop=constant(name.value), offset=tensor.offset - start, start=tensor.start - start
-        )
+                return _move(tensor, self._operands[name], -start)
+        raise AssertionError("a view of tokens that no operand has")
 
-    def keep_condition(self, sop: SOp) -> SOp:
-        """Return the name of an s-op that is read at position 0."""
-        return self._keep_root(sop, 1)
+    def keep_root(self, sop: SOp, stop: int) -> SOp:
+        """Return the name of an s-op that is read up to a position."""
+        if sop.node not in self.names:
+            self.names[sop.node] = self._name(stop)
+            self.roots[sop.node] = stop
+        name = self.names[sop.node]
+        if stop > self.roots[sop.node]:
+            self.roots[sop.node] = self._sizes[name.node] = stop
+        return name
 
-    def _keep_root(self, sop: SOp, stop: int) -> SOp:
-        node = sop.node
-        if node not in self._sops:
-            self._sops[node] = self._name(stop)
-            self.names[node], self.roots[node] = self._sops[node].node, stop
-        if stop > self.roots[node]:
-            self.roots[node] = self._sizes[self.names[node]] = stop
-        return self._sops[node]
+
+def _move(tensor: Tensor, sop: SOp, distance: int) -> Tensor:
+    """Return a tensor as a view of another s-op, at a distance."""
+    return tensor.replace(sop=sop, offset=tensor.offset + distance, start=tensor.start + distance)
 
 
 def _tensors(value: Any) -> list[Tensor]:
     """Return the tensors in nested arguments."""
-    found: list[Tensor] = []
-    _map(value, lambda tensor: found.append(tensor) or tensor)
-    return found
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [tensor for part in value for tensor in _tensors(part)]
 
 
 def _map(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
@@ -154,3 +163,14 @@ def _map(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, dict):
         return {key: _map(part, function) for key, part in value.items()}
     return value
+
+
+def _key(value: Any) -> Hashable:
+    """Return a key of nested arguments, in which the type of a number counts."""
+    if isinstance(value, Tensor):
+        return tuple(part for name, part in vars(value).items() if name != "sop")  # the tokens
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_key, value))
+    if isinstance(value, dict):
+        return tuple((name, _key(part)) for name, part in value.items())
+    return type(value), value if not isinstance(value, float) else value.hex()

@@ -1,21 +1,21 @@
 """A captured graph in which all shapes are numbers.
 
-Dynamo may capture a graph with symbolic shapes. A program has fixed shapes, so such a graph is run on
-fake tensors with the shapes of a call; the result is the fake tensor of each node. Other graphs have
-these fake tensors in their metadata.
+The metadata of a graph has a fake tensor for each node. Dynamo may capture a graph with symbols in its
+shapes. A program has fixed shapes, so the symbols are replaced by their values in a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter, getitem
 from typing import Any
 
+import sympy
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -86,27 +86,52 @@ def is_strided(value: torch.Tensor) -> bool:
     return value.layout is torch.strided and not value.is_quantized and not value.is_nested
 
 
-def is_symbolic(module: fx.GraphModule) -> bool:
-    """Return whether inputs of a graph have symbolic shapes, or are symbolic numbers."""
-    for node in module.graph.find_nodes(op="placeholder"):
-        value = node.meta.get("val")
-        if isinstance(value, _SYMBOLS):
-            return True
-        if isinstance(value, torch.Tensor) and is_strided(value):
-            sizes = (*value.shape, *value.stride(), value.storage_offset())
-            if any(isinstance(size, _SYMBOLS) for size in sizes):
-                return True
-    return False
+class SymbolBinding:
+    """Finds the values that the symbols of a graph's shapes have in a call."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        #: For each symbol the place of an argument, and the place among its sizes and strides.
+        self._places: dict[sympy.Symbol, tuple[int, int | None]] = {}
+        for place, node in enumerate(module.graph.find_nodes(op="placeholder")):
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt):
+                self._add(value, place, None)
+            elif isinstance(value, torch.Tensor) and is_strided(value):
+                for dim, size in enumerate((*value.shape, *value.stride())):
+                    self._add(size, place, dim)
+
+    def _add(self, size: Any, place: int, dim: int | None) -> None:
+        if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+            self._places.setdefault(size.node.expr, (place, dim))
+
+    @property
+    def symbols(self) -> list[sympy.Symbol]:
+        """The symbols, in the order of their values."""
+        return list(self._places)
+
+    def find_values(self, arguments: Sequence[Any]) -> tuple[int, ...]:
+        """Return the values of the symbols."""
+        return tuple(
+            int(arguments[place])
+            if dim is None
+            else (*arguments[place].shape, *arguments[place].stride())[dim]
+            for place, dim in self._places.values()
+        )
 
 
-def read_metadata(module: fx.GraphModule) -> ConcreteGraph:
-    """Return a graph with the fake tensors of its metadata."""
+def read_metadata(
+    module: fx.GraphModule, symbols: Mapping[sympy.Symbol, int] | None = None
+) -> ConcreteGraph:
+    """Return a graph with the fake tensors of its metadata, for values of the symbols in shapes."""
     values = {}
     for node in module.graph.nodes:
         if node.op == "get_attr":
             values[node] = attrgetter(node.target)(module)
         elif node.op != "output":
             values[node] = node.meta.get("val", _results(node))
+    if symbols:
+        substitution = _Substitution(symbols, values.values())
+        values = {node: substitution(value) for node, value in values.items()}
     return ConcreteGraph(module, module.graph, values)
 
 
@@ -120,29 +145,63 @@ def _results(node: fx.Node) -> tuple[Any, ...] | None:
     return tuple(used.get(n) for n in range(max(used) + 1)) if used else None
 
 
-def propagate_shapes(module: fx.GraphModule, arguments: Sequence[Any]) -> ConcreteGraph:
-    """Return a graph with the fake tensors that it computes for arguments of these shapes."""
-    interpreter = _Propagation(module)
-    with plain_execution(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = [
-            mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
-            for value in arguments
-        ]
-        interpreter.run(*fake)
-    return ConcreteGraph(module, module.graph, interpreter.values)
+def _symbolic_keys(value: Any) -> list[StorageWeakRef]:
+    """Return the keys of the storages of tensors that have symbols in their sizes."""
+    if isinstance(value, (tuple, list)):
+        return [key for part in value for key in _symbolic_keys(part)]
+    if not isinstance(value, torch.Tensor) or not is_strided(value):
+        return []
+    sizes = (*value.shape, *value.stride(), value.storage_offset())
+    return [storage_key(value)] if any(isinstance(size, _SYMBOLS) for size in sizes) else []
 
 
-class _Propagation(fx.Interpreter):
-    """Runs a graph and keeps the value of each node."""
+class _Substitution:
+    """Replaces symbols in the sizes of fake tensors; tensors that share memory still do."""
 
-    def __init__(self, module: fx.GraphModule) -> None:
-        super().__init__(module, garbage_collect_values=False)
-        self.values: dict[fx.Node, Any] = {}
+    def __init__(self, symbols: Mapping[sympy.Symbol, int], values: Iterable[Any]) -> None:
+        #: Memory of tensors with symbols in their sizes.
+        self._symbolic = {key for value in values for key in _symbolic_keys(value)}
+        self._symbols = {symbol: sympy.Integer(value) for symbol, value in symbols.items()}
+        self._numbers: dict[sympy.Expr, Any] = {}
+        self._memories: dict[StorageWeakRef, torch.Tensor] = {}
+        self._tensors: dict[int, torch.Tensor] = {}
+        self._mode = FakeTensorMode(allow_non_fake_inputs=True)
 
-    def run_node(self, n: fx.Node) -> Any:
-        """Run a node and keep its value."""
-        self.values[n] = super().run_node(n)
-        return self.values[n]
+    def __call__(self, value: Any) -> Any:
+        """Return a value without symbols; those that depend on data remain."""
+        if isinstance(value, _SYMBOLS):
+            return self._evaluate(value)
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(self, value))
+        if not isinstance(value, FakeTensor) or not is_strided(value):
+            return value
+        if id(value) not in self._tensors:
+            is_symbolic = storage_key(value) in self._symbolic
+            self._tensors[id(value)] = self._make(value) if is_symbolic else value
+        return self._tensors[id(value)]
+
+    def _evaluate(self, number: Any) -> Any:
+        if not isinstance(number, _SYMBOLS):
+            return number
+        expression = number.node.expr
+        if expression not in self._numbers:
+            found = expression.xreplace(self._symbols)
+            kind = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(number)]
+            self._numbers[expression] = number if found.free_symbols else kind(found)
+        return self._numbers[expression]
+
+    def _make(self, value: FakeTensor) -> torch.Tensor:
+        shape, strides = map(self._evaluate, value.shape), map(self._evaluate, value.stride())
+        layout = (*shape,), (*strides,), self._evaluate(value.storage_offset())
+        if any(isinstance(size, _SYMBOLS) for part in (*layout[:2], layout[2:]) for size in part):
+            return value
+        key = storage_key(value)
+        if key not in self._memories:
+            bytes_ = self._evaluate(value.untyped_storage().nbytes())
+            self._memories[key] = torch.empty(bytes_, dtype=torch.uint8, device="meta")
+        typed = torch.empty(0, dtype=value.dtype, device="meta")
+        typed.set_(self._memories[key].untyped_storage(), layout[2], *layout[:2])
+        return FakeTensor(self._mode, typed, value.device)
 
 
 @contextmanager
@@ -150,13 +209,3 @@ def plain_execution() -> Iterator[None]:
     """Run operations as they are called, whatever the user's settings: no gradients, no autocast."""
     with torch.no_grad(), torch._C._DisableAutocast():
         yield
-
-
-def shape_key(arguments: Sequence[Any]) -> Hashable:
-    """Return what a program depends on: numbers, and the shapes and types of tensors."""
-    return tuple(
-        (value.shape, value.stride(), value.dtype, value.device)
-        if isinstance(value, torch.Tensor) and is_strided(value)
-        else (type(value), value)
-        for value in arguments
-    )

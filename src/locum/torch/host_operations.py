@@ -117,15 +117,22 @@ class HostPart:
         """Return the part of a graph that computes ``wanted``, and draws all random numbers."""
         needed = set(wanted)
         for node in reversed(concrete.graph.nodes):
-            if node in known and (node in needed or drawn_operation(node) is not None):
+            is_number = concrete.is_number(node)
+            if (is_number or node in known) and (node in needed or drawn_operation(node) is not None):
                 needed.update((node, *node.all_input_nodes))
         graph = fx.Graph()
         copied: dict[fx.Node, fx.Node] = {}
         for node in concrete.graph.nodes:
-            if node.op == "placeholder" or (node in needed and node in known):
+            # Numbers are computed from numbers and inputs, so that the part fits other shapes.
+            is_computable = concrete.is_number(node) and all(n in copied for n in node.all_input_nodes)
+            if node.op == "placeholder" or (node in needed and (node in known or is_computable)):
                 copied[node] = graph.node_copy(node, lambda n: copied.get(n, concrete.values[n]))
         graph.output(tuple(copied[node] for node in wanted))
-        computed = [node for node in copied if node.op == "call_function" and not is_view(node)]
+        computed = [
+            node
+            for node in copied
+            if node.op == "call_function" and not is_view(node) and not concrete.is_number(node)
+        ]
         return cls(wanted, computed, fx.GraphModule(concrete.module, graph))
 
     def __call__(self, arguments: Sequence[Any]) -> dict[fx.Node, Any]:

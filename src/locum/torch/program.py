@@ -19,20 +19,19 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import run_all
 from locum.execution.fast.composition import plan_calls
 from locum.execution.fast.plan import Plan
+from locum.execution.fast.planning import Segment
 from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
 from locum.language.python import constant
 from locum.torch.composition import Composition
 from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata
 from locum.torch.host_operations import HostPart, choose_host_nodes
+from locum.torch.multiply_adds import count_multiply_adds
 from locum.torch.node_origin import describe_origin
 from locum.torch.random_operations import separate_random_numbers
 from locum.torch.step_recorder import Step, StepCollector
 from locum.torch.tensor_outputs import Outputs
 from locum.torch.translation import Feed, Translation, UnsupportedOperationError
-
-#: Integer types that become int64 as tokens.
-_NARROW = (torch.int8, torch.uint8, torch.int16, torch.int32)
 
 
 @dataclass(frozen=True)
@@ -70,21 +69,26 @@ class Program:
         self._steps: dict[Step, int] = {
             step: outputs.add(tensor) for step, tensor in (collector.steps if collector else {}).items()
         }
-        self.settings, self._outputs = settings, outputs
+        self.settings, self.outputs = settings, outputs
         self._result_count = len(concrete.outputs)
-        self._feeds: Sequence[Feed] = list(translation.feeds.values())
+        self.feeds: Sequence[Feed] = list(translation.feeds.values())
         self._device = translation.device
         self._conditions = translation.conditions
         #: The small programs, and the names of the storages that are fed, for the fast executor.
-        self._composition = translation if isinstance(translation, Composition) else None
+        self._composition = translation if is_composed else None
         #: The roots, or the names of storages, that are read, and the positions of each.
-        self._read = _roots(translation, outputs)
+        self.read = _roots(translation, outputs)
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
         #: The nodes that U computes, and those that the host computes.
         self.on_u: Sequence[fx.Node] = translation.on_u
         self.on_host: Sequence[fx.Node] = self._host.computed
+        #: The multiply-adds of U and of the host in one run.
+        self.multiply_adds = tuple(
+            sum(count_multiply_adds(concrete, node) for node in nodes)
+            for nodes in (self.on_u, self.on_host)
+        )
         #: The plan of the fast executor, made in the first run.
         self.plan: Plan | None = None
         self.seconds_to_translate = time.perf_counter() - started
@@ -96,11 +100,16 @@ class Program:
             outputs.add(result)
         return outputs
 
+    @property
+    def host_code(self) -> str:
+        """What the host computes, as code."""
+        return self._host.function.code
+
     @cached_property
     def roots(self) -> Mapping[Node, range]:
         """The roots of the RASP program of the whole graph, and the positions that are read of each."""
         if self._composition is None:
-            return self._read
+            return self.read
         translation = Translation(self.concrete, self._known)
         return _roots(translation, self._add_outputs(translation))
 
@@ -117,10 +126,13 @@ class Program:
         """Return the results of the graph, and the recorded steps."""
         with plain_execution():
             known = self._host(arguments)
-            parts = {feed.node: self._move(feed.entries(known[feed.node])) for feed in self._feeds}
-            found = self._run_program(parts) if self._read else {}
+            parts = {
+                feed.node: self._move(feed.entries(known[feed.node]), getattr(torch, feed.dtype))
+                for feed in self.feeds
+            }
+            found = self._run_program(parts) if self.read else {}
             self._check(found)
-            results = self._outputs.make(known, found, parts)
+            results = self.outputs.make(known, found, parts)
         steps = {step: results[place] for step, place in self._steps.items()}
         return results[: self._result_count], steps
 
@@ -129,14 +141,10 @@ class Program:
         # The only token of a program of constants is a blank.
         parts = list(feeds.values()) or [torch.zeros(1, device=self._device)]
         if self._composition is None:
-            values = run_all(self._read, parts, self.length, executor=self.settings.executor)
+            values = run_all(self.read, parts, self.length, executor=self.settings.executor)
         else:
-            if self.plan is None:
-                started = time.perf_counter()
-                self.plan = self._make_plan(self._composition, parts)
-                self.seconds_to_plan = time.perf_counter() - started
-            values = [value.reshape(-1).contiguous() for value in self.plan.run_all(parts)]
-        return dict(zip(self._read, values, strict=True))
+            values = [value.reshape(-1).contiguous() for value in self.make_plan().run_all(parts)]
+        return dict(zip(self.read, values, strict=True))
 
     def _check_integers(self, feeds: Mapping[fx.Node, torch.Tensor]) -> None:
         """Raise an error for integers that float64 does not hold: executors would round them."""
@@ -157,10 +165,21 @@ class Program:
             f"{describe_origin(node)}; try {advice}"
         )
 
-    def _make_plan(self, composition: Composition, parts: list[torch.Tensor]) -> Plan:
-        inputs = composition.inputs or [constant(0).node]  # the blank
+    def make_plan(self) -> Plan:
+        """Return the plan of the fast executor, made in the first call."""
+        if self.plan is not None:
+            return self.plan
+        assert self._composition is not None
+        started = time.perf_counter()
+        like = torch.empty(0, device=self._device)
+        inputs = {
+            name: Segment((feed.size,), feed.dtype)
+            for name, feed in zip(self._composition.inputs, self.feeds, strict=True)
+        }
+        if not inputs:
+            inputs = {constant(0).node: Segment((1,), "float32")}  # the blank
         try:
-            return plan_calls(composition.calls, inputs, parts, self._read)
+            self.plan = plan_calls(self._composition.calls, inputs, self.read, like)
         except ExecutionError as error:
             if error.kind != "no plan":
                 raise
@@ -168,6 +187,8 @@ class Program:
                 f"executor fast: expected a graph that has a plan, got one that has none ({error}); "
                 'try options={"executor": "dense"} or smaller tensors'
             ) from error
+        self.seconds_to_plan = time.perf_counter() - started
+        return self.plan
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
         """Raise an error if an input is not allowed, such as an index out of range."""
@@ -178,10 +199,10 @@ class Program:
         if broken.numel():
             raise InputError(list(self._conditions.values())[int(broken[0])])
 
-    def _move(self, part: torch.Tensor) -> torch.Tensor:
+    def _move(self, part: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Return tokens on the device of the program; PyTorch allows single numbers elsewhere."""
-        if part.dtype in _NARROW:
-            part = part.long()  # so that sums and products of wider types do not wrap around
+        if part.dtype is not dtype:
+            part = part.to(dtype)
         if part.device == self._device:
             return part
         if part.numel() == 1 and part.device.type == "cpu":

@@ -6,6 +6,7 @@ have the same: results with the same fake storage share memory, and all others d
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -136,6 +137,20 @@ class Outputs:
         self._constants: dict[int, Any] = {}
         self._of_host: dict[int, KnownOutput] = {}
         self._memories: dict[Any, Memory] = {}
+
+    def with_parts(
+        self, constants: dict[int, Any], of_host: dict[int, KnownOutput], memories: list[Memory]
+    ) -> Outputs:
+        """Return the results with other sizes."""
+        outputs = copy.copy(self)
+        outputs._constants, outputs._of_host = constants, of_host
+        outputs._memories = dict(enumerate(memories))
+        return outputs
+
+    @property
+    def parts(self) -> tuple[dict[int, Any], dict[int, KnownOutput], list[Memory]]:
+        """The constants, the results of the host and those of U."""
+        return self._constants, self._of_host, list(self._memories.values())
 
     def add(self, result: Any) -> int:
         """Add a result: a node of the graph, a constant, or a tensor of the program."""

@@ -40,6 +40,8 @@ from locum.torch.random_operations import drawn_operation
 from locum.torch.step_recorder import StepCollector
 from locum.torch.table import Row, find_row
 
+#: Integer types that become int64 as tokens.
+_NARROW = ("int8", "uint8", "int16", "int32")
 #: Operations whose strides and offset refer to a storage.
 _EXPLICIT_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
 
@@ -64,6 +66,10 @@ class Feed:
     node: fx.Node
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    #: The type of the tokens. Narrow integers become int64, so that wider sums do not wrap around.
+    dtype: str
+    #: The number of tokens.
+    size: int
 
     def entries(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the memory of a tensor as one row, without a copy if it has the expected strides."""
@@ -72,10 +78,9 @@ class Feed:
                 f"{self.node.name}: expected a tensor of shape {tuple(self.shape)}, got "
                 f"{tuple(tensor.shape)}; try inputs that do not share memory"
             )
-        size = extent(self.shape, self.strides)
         if tensor.stride() == self.strides or tensor.numel() < 2:
-            return tensor.as_strided((size,), (1,))
-        memory = tensor.new_empty(size)
+            return tensor.as_strided((self.size,), (1,))
+        memory = tensor.new_empty(self.size)
         write_strided(memory, tensor, self.strides, 0)
         return memory
 
@@ -174,7 +179,7 @@ class Translation:
             return None
         start = 0
         for node, feed in self.feeds.items():
-            stop = start + extent(feed.shape, feed.strides)
+            stop = start + feed.size
             if start <= tensor.offset < stop:
                 return node, start
             start = stop
@@ -187,7 +192,8 @@ class Translation:
         dtype = _type(node, value)
         shape, strides = tuple(value.shape), value.stride()
         size = extent(shape, strides)
-        self.feeds[node] = Feed(node, shape, strides)
+        fed = "int64" if dtype in _NARROW else dtype
+        self.feeds[node] = Feed(node, shape, strides, fed, size)
         tensor = self._enter(Tensor(tokens, shape, strides, 0, dtype, 0, size))
         self.token_count += size
         return tensor

@@ -19,7 +19,6 @@ from torch import fx
 from torch._dynamo.eval_frame import OptimizeContext
 
 from locum.locks import Lock
-from locum.torch.multiply_adds import count_multiply_adds
 from locum.torch.node_origin import module_path
 from locum.torch.program import Program, Settings
 
@@ -32,15 +31,20 @@ _EVAL_FRAME = OptimizeContext.__init__.__code__.co_filename
 
 @dataclass
 class Count:
-    """Runs and their time."""
+    """Runs, their time and their work."""
 
     runs: int = 0
     seconds: float = 0.0
+    #: Multiply-adds of U, and of the host.
+    multiply_adds: int = 0
+    multiply_adds_on_host: int = 0
 
-    def add(self, runs: int, seconds: float) -> None:
-        """Add runs."""
-        self.runs += runs
-        self.seconds += seconds
+    def add(self, other: Count) -> None:
+        """Add other runs."""
+        self.runs += other.runs
+        self.seconds += other.seconds
+        self.multiply_adds += other.multiply_adds
+        self.multiply_adds_on_host += other.multiply_adds_on_host
 
 
 class ProgramUsage:
@@ -53,8 +57,6 @@ class ProgramUsage:
         #: Module path and operation → how often it occurs.
         self.on_u = _count_operations(program.on_u)
         self.on_host = _count_operations(program.on_host)
-        self.multiply_adds = _sum_multiply_adds(program, program.on_u)
-        self.multiply_adds_on_host = _sum_multiply_adds(program, program.on_host)
         self.seconds_to_translate = program.seconds_to_translate
         self._program = weakref.ref(program)
         self._counts: weakref.WeakKeyDictionary[Any, Count] = weakref.WeakKeyDictionary()
@@ -65,23 +67,27 @@ class ProgramUsage:
         """The program; None if it was dropped for programs of other shapes."""
         return self._program()
 
-    def add_run(self, seconds: float) -> None:
-        """Count a run for the compiled objects that are being called; a backward run has none."""
+    def add_run(self, program: Program, seconds: float) -> None:
+        """Count a run for the compiled objects that are being called; a backward run has none.
+
+        ``program`` is the program, or an interpolated one.
+        """
+        run = Count(1, seconds, *program.multiply_adds)
         with _lock:
             callers = () if self.kind == "backward" else _callers.get()
             for caller in callers:
-                self._counts.setdefault(caller, Count()).add(1, seconds)
+                self._counts.setdefault(caller, Count()).add(run)
             if not callers:
-                self._without_caller.add(1, seconds)
+                self._without_caller.add(run)
 
     def count(self, objects: Sequence[Any] | None) -> Count:
         """Return the runs of some compiled objects, or of all if None; backward runs are included."""
         total = Count()
         with _lock:
-            total.add(self._without_caller.runs, self._without_caller.seconds)
+            total.add(self._without_caller)
             for caller, count in self._counts.items():
                 if is_among(caller, objects):
-                    total.add(count.runs, count.seconds)
+                    total.add(count)
         return total
 
 
@@ -172,7 +178,3 @@ def find_original(compiled: Any) -> Any:
 def _count_operations(nodes: Sequence[fx.Node]) -> Counter[tuple[str, str]]:
     counted = (node for node in nodes if isinstance(node.target, torch._ops.OperatorBase))
     return Counter((module_path(node), str(node.target)) for node in counted)
-
-
-def _sum_multiply_adds(program: Program, nodes: Sequence[fx.Node]) -> int:
-    return sum(count_multiply_adds(program.concrete, node) for node in nodes)

@@ -15,7 +15,7 @@ from locum.analysis import Architecture, architecture
 from locum.errors import InputError
 from locum.graph import build
 from locum.torch.program import Program
-from locum.torch.usage import GraphUsage, ProgramUsage, find_original, list_graphs
+from locum.torch.usage import Count, GraphUsage, ProgramUsage, find_original, list_graphs
 
 #: What each executor does.
 EXECUTORS: Mapping[str, str] = {
@@ -60,8 +60,17 @@ class ProgramReport:
 
     graph: GraphUsage
     usage: ProgramUsage
-    runs: int
-    seconds: float
+    count: Count
+
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return self.count.runs
+
+    @property
+    def seconds(self) -> float:
+        """The wall time of all runs."""
+        return self.count.seconds
 
     @property
     def program(self) -> Program | None:
@@ -108,7 +117,7 @@ class Report:
             for usage in list(graph.programs):
                 count = usage.count(objects)
                 if count.runs:
-                    self.programs.append(ProgramReport(graph, usage, count.runs, count.seconds))
+                    self.programs.append(ProgramReport(graph, usage, count))
 
     @property
     def executors(self) -> list[str]:
@@ -130,12 +139,12 @@ class Report:
     @property
     def multiply_adds(self) -> int:
         """The multiply-adds of all runs that U computed."""
-        return sum(one.runs * one.usage.multiply_adds for one in self.programs)
+        return sum(one.count.multiply_adds for one in self.programs)
 
     @property
     def multiply_adds_on_host(self) -> int:
         """The multiply-adds of all runs that the host computed."""
-        return sum(one.runs * one.usage.multiply_adds_on_host for one in self.programs)
+        return sum(one.count.multiply_adds_on_host for one in self.programs)
 
     @property
     def share(self) -> float:

@@ -23,7 +23,7 @@ from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import Blueprint, Segment, blueprint
 from locum.execution.fast.steps.backends import Backend, backend_for
-from locum.execution.fast.steps.fusion import fused
+from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.symbolic.reuse import forget_lowered
@@ -34,6 +34,8 @@ from locum.locks import Lock
 
 #: How many plans are kept; the least recently used one goes first.
 _KEPT = 1_024
+#: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
+_LARGEST_TEMPORARY = 2**29
 _made: OrderedDict[Hashable, Plan | Blueprint] = OrderedDict()
 _lock = Lock()
 #: What is kept: a plan, or the steps of one.
@@ -154,7 +156,20 @@ def _steps(
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
         problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
         raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan") from None
-    return replace(made, results=fused(made.results, steps, backend))
+    made = replace(made, results=fused(made.results, steps, backend))
+    if ieee:
+        _check_sizes(made, roots, segments)
+    return made
+
+
+def _check_sizes(made: Blueprint, roots: Mapping[Node, range], segments: tuple[Segment, ...]) -> None:
+    """Raise an error for an array that is large, and larger than all operands and results."""
+    sizes = (*(math.prod(segment.shape) for segment in segments), *map(len, roots.values()))
+    limit = max(_LARGEST_TEMPORARY, *sizes)
+    for step in in_order(*made.results):
+        if step.op not in ("view", "expand", "reshape", "permute") and step.size > limit:
+            problem = f"no plan can be made: an array of {step.size:,} numbers"
+            raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan")
 
 
 def forget_plans() -> None:

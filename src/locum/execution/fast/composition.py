@@ -41,19 +41,19 @@ class Call:
 
 
 def plan_calls(
-    calls: Sequence[Call], inputs: Sequence[Node], parts: Sequence[Any], results: Mapping[Node, range]
+    calls: Sequence[Call], inputs: Mapping[Node, Segment], results: Mapping[Node, range], like: Any
 ) -> Plan:
     """Return the plan of a sequence of small programs, in IEEE arithmetic on tensors.
 
-    ``inputs`` are the arrays that come in, with ``parts`` as examples; ``results`` are those that the
-    plan returns, with the positions that are read of each.
+    ``inputs`` are the arrays that come in; ``results`` are those that the plan returns, with the
+    positions that are read of each. ``like`` is a tensor on the device of the plan.
     """
-    backend = backend_for(parts[0], ieee=True)
+    backend = backend_for(like, ieee=True)
     steps, types = Steps(backend_for(ieee=True).function, ieee=True), StepTypes()
-    entering = []
-    for place, part in enumerate(parts):
-        dtype = str(part.dtype).removeprefix("torch.")
-        entering.append(steps.make("input", (), tuple(part.shape), (place, dtype), dtype == "bool"))
+    entering = [
+        steps.make("input", (), shape, (place, dtype), dtype == "bool")
+        for place, (shape, dtype) in enumerate(inputs.values())
+    ]
     arrays = dict(zip(inputs, entering, strict=True))
     computes: dict[Step, Node] = {}
     for call in calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from locum.execution.fast.steps.fusion import in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step
 from locum.execution.fast.tokens import is_floating, largest
-from locum.execution.fast.written import TOKEN_TYPES, RegisterInstruction, written
+from locum.execution.fast.written import TOKEN_TYPES, RegisterInstruction, replace_functions, written
 from locum.execution.inputs import is_tensor
 from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
@@ -58,12 +58,15 @@ class Plan:
         unread.difference_update(i for step in self.steps for i in step.inputs)
         kept = {place[step] for step in last_steps}
         program = []
+        #: The number of the instruction of each step.
+        self._numbers: dict[Step, int] = {}
         for n, step in enumerate(self.steps):
             if step.value is None and step.op != "input" and step not in unread:
                 reads = tuple(place[i] for i in step.inputs)
                 done = tuple(r for r in dict.fromkeys(reads) if last[r] == n and r not in kept)
                 if step.op == "structured":
                     reads = (TOKEN_TYPES, *reads)  # the types of the tokens
+                self._numbers[step] = len(program)
                 program.append(RegisterInstruction(self._function(step), reads, n, done))
         values = {n: step.value for n, step in enumerate(self.steps) if step.value is not None}
         constants = {n: backend.constant(value) for n, value in values.items()}
@@ -166,6 +169,7 @@ class Plan:
         counts = Counter(step.op for step in self.steps)
         counts["matmul"] += 2 * counts["attention"] + counts["biased_product"]
         counts["softmax"] += counts["attention"]
+        counts["fetch"] += counts["take_rows"]
         counts["mask"] = sum(_is_mask(step) for step in self.steps)
         return sum(self._structured.values(), counts)
 
@@ -182,6 +186,25 @@ class Plan:
         """Return the same plan, explained with these names of nodes."""
         plan = copy.copy(self)
         plan.names = names
+        return plan
+
+    def with_steps(self, changed: Mapping[Step, Step]) -> Plan:
+        """Return the plan with other sizes, strides or offsets in some steps.
+
+        It is run by :meth:`run_all`.
+        """
+        plan = copy.copy(self)
+        plan.steps = [changed.get(step, step) for step in self.steps]
+        known: dict[Hashable, Function] = {}  # steps of equal layers share functions
+        functions: dict[int, Function] = {}
+        for old, new in changed.items():
+            if old in self._numbers:
+                key = (new.op, new.shape, new.settings, *(i.shape for i in new.inputs))
+                if key not in known:
+                    known[key] = self._function(new)
+                functions[self._numbers[old]] = known[key]
+        plan._run = replace_functions(self._run, functions)
+        plan._numbers = {changed.get(step, step): n for step, n in self._numbers.items()}
         return plan
 
     def greatest_integer(self, tokens: Types, largest: float) -> float:

@@ -12,6 +12,7 @@ of that. The text of the function is made of numbers alone: ``t2 = f2(t0, t1)``,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 #: The number of the register that holds the types of the tokens.
@@ -52,6 +53,21 @@ def written(
     exec("\n".join(lines), scope)
     run: Callable[[Sequence[Any], Any], tuple[Any, ...]] = scope["run"]
     return run
+
+
+def replace_functions(
+    run: Callable[[Sequence[Any], Any], tuple[Any, ...]], functions: Mapping[int, Callable[..., Any]]
+) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
+    """Return the function of :func:`written` with other functions for some instructions.
+
+    >>> import operator
+    >>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], (2,))
+    >>> replace_functions(run, {0: operator.mul})([3, 4], None)
+    (12,)
+    """
+    scope: dict[str, Any] = dict(run.__globals__)
+    scope.update((f"f{number}", function) for number, function in functions.items())
+    return FunctionType(run.__code__, scope)
 
 
 def _name(register: int) -> str:

@@ -127,6 +127,10 @@ class Backend:
                 return functools.partial(self.attention, causal=causal)
             case "take_rows", (int(first),):
                 return functools.partial(self.take_rows, first=first)
+            case "positions", (tuple(spec), int(first)):
+                return functools.partial(self.positions, spec, first)
+            case "join", (int(axis),):
+                return lambda *parts: xp.concat(parts, axis=axis)
             case "silu", ():
                 return xp.nn.functional.silu  # type: ignore[no-any-return]
             case "biased_product", ():
@@ -301,6 +305,13 @@ class Backend:
             scale=scale,
             enable_gqa=step.inputs[0].shape[1] != step.inputs[1].shape[1],
         )
+
+    def positions(self, spec: Sequence[tuple[int, int]], first: int) -> Array:
+        """Return first + Σ index · coefficient over axes of the given sizes and coefficients."""
+        total = self.arrays.arange(1) + first
+        for size, coefficient in spec:
+            total = total[..., None] + self.arrays.arange(size) * coefficient
+        return total[0]
 
     def take_rows(self, table: Array, rows: Array, first: int) -> Array:
         """Return rows of a table; they are counted from ``first``."""

@@ -39,7 +39,7 @@ class StepTypes:
             return step.value.dtype.name
         if step.op == "to_float":
             return "float64"
-        if step.op == "argmax":
+        if step.op in ("argmax", "positions"):
             return "int64"
         if step.op == "scatter":
             return self.of(step.inputs[1])
@@ -50,7 +50,7 @@ class StepTypes:
             if op in ROUNDINGS:
                 return op
             return self._promoted(step.inputs[1:] if op == "if_else" else step.inputs)
-        if step.op in ("matmul", "concatenate", "assemble"):
+        if step.op in ("matmul", "concatenate", "assemble", "join"):
             return self._promoted(step.inputs)
         return ""
 

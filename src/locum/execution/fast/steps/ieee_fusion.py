@@ -8,7 +8,8 @@ shape. Rounding to half precision is part of a kernel: it computes in float32 an
 - x W + b;
 - GELU, exactly or with tanh, and SiLU;
 - layer norm, with gain and bias;
-- rows of a table at places that data gives.
+- rows of a table at places that data gives;
+- arrays that are joined along an axis.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from functools import partial
 import numpy as np
 
 from locum.execution.fast.steps.dtypes import StepTypes
-from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major
+from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major, row_major
 from locum.graph.operations import ROUNDINGS
 
 #: A rule: the step, how often each step is used, and where to make new ones.
@@ -39,7 +40,7 @@ def ieee_rules(has_kernels: bool) -> tuple[Rule, ...]:
     if has_kernels:
         kernels = (_softmax, _attention, _biased_product, _gelu, _silu, _layer_norm)
         rules += tuple(partial(_of_one_type, rule=rule, types=types) for rule in kernels)
-        rules += (_take_rows, partial(_half_precision, types=types))
+        rules += (_take_rows, _join, partial(_half_precision, types=types))
     return rules
 
 
@@ -179,12 +180,31 @@ def _scaled(scores: Step) -> tuple[float, Step]:
 
 def _is_causal(mask: Step, keys: int) -> bool:
     """Return whether a mask shows just the keys up to each query."""
-    if mask.value is None or not mask.boolean or mask.value.ndim < 2:
+    if mask.value is None:
+        return len(mask.shape) == 2 and _compared_positions(mask) == ((mask.shape[0], 1), (keys, -1))
+    if not mask.boolean or mask.value.ndim < 2:
         return False
     rows = mask.shape[-2]
     if mask.size != rows * keys:
         return False
     return bool((mask.value.reshape(rows, keys) == np.tri(rows, keys)).all())
+
+
+def _compared_positions(mask: Step) -> Shape | None:
+    """Return the sizes and coefficients of a table of positions, if a mask shows where it is ≥ 0."""
+    if mask.op == "permute" and mask.settings == ((1, 0),):
+        found = _compared_positions(mask.inputs[0])
+        return None if found is None else found[::-1]
+    if _is(mask, "not_equal") and _is_number(mask.inputs[1], 0.0):
+        chosen = mask.inputs[0]
+        is_indicator = _is(chosen, "if_else") and _is_number(chosen.inputs[1], 1.0)
+        if is_indicator and _is_number(chosen.inputs[2], 0.0):
+            return _compared_positions(chosen.inputs[0])
+    if _is(mask, "greater_equal") and _is_number(mask.inputs[1], 0.0):
+        table = mask.inputs[0]
+        if table.op == "positions" and table.settings[1] == 0:
+            return table.settings[0]  # type: ignore[return-value]
+    return None
 
 
 def _outer(batch: Shape) -> int:
@@ -362,6 +382,41 @@ def _take_rows(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         taken = (table, steps.reshape(rows, step.shape[:-1]))
         return steps.make("take_rows", taken, step.shape, (start // columns,))
     return None
+
+
+def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """Match pieces that follow one another along an axis of the result."""
+    if step.op != "assemble":
+        return None
+    layouts: list[dict[int, int]] = []  # for each piece: stride → size
+    for shape, strides, _ in step.settings:  # type: ignore[misc]
+        layouts.append({s: n for n, s in zip(shape, strides, strict=True) if n > 1})
+    offsets = [place[2] for place in step.settings]  # type: ignore[index]
+    shared = {s: n for s, n in layouts[0].items() if all(d.get(s) == n for d in layouts)}
+    own = [{s: n for s, n in layout.items() if s not in shared} for layout in layouts]
+    along = {s for rest in own for s in rest} or {offsets[1] - offsets[0]}
+    if len(along) != 1:
+        return None
+    (axis,) = along
+    sizes = [rest.get(axis, 1) for rest in own]
+    if offsets != [axis * sum(sizes[:n]) for n in range(len(sizes))]:
+        return None
+    outer = sorted(((s, n) for s, n in shared.items() if s > axis), reverse=True)
+    inner = sorted(((s, n) for s, n in shared.items() if s < axis), reverse=True)
+    before, after = [n for _, n in outer], [n for _, n in inner]
+    whole = (*before, sum(sizes), *after)
+    strides = [*(s for s, _ in outer), axis, *(s for s, _ in inner)]
+    if math.prod(whole) != step.size or tuple(strides) != row_major(whole):
+        return None
+    parts = []
+    for part, layout, size in zip(step.inputs, layouts, sizes, strict=True):
+        # Pieces have their axes in the order of their strides.
+        order = sorted(layout, reverse=True)
+        if [layout[s] for s in order] != [n for n in part.shape if n > 1]:
+            return None
+        parts.append(steps.reshape(part, (*before, size, *after)))
+    joined = steps.make("join", parts, whole, (len(before),), step.boolean)
+    return steps.reshape(joined, step.shape)
 
 
 def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:

@@ -22,6 +22,10 @@ from locum.graph.atoms import LARGEST_EXACT
 Shape = tuple[int, ...]
 #: Constants larger than this many numbers are not kept in a plan.
 _LARGEST_CONSTANT = 2**25
+#: Steps that are computed in a run even if their inputs are constants: NumPy does not have them.
+_NOT_FOLDED = frozenset(
+    ["structured", "softmax", "attention", "biased_product", "gelu", "silu", "layer_norm", "take_rows"]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,7 @@ class Steps:
     def __init__(self, compute: Callable[[Step], Callable[..., Any]], ieee: bool = False) -> None:
         self._made: dict[tuple[Hashable, ...], Step] = {}
         self._compute = compute
-        self._ieee = ieee
+        self.ieee = ieee
 
     def make(
         self,
@@ -64,7 +68,7 @@ class Steps:
         key = (op, tuple(map(id, inputs)), tuple(shape), settings, boolean)
         if key not in self._made:
             step = Step(op, tuple(inputs), tuple(shape), settings, boolean)
-            if inputs and op != "structured" and all(i.value is not None for i in inputs):
+            if inputs and op not in _NOT_FOLDED and all(i.value is not None for i in inputs):
                 step = self._folded(step)
             self._made[key] = step
         return self._made[key]
@@ -73,12 +77,12 @@ class Steps:
         if step.size > _LARGEST_CONSTANT:
             raise Stuck("a constant too large to keep")
         try:
-            with np.errstate(all="ignore" if self._ieee else "raise", under="ignore"):
+            with np.errstate(all="ignore" if self.ieee else "raise", under="ignore"):
                 value = self._compute(step)(*(i.value for i in step.inputs))
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Stuck(f"a constant that cannot be computed: {error}") from None
         whole = step.op == "to_float" or (
-            not self._ieee and all(_is_whole(i.value) for i in step.inputs)
+            not self.ieee and all(_is_whole(i.value) for i in step.inputs)
         )
         if not step.boolean and whole and _exceeds(value):
             # (A constant that is large itself is a float: whole ones are not lowered.)
@@ -100,7 +104,9 @@ class Steps:
         """Return the values of an affine expression over some axes, as integers."""
         spec = tuple((box[v], e.coefficient(v)) for v in axes)
         if math.prod(size for size, _ in spec) > _LARGEST_CONSTANT:
-            raise Stuck("a table of positions too large to keep")
+            if not self.ieee:
+                raise Stuck("a table of positions too large to keep")
+            return self.make("positions", (), [size for size, _ in spec], (spec, e.constant))
         values = np.full((1,) * len(spec), e.constant, dtype=np.int64)
         for place, (size, k) in enumerate(spec):
             along = [1] * len(spec)
@@ -143,7 +149,7 @@ class Steps:
             order = matching_axes(x.shape, shape, strides)
             if order is not None:
                 return self.permute(x, order)
-            if self._ieee and is_row_major_view(shape, strides):
+            if self.ieee and is_row_major_view(shape, strides):
                 return self.reshape(x, shape)
         return self.make("view", (x,), shape, (strides, offset), x.boolean)
 

@@ -66,7 +66,7 @@ class Arrangement:
         widest = max(arguments, key=lambda a: len(a.axes))
         axes = tuple(dict.fromkeys(v for a in (widest, *arguments) for v in a.axes))
         shape = tuple(self.box[v] for v in axes)
-        if math.prod(shape) > _LARGEST_TEMPORARY:
+        if math.prod(shape) > _LARGEST_TEMPORARY and not self.steps.ieee:  # kernels may never hold it
             raise Stuck("a temporary array too large")
         steps = [self.aligned(a, axes) for a in arguments]
         boolean = op in BOOLEAN or (op == "if_else" and all(a.step.boolean for a in arguments))

@@ -1,0 +1,166 @@
+"""Make plans for lengths between two lengths that have a plan.
+
+Plans of one program for two lengths often have the same steps, whose sizes, strides and offsets grow
+linearly with the length. A plan for a length between them then has the same steps, and the numbers are
+interpolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from locum.execution.fast.plan import Plan
+from locum.execution.fast.steps.step import Step
+from locum.graph import Node
+
+
+class NotLinearError(Exception):
+    """Two values differ in more than integers, or an integer does not grow linearly."""
+
+
+#: Returns the value after a number of steps of ``count``.
+Line = Callable[[int], Any]
+
+
+def draw_line(first: Any, last: Any, count: int) -> Line:
+    """Return the function that interpolates between two values, which are ``count`` steps apart.
+
+    Integers in tuples, lists, dictionaries, ranges and data classes are interpolated. All else must be
+    equal. The function raises an error where an integer would become a fraction.
+
+    >>> line = draw_line({"shape": (2, 10), "op": "add"}, {"shape": (2, 20), "op": "add"}, 5)
+    >>> line(1)
+    {'shape': (2, 12), 'op': 'add'}
+    """
+    if first is last:
+        return _Constant(first)
+    if type(first) is not type(last):
+        raise NotLinearError
+    if isinstance(first, int) and not isinstance(first, bool):
+        return _Constant(first) if first == last else _between(first, last - first, count)
+    if isinstance(first, (tuple, list)):
+        if len(first) != len(last):
+            raise NotLinearError
+        return _join(type(first), first, last, count)
+    if isinstance(first, dict):
+        if list(first) != list(last):
+            raise NotLinearError
+        keys = list(first)
+        return _join(
+            lambda values: dict(zip(keys, values, strict=True)), first.values(), last.values(), count
+        )
+    if isinstance(first, range):
+        ends = (first.start, first.stop), (last.start, last.stop)
+        return _join(lambda values: range(*values), *ends, count)
+    node = getattr(first, "node", None)
+    if isinstance(node, Node):  # the handle of an s-op
+        if node is not last.node:
+            raise NotLinearError
+        return _Constant(first)
+    if is_dataclass(first) and not isinstance(first, type):
+        names = [part.name for part in fields(first)]
+        parts = ([getattr(one, name) for name in names] for one in (first, last))
+        return _join(
+            lambda values: replace(first, **dict(zip(names, values, strict=True))), *parts, count
+        )
+    if isinstance(first, Node) or first != last:
+        raise NotLinearError
+    return _Constant(first)
+
+
+class _Constant:
+    """The line of a value that does not change."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, number: int) -> Any:
+        return self.value
+
+
+def _between(first: int, difference: int, count: int) -> Line:
+    def line(number: int) -> int:
+        steps, rest = divmod(difference * number, count)
+        if rest:
+            raise NotLinearError
+        return first + steps
+
+    return line
+
+
+def _join(
+    make: Callable[[list[Any]], Any], first: Iterable[Any], last: Iterable[Any], count: int
+) -> Line:
+    """Return the line of a value that is made of parts."""
+    lines = [draw_line(a, b, count) for a, b in zip(first, last, strict=True)]
+    if all(isinstance(line, _Constant) for line in lines):
+        return _Constant(make([line(0) for line in lines]))
+    return lambda number: make([line(number) for line in lines])
+
+
+def is_same(first: Any, last: Any) -> bool:
+    """Return whether two values that can be interpolated are equal.
+
+    >>> is_same({"shape": (2, 10)}, {"shape": (2, 10)}), is_same((1, 2), (1, 3))
+    (True, False)
+    """
+    try:
+        return isinstance(draw_line(first, last, 1), _Constant)
+    except NotLinearError:
+        return False
+
+
+class PlanFamily:
+    """Plans for the lengths between those of two plans, which are ``count`` steps apart."""
+
+    def __init__(self, first: Plan, last: Plan, count: int) -> None:
+        self._first = first
+        if len(first.steps) != len(last.steps):
+            raise NotLinearError
+        place_in_first = {step: place for place, step in enumerate(first.steps)}
+        place_in_last = {step: place for place, step in enumerate(last.steps)}
+        #: The steps that change, in order, with their shapes and settings.
+        self._lines: dict[Step, Line] = {}
+        known: dict[Hashable, Line] = {}  # steps of equal layers share lines
+        for a, b in zip(first.steps, last.steps, strict=True):
+            is_alike = (a.op, a.boolean) == (b.op, b.boolean) and _has_same_value(a, b)
+            if not is_alike or [place_in_first[i] for i in a.inputs] != [
+                place_in_last[i] for i in b.inputs
+            ]:
+                raise NotLinearError
+            ends = ((a.shape, a.settings), (b.shape, b.settings))
+            line = known.get(ends) or known.setdefault(ends, draw_line(*ends, count))
+            if not isinstance(line, _Constant) or not self._lines.keys().isdisjoint(a.inputs):
+                self._lines[a] = line
+
+    def make(self, number: int) -> Plan:
+        """Return the plan after a number of steps."""
+        new: dict[Step, Step] = {}
+        found = {line: line(number) for line in set(self._lines.values())}
+        for step, line in self._lines.items():
+            shape, settings = found[line]
+            inputs = tuple(new.get(i, i) for i in step.inputs)
+            new[step] = Step(step.op, inputs, shape, settings, step.boolean, step.value)
+        return self._first.with_steps(new)
+
+    def has(self, plan: Plan, number: int) -> bool:
+        """Return whether a plan that was made for its length is the interpolated one."""
+        made = self.make(number)
+        return len(made.steps) == len(plan.steps) and all(
+            (a.op, a.shape, a.settings, a.boolean) == (b.op, b.shape, b.settings, b.boolean)
+            and _has_same_value(a, b)
+            for a, b in zip(made.steps, plan.steps, strict=True)
+        )
+
+
+def _has_same_value(a: Step, b: Step) -> bool:
+    """Return whether two steps are the same constant, or neither is one."""
+    if a.value is None or b.value is None:
+        return a.value is b.value
+    return a.value is b.value or (
+        a.value.dtype == b.value.dtype and np.array_equal(a.value, b.value, equal_nan=True)
+    )
