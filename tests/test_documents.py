@@ -59,7 +59,7 @@ def test_the_first_example_of_the_readme_runs_heads(monkeypatch: pytest.MonkeyPa
     assert min(run) > 10
 
 
-@pytest.mark.parametrize("name", ["bench_real_model", "bench_generation"])
+@pytest.mark.parametrize("name", ["bench_captured_models"])
 def test_benchmarks_of_models_time_documented_calls(name: str) -> None:
     """Benchmarks import only packages that the documents name."""
     tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))

@@ -88,7 +88,10 @@ def _one_axis(value: LabelledArray, axes: list[str]) -> tuple[list[str], list[st
     for cut in range(len(ordered)):
         merged = ordered[cut:]
         if all(strides[u] == strides[v] * sizes[v] for u, v in itertools.pairwise(merged)):
-            return ordered[:cut], merged
+            repeated = ordered[:cut]
+            if math.prod(sizes[v] for v in repeated) > math.prod(sizes[v] for v in merged):
+                break  # many small products cost more than a copy
+            return repeated, merged
     return [], ordered
 
 

@@ -120,11 +120,16 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     scores, mask, rows = _unmask(_bare(weights.inputs[0]))
     scale, product = _scaled(scores)
-    if product.op != "matmul" or product.shape[:-2] != step.shape[:-2]:
+    batch = step.shape[:-2]
+    found_product = _read_product(product, batch, steps)
+    if found_product is None:
         return None
-    q, transposed = product.inputs
-    batch, queries, keys = step.shape[:-2], product.shape[-2], product.shape[-1]
-    if any(x.shape[:-2] != batch for x in (q, transposed, v)) or v.shape[-2] != keys:
+    q, transposed = found_product
+    queries, keys = step.inputs[0].shape[-2:]
+    if any(x.shape[:-2] != batch for x in (transposed, v)) or v.shape[-2] != keys:
+        return None
+    features = transposed.shape[-2]
+    if transposed.shape[-1] != keys or q.size != math.prod(batch) * queries * features:
         return None
     order = (*range(len(batch)), len(batch) + 1, len(batch))
     k = steps.permute(transposed, order)
@@ -144,7 +149,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     members = queries // length
     inputs = [
-        steps.reshape(_bare(q), (outer, heads * members, length, q.shape[-1])),
+        steps.reshape(_bare(q), (outer, heads * members, length, features)),
         steps.reshape(k, (outer, heads, keys, k.shape[-1])),
         steps.reshape(v, (outer, heads, keys, v.shape[-1])),
     ]
@@ -152,6 +157,31 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         inputs.append(steps.reshape(_bare(mask), mask_shape))
     shape = (outer, heads * members, length, v.shape[-1])
     return steps.reshape(steps.make("attention", inputs, shape, (is_causal, scale)), step.shape)
+
+
+def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step] | None:
+    """Return q and kᵀ of a product whose rows may have been put in another order.
+
+    The rows of q are in the order of the rows of the product.
+    """
+    if product.op == "matmul":
+        q, transposed = product.inputs
+        return (_bare(q), transposed) if q.shape[:-2] == batch else None
+    if product.op != "permute":
+        return None
+    (order,) = product.settings
+    assert isinstance(order, tuple)
+    shape = product.inputs[0].shape
+    inner = _bare(product.inputs[0])
+    if inner.op != "matmul" or inner.shape[:-2] != batch:
+        return None
+    q, transposed = inner.inputs
+    last, leading = len(shape) - 1, len(batch)
+    keeps = order[:leading] == tuple(range(leading)) and order[-1] == last
+    if not keeps or shape[:leading] != batch or q.shape[:-2] != batch:
+        return None
+    rows = steps.reshape(_bare(q), (*shape[:-1], q.shape[-1]))
+    return steps.permute(rows, order), transposed
 
 
 def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
@@ -163,7 +193,7 @@ def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
             return _bare(inner), mask, rows
     if _is(scores, "add") and not scores.inputs[1].boolean:
         inner, mask = scores.inputs
-        is_product = _scaled(_bare(inner))[1].op == "matmul"
+        is_product = _scaled(_bare(inner))[1].op in ("matmul", "permute")
         if is_product and inner.shape == scores.shape and mask.shape[-1:] == scores.shape[-1:]:
             return _bare(inner), mask, rows
     return scores, None, rows
