@@ -361,7 +361,7 @@ _ALL = [
         checks_of_u.multihead_encoders,
         checks_of_u.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
         proofs=_each("multihead_encoder", [(2, 2, 2, 1, 2, 2), (3, 2, 2, 2, 3, 2)]),
-        theorems=("Encoder.layer_of_heads_simulates",),
+        theorems=("Encoder.encoder_of_heads_simulates", "Encoder.layer_of_heads_simulates"),
         errata=("E26",),
         command="locum simulate --order 4,3,3 --heads 2 --ffn 5,3",
     ),

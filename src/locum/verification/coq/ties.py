@@ -70,6 +70,7 @@ _QUADS: tuple[Shape, ...] = (
     (3, 2, 4, 4), (4, 3, 5, 2), (1, 6, 2, 5), (6, 1, 2, 7), (8, 8, 8, 2), (2, 2, 2, 8),
 )  # fmt: skip
 _FIVES: tuple[Shape, ...] = tuple((n, d, d_v, 1 + (n + d) % 5, h) for n, d, d_v, h in _QUADS)
+_SIXES: tuple[Shape, ...] = tuple((*sizes, 1 + sum(sizes) % 7, h) for *sizes, h in _FIVES)
 #: Matrices whose entries make up pairs, and groups.
 _EVEN: tuple[Shape, ...] = (
     (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 3), (3, 2), (1, 8), (8, 1), (4, 4), (6, 5), (8, 8),
@@ -264,6 +265,9 @@ TIES = (
         "performer_U_simulates", "Kinds.v", _QUADS),
     Tie("encoder", ("n", "d", "d1", "d2"), lambda n, d, d1, d2: _of(n, d, d, feed_forward=(d1, d2)),
         "encoder n d d1 d2", "encoder_simulates", "Encoder.v", _QUADS),
+    Tie("encoder_heads", (*_ORDER, "d1", "d2", "H"),
+        lambda n, d, d_v, d1, d2, heads: _of(n, d, d_v, heads=heads, feed_forward=(d1, d2)),
+        "encoder_of_heads n d dv d1 d2 H", "encoder_of_heads_simulates", "Encoder.v", _SIXES),
     Tie("encoder_post", ("n", "d", "d1"), _layer("post"), "layer_of_one_head Post Relu n d d1",
         "layer_of_one_head_simulates", "Encoder.v", TRIPLES),
     Tie("encoder_pre", ("n", "d", "d1"), _layer("pre"), "layer_of_one_head Pre Relu n d d1",
