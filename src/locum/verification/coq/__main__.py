@@ -29,7 +29,7 @@ FILES = (
     "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
     "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
     "Encoder", "Sequences", "Sorting", "GroupSort", "Maxout", "Inversion", "Hierarchy", "Kinds",
-    "Errata", "Constructions",
+    "Encoding", "Errata", "Constructions",
 )  # fmt: skip
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (
