@@ -5,7 +5,11 @@
 
 From Locum Require Export Rasp Reasoning Matrices Softmax Sums Products Masks Lines Scatter Universal Paper.
 From Locum Require Export Heads Tiled Norm Activations Encoder Sequences Sorting GroupSort Maxout.
-From Locum Require Export Inversion Hierarchy Kinds Encoding Errata.
+From Locum Require Export Inversion Hierarchy Kinds Encoding Rationals Agreement Errata.
+
+(** ** The executable semantics over the rationals is [eval] ([Rationals.v], [Agreement.v]) *)
+Definition semantics_agree := @evalQ_agrees.
+Definition results_agree := @runQ_agrees.
 
 (** ** Proposition 1D: arrays as sequences ([Sequences.v]); matrices as views ([Matrices.v]) *)
 Definition proposition_1D := prop_bijection.

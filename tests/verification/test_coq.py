@@ -16,6 +16,7 @@ from locum.graph import postorder
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
 from locum.verification.coq.__main__ import FILES, HEADER
+from locum.verification.coq.programs import draw_cases
 from locum.verification.coq.terms import coq_term
 from locum.verification.coq.ties import BY_NAME, MUTANTS, TIES, Tie
 
@@ -40,6 +41,14 @@ def test_floats_are_the_fractions_that_they_are() -> None:
     assert "Constant (Fraction 1 10)" not in coq_term((locum.tokens + 0.1).node)
     assert "Constant (Fraction (-3) 4)" in coq_term((locum.tokens + -0.75).node)
     assert "Unary (Member [Integer 1; Integer 4])" in coq_term(locum.member(locum.tokens, [4, 1]).node)
+
+
+def test_dense_execution_of_random_programs_has_values_and_errors() -> None:
+    cases = draw_cases(seed=1, count=40)
+    assert {case.values is None for case in cases} == {True, False}
+    operations = {node.op for case in cases for node in postorder(case.program)}
+    assert operations >= {"aggregate", "best", "sum_over", "selector_width", "divide", "if_else"}
+    assert all("runQ" in case.stated("case") for case in cases)
 
 
 def test_mutants_are_other_programs() -> None:

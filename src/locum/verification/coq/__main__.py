@@ -1,8 +1,9 @@
 """Have Coq check every theorem of ``proofs/`` and tie it to the programs that run: ``make coq``.
 
-The files are copied to a scratch folder, compiled in their order, followed by the generated ties and
-the axioms that each theorem rests on; ``coqchk`` then checks the compiled files with its own kernel.
-Exit code 1 if anything fails or an axiom is used that ``proofs/axioms.txt`` does not list.
+The files are copied to a scratch folder and compiled in their order. Then Coq checks generated files: the
+ties, the random programs that compare dense execution with the executable semantics, and the axioms of
+each theorem. ``coqchk`` checks the compiled files with its own kernel. The exit code is 1 if a check
+fails, or if a theorem uses an axiom that ``proofs/axioms.txt`` does not list.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from locum.verification.coq.programs import Case, draw_cases
 from locum.verification.coq.ties import LAYOUTS, MUTANTS, TIES, positions, refused
 
 #: In the order in which they build on each other; the last imports all of them.
@@ -29,11 +32,13 @@ FILES = (
     "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
     "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
     "Encoder", "Sequences", "Sorting", "GroupSort", "Maxout", "Inversion", "Hierarchy", "Kinds",
-    "Encoding", "Errata", "Constructions",
+    "Encoding", "Rationals", "Agreement", "Errata", "Constructions",
 )  # fmt: skip
+#: Random programs in every run: the same ones, and others for each seed.
+SAME_PROGRAMS, OTHER_PROGRAMS = 200, 100
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (
-    "From Coq Require Import List ZArith.\nImport ListNotations.\n"
+    "From Coq Require Import List ZArith QArith.\nImport ListNotations.\nOpen Scope nat_scope.\n"
     f"From Locum Require Import {' '.join(FILES)}.\n\n"
 )
 
@@ -43,6 +48,20 @@ def ties() -> str:
     equal = (tie.stated(shape) for tie in TIES for shape in tie.shapes)
     unequal = (refused(name, shape, mutant()) for name, shape, mutant in MUTANTS)
     return HEADER + "\n".join([*equal, *map(positions, LAYOUTS), *unequal])
+
+
+def programs(seed: int) -> str:
+    """Write the generated file of random programs: their values in dense execution and in Coq."""
+    cases: dict[str, list[Case]] = {
+        "same": draw_cases(0, SAME_PROGRAMS),
+        "other": draw_cases(seed, OTHER_PROGRAMS),
+    }
+    stated = [
+        case.stated(f"{name}_program_{number}")
+        for name, drawn in cases.items()
+        for number, case in enumerate(drawn)
+    ]
+    return HEADER + "\n".join(stated)
 
 
 def compiled(folder: Path, name: str) -> tuple[str, float]:
@@ -93,7 +112,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("proofs", type=Path, help="the folder with Rasp.v and the other files")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--seed", type=int, help="seed of the random programs")
     options = parser.parse_args()
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     if shutil.which("coqc") is None or shutil.which("coqchk") is None:
         sys.stderr.write(f"Coq is not installed: {INSTALL}\n")
         sys.exit(0 if os.environ.get("COQ") == "skip" else 1)
@@ -106,10 +127,11 @@ def main() -> None:
             _, seconds = compiled(folder, name)
             console.print(f"{name}.v checked in {seconds:.1f} s")
         console.print("coqchk checks the compiled files once more, beside the ties …")
-        with subprocess.Popen(
+        checker = subprocess.Popen(
             ["coqchk", "-silent", "-Q", ".", "Locum", f"Locum.{FILES[-1]}"],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        ) as checker:  # fmt: skip
+        )  # fmt: skip
+        try:
             (folder / "Ties.v").write_text(ties(), encoding="utf-8")
             _, seconds = compiled(folder, "Ties")
             count = sum(len(tie.shapes) for tie in TIES)
@@ -117,9 +139,17 @@ def main() -> None:
                 f"{count} programs are the definitions of the theorems, {len(MUTANTS)} mutants are not "
                 f"({seconds:.1f} s)"
             )
+            (folder / "Programs.v").write_text(programs(seed), encoding="utf-8")
+            _, seconds = compiled(folder, "Programs")
+            console.print(
+                f"{SAME_PROGRAMS + OTHER_PROGRAMS} random programs have the same values in dense "
+                f"execution and in Coq (--seed {seed}; {seconds:.1f} s)"
+            )
             theorems = theorems_in(folder)
             axioms = axioms_of(folder, theorems)
             printed, _ = checker.communicate()
+        finally:
+            checker.kill()
         if checker.returncode:
             sys.exit(f"coqchk rejects the files:\n{printed}")
     used = sorted(set().union(*axioms.values()))
