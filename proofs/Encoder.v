@@ -282,7 +282,7 @@ Section Encoders.
   (** *** Corollary H heads: FFN(X + Σ over the heads of softmax(X Aₜ Xᵀ) X Vₜ Oₜ) *)
   Theorem encoder_of_heads_simulates dv d1 d2 H (a v o : nat -> nat -> nat -> R) w1 w2 :
     let first := (n * d + H * (d * d) + H * (d * dv) + H * (dv * d))%nat in
-    (0 < dv /\ 0 < d1 /\ 0 < d2 /\ 0 < H)%nat -> (n * d1 <= N /\ n * d2 <= N /\ n * (H * dv) <= N)%nat ->
+    (0 < dv /\ 0 < d1 /\ 0 < d2 /\ 0 < H)%nat -> (n * dv <= N /\ n * d1 <= N /\ n * d2 <= N)%nat ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d d (n * d + t * (d * d)) (a t)) ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t)) ->
     (forall t, (t < H)%nat ->
@@ -333,7 +333,7 @@ Section Layers.
 
   (** *** The same with H heads through W_O *)
   Theorem layer_of_heads_simulates where_ dv H (a v o : nat -> nat -> nat -> R) :
-    (0 < dv /\ 0 < H)%nat -> (n * (H * dv) <= N)%nat ->
+    (0 < dv /\ 0 < H)%nat -> (n * dv <= N)%nat ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d d (n * d + t * (d * d)) (a t)) ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t)) ->
     (forall t, (t < H)%nat ->

@@ -51,8 +51,8 @@ Definition attention_parts {E} n d dv (x a v : nat -> nat -> E) : list (part E) 
 Definition encode n d dv (T : attention_module) (x : nat -> nat -> R) : nat -> value :=
   encoded (attention_parts n d dv x (weight_A T) (weight_V T)).
 (** The number of tokens that the program needs: ⟨T, X⟩, the n×n scores and the n×d_v result. *)
-Definition attention_length n d dv : nat :=
-  Nat.max (n * d + d * d + d * dv) (Nat.max (n * n) (n * dv)).
+Definition attention_size n d dv : nat := n * d + d * d + d * dv.
+Definition attention_length n d dv : nat := Nat.max (attention_size n d dv) (Nat.max (n * n) (n * dv)).
 
 (** Tiles need the positions of all groups of each product. *)
 Definition tiled_length n d dv : nat :=
@@ -67,8 +67,9 @@ Definition projected_parts {E} n d dv p H (x : nat -> nat -> E) (a v o : nat -> 
 
 Definition heads_length n d dv H : nat :=
   Nat.max (n * d + H * d * d + H * d * dv) (Nat.max (n * n) (n * (H * dv))).
+Definition projected_size n d dv p H : nat := n * d + H * d * d + H * d * dv + H * dv * p.
 Definition projected_length n d dv p H : nat :=
-  Nat.max (n * d + H * d * d + H * d * dv + H * dv * p) (Nat.max (n * n) (Nat.max (n * (H * dv)) (n * p))).
+  Nat.max (projected_size n d dv p H) (Nat.max (n * n) (Nat.max (n * dv) (n * p))).
 
 (** A feed-forward without and with biases and norms. *)
 Definition feed_forward_parts {E} d d1 d2 (w1 w2 : nat -> nat -> E) : list (part E) :=
@@ -78,10 +79,11 @@ Definition layer_parts {E} d d1 (w1 w2 : nat -> nat -> E) (b1 b2 g1 c1 g2 c2 : n
   [Part d d1 w1; row d1 b1; Part d1 d w2; row d b2; row d g1; row d c1; row d g2; row d c2;
    Part 1 1 (fun _ _ => eps)].
 
-Definition encoder_length n d d1 d2 attended : nat :=
-  Nat.max (attended + d * d1 + d1 * d2) (Nat.max (n * d1) (n * d2)).
-Definition layer_length n d d1 attended : nat :=
-  Nat.max (attended + d * d1 + d1 + d1 * d + d + 4 * d + 1) (n * d1).
+(** [size] and [attended] are the number of tokens of the attention, without and with its results. *)
+Definition encoder_length n d d1 d2 size attended : nat :=
+  Nat.max attended (Nat.max (size + d * d1 + d1 * d2) (Nat.max (n * d1) (n * d2))).
+Definition layer_length n d d1 size attended : nat :=
+  Nat.max attended (Nat.max (size + d * d1 + d1 + d1 * d + d + 4 * d + 1) (n * d1)).
 
 (** The other kinds of attention: X, W_Q, W_K, V, then E and F, or ω. *)
 Definition kind_parts {E} n d dv w (x wq wk v : nat -> nat -> E) : list (part E) :=
@@ -100,7 +102,7 @@ Definition performer_parts {E} n d dv w k (x wq wk v omega : nat -> nat -> E) : 
 Definition performer_length n d dv w k : nat := Nat.max (kind_length n d dv w (k * w)) (n * k).
 Definition masked_parts {E} n d dv (count : E) (x a v : nat -> nat -> E) : list (part E) :=
   attention_parts n d dv x a v ++ [Part 1 1 (fun _ _ => count)].
-Definition masked_length n d dv : nat := Nat.max (attention_length n d dv) (n * d + d * d + d * dv + 1).
+Definition masked_length n d dv : nat := Nat.max (attention_length n d dv) (attention_size n d dv + 1).
 
 (** ** The layout holds every matrix *)
 
@@ -146,7 +148,8 @@ End Layout.
 
 (** Sizes as sums of products. *)
 Ltac sizes := cbv [total_size firstn app attention_parts heads_parts projected_parts parts_of_heads
-  feed_forward_parts layer_parts kind_parts attention_length heads_length projected_length encoder_length
+  feed_forward_parts layer_parts kind_parts attention_size attention_length heads_length projected_size
+  projected_length encoder_length
   layer_length kind_length tiled_length masked_parts linformer_parts performer_parts
   masked_length linformer_length performer_length] in *; lia.
 Ltac part_number place := first
@@ -213,7 +216,9 @@ Theorem heads_U_computes n d dv H N x a v :
   (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < H)%nat -> (heads_length n d dv H <= N)%nat ->
   computes N (encoded (heads_parts n d dv H x a v)) (heads_U n d dv H) n (H * dv)
     (fun i j => attention n d x (a (j / dv)%nat) (v (j / dv)%nat) i (j mod dv)).
-Proof. intros N0 D0 V0 H0 L. apply (heads_U_simulates N n d dv d H); held. Qed.
+Proof.
+  intros N0 D0 V0 H0 L. assert (n * dv <= n * (H * dv))%nat by nia. apply heads_U_simulates; held.
+Qed.
 
 Theorem projected_U_computes n d dv p H N x a v o :
   (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < p)%nat -> (0 < H)%nat ->
@@ -225,14 +230,14 @@ Proof. intros N0 D0 V0 P0 H0 L. apply projected_U_simulates; held. Qed.
 (** ** Encoders: the paper's, with one head and with H heads *)
 Theorem encoder_computes n d d1 d2 N T x w1 w2 :
   (0 < n)%nat -> (0 < d)%nat -> (0 < d1)%nat -> (0 < d2)%nat ->
-  (encoder_length n d d1 d2 (attention_length n d d) <= N)%nat ->
+  (encoder_length n d d1 d2 (attention_size n d d) (attention_length n d d) <= N)%nat ->
   computes N (encoded (attention_parts n d d x (weight_A T) (weight_V T) ++ feed_forward_parts d d1 d2 w1 w2))
     (encoder n d d1 d2) n d2 (paper_encoder d d1 w1 w2 (apply_attention n d T) x).
 Proof. intros N0 D0 P1 P2 L. apply encoder_simulates; held. Qed.
 
 Theorem encoder_of_heads_computes n d dv d1 d2 H N x a v o w1 w2 :
   (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < d1)%nat -> (0 < d2)%nat -> (0 < H)%nat ->
-  (encoder_length n d d1 d2 (projected_length n d dv d H) <= N)%nat ->
+  (encoder_length n d d1 d2 (projected_size n d dv d H) (projected_length n d dv d H) <= N)%nat ->
   computes N (encoded (projected_parts n d dv d H x a v o ++ feed_forward_parts d d1 d2 w1 w2))
     (encoder_of_heads n d dv d1 d2 H) n d2
     (paper_encoder d d1 w1 w2 (heads_attention n d dv H a v o) x).
@@ -241,7 +246,7 @@ Proof. intros N0 D0 V0 P1 P2 H0 L. apply encoder_of_heads_simulates; held. Qed.
 (** *** Corollary H heads: one program for every encoder of H heads *)
 Theorem corollary_H_heads n d dv d1 d2 H :
   (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < d1)%nat -> (0 < d2)%nat -> (0 < H)%nat ->
-  exists program, forall N, (encoder_length n d d1 d2 (projected_length n d dv d H) <= N)%nat ->
+  exists program, forall N, (encoder_length n d d1 d2 (projected_size n d dv d H) (projected_length n d dv d H) <= N)%nat ->
     forall x a v o w1 w2,
     computes N (encoded (projected_parts n d dv d H x a v o ++ feed_forward_parts d d1 d2 w1 w2))
       program n d2 (paper_encoder d d1 w1 w2 (heads_attention n d dv H a v o) x).
@@ -253,7 +258,7 @@ Qed.
 (** Layers with biases and norms, which have one head or H heads. *)
 Theorem layer_of_one_head_computes where_ act n d d1 N T x w1 w2 b1 b2 g1 c1 g2 c2 eps :
   sound act -> 0 < eps -> (0 < n)%nat -> (0 < d)%nat -> (0 < d1)%nat ->
-  (layer_length n d d1 (attention_length n d d) <= N)%nat ->
+  (layer_length n d d1 (attention_size n d d) (attention_length n d d) <= N)%nat ->
   computes N (encoded (attention_parts n d d x (weight_A T) (weight_V T) ++
                        layer_parts d d1 w1 w2 b1 b2 g1 c1 g2 c2 eps))
     (layer_of_one_head where_ act n d d1) n d
@@ -265,7 +270,7 @@ Qed.
 
 Theorem layer_of_heads_computes where_ act n d dv d1 H N x a v o w1 w2 b1 b2 g1 c1 g2 c2 eps :
   sound act -> 0 < eps -> (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < d1)%nat -> (0 < H)%nat ->
-  (layer_length n d d1 (projected_length n d dv d H) <= N)%nat ->
+  (layer_length n d d1 (projected_size n d dv d H) (projected_length n d dv d H) <= N)%nat ->
   computes N (encoded (projected_parts n d dv d H x a v o ++
                        layer_parts d d1 w1 w2 b1 b2 g1 c1 g2 c2 eps))
     (layer_of_heads where_ act n d dv d1 H) n d
