@@ -119,14 +119,15 @@ def _run(program: Node, tokens: tuple[Any, ...], domain: Domain) -> tuple[Any, .
 
 
 def _require_same_floats(case: Case) -> None:
-    """Raise an error if float64 holds all values of a case, and the domain of floats has others."""
+    """Raise an error if float64 holds all values of a case, and the float domain has other values."""
     if not _floats_are_exact(case):
         return
     floats = _run(case.program, case.tokens, DOMAINS["float"])
     if _typed(floats) != _typed(case.values):
         raise LocumError(
-            f"dense execution: expected {case.values} in the domain of floats, got {floats}; tokens "
-            f"{case.tokens}, program\n{coq_term(case.program)}"
+            "dense execution: expected equal values in the domains exact and float, got "
+            f"{case.values} and {floats} for the tokens {case.tokens} and the program\n"
+            f"{coq_term(case.program)}"
         )
 
 
