@@ -96,8 +96,8 @@ floors: ## the lowest versions that pyproject.toml allows, and the quick tests o
 	build/floors/bin/python -m pytest -q $(WORKERS) -p no:cacheprovider $(QUICK)
 	build/floors/bin/locum catalogue
 
-coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
-	$(BIN)/python -m locum.verification.coq proofs
+coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out; SEED=n)
+	$(BIN)/python -m locum.verification.coq proofs $(if $(SEED),--seed $(SEED))
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
 	$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"

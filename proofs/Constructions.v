@@ -5,7 +5,11 @@
 
 From Locum Require Export Rasp Reasoning Matrices Softmax Sums Products Masks Lines Scatter Universal Paper.
 From Locum Require Export Heads Tiled Norm Activations Encoder Sequences Sorting GroupSort Maxout.
-From Locum Require Export Inversion Hierarchy Kinds Errata.
+From Locum Require Export Inversion Hierarchy Kinds Encoding Rationals Agreement Errata.
+
+(** ** The executable semantics over the rationals is [eval] ([Rationals.v], [Agreement.v]) *)
+Definition semantics_agree := @evalQ_agrees.
+Definition results_agree := @runQ_agrees.
 
 (** ** Proposition 1D: arrays as sequences ([Sequences.v]); matrices as views ([Matrices.v]) *)
 Definition proposition_1D := prop_bijection.
@@ -69,8 +73,16 @@ Definition layer_norm_of_rows := @layer_norm_correct.
 Definition residual_sum := @add_correct.
 Definition bias_of_rows := @broadcast_row_correct.
 
-(** ** Theorem 1, and what is built on it *)
-Definition theorem_1 := @U_simulates.
+(** ** Theorem 1 and its corollaries over ⟨T, X⟩ ([Encoding.v]) *)
+Definition theorem_1_closed := @theorem_1.
+Definition theorem_1_closed_by_recipe := @every_recipe_simulates.
+Definition corollary_encoder_closed := @encoder_computes.
+Definition theorem_H_heads_closed := @heads_U_computes.
+Definition corollary_H_heads_closed := @corollary_H_heads.
+Definition corollary_hierarchy_closed := @masked_U_computes.
+
+(** ** The same for all tokens that hold T and X, and the other kinds of attention *)
+Definition theorem_1_fetch := @U_simulates.
 Definition theorem_1_plain := @plain_U_simulates.
 Definition theorem_1_paper := @paper_U_simulates.
 Definition theorem_1_tiled := @tiled_U_simulates.
@@ -78,7 +90,8 @@ Definition corollary_encoder := @encoder_simulates.
 Definition corollary_encoder_with_norms := @layer_of_one_head_simulates.
 Definition theorem_H_heads := @heads_U_simulates.
 Definition theorem_H_heads_projected := @projected_U_simulates.
-Definition corollary_H_heads := @layer_of_heads_simulates.
+Definition corollary_H_heads_program := @encoder_of_heads_simulates.
+Definition corollary_H_heads_with_norms := @layer_of_heads_simulates.
 Definition remark_linformer := @linformer_U_simulates.
 Definition remark_linear_attention := @linear_U_simulates.
 Definition remark_linear_attention_elu := @elu_U_simulates.

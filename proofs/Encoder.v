@@ -1,9 +1,10 @@
 (** * The corollary on encoders: one program for every encoder layer of its order, for all orders
 
     [encoder n d d1 d2] is the paper's FFN(X + softmax(X A Xᵀ) X V), without norms and biases;
-    [encoder_layer] has biases, norms (after or before each sublayer), residual sums around both, and any
-    attention. The theorems: [encoder_simulates], [encoder_layer_correct] and its cases
-    [layer_of_one_head_simulates], [layer_of_heads_simulates] (Corollary H heads). *)
+    [encoder_of_heads] is the same with H heads and W_O. [encoder_layer] has biases, norms (after or before
+    each sublayer), residual sums around both, and any attention. The theorems: [encoder_simulates],
+    [encoder_of_heads_simulates] (Corollary H heads), [encoder_layer_correct] and its cases
+    [layer_of_one_head_simulates] and [layer_of_heads_simulates]. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -22,14 +23,21 @@ Definition feed_forward (h : nat) (act : activation_name) (y w1 w2 : matrix) (b1
   let d1 := columns w1 in
   affine (S h) (row_major (activated act n d1 (affine h y w1 b1)) n d1) w2 b2.
 
-(** The paper's encoder: X, A, V, then W1 (d×d₁) and W2 (d₁×d₂). *)
+(** The paper's encoder around any attention: W1 (d×d₁) and W2 (d₁×d₂) follow from position [first] on. *)
+Definition plain_encoder (h n d d1 d2 first : nat) (attended : sop) : sop :=
+  feed_forward h Relu (row_major (residual Tokens attended) n d)
+    (block d d1 first) (block d1 d2 (first + d * d1)) None None.
+
+(** One head: X, A, V, then W1 and W2. *)
 Definition one_attention (d first : nat) (x : matrix) : sop :=
   source (attention_head 1 (inside (rows x) (rows x)) x (block d d first) (block d d (first + d * d))).
-
 Definition encoder n d d1 d2 : sop :=
-  let first := (n * d + d * d + d * d)%nat in
-  feed_forward 4 Relu (row_major (residual Tokens (one_attention d (n * d) (X n d))) n d)
-    (block d d1 first) (block d1 d2 (first + d * d1)) None None.
+  plain_encoder 4 n d d1 d2 (n * d + d * d + d * d) (one_attention d (n * d) (X n d)).
+
+(** H heads: X, the A of all heads, their V, their W_O (d_v×d), then W1 and W2. *)
+Definition encoder_of_heads n d dv d1 d2 H : sop :=
+  plain_encoder 6 n d d1 d2 (n * d + H * (d * d) + H * (d * dv) + H * (dv * d))
+    (projected H (X n d) (n * d) dv d).
 
 (** A layer with biases and norms. From position [first] on lie W1, b1, W2, b2, and the gains and biases
     of both norms, then ε. *)
@@ -208,12 +216,19 @@ Section Layer.
   Qed.
 End Layer.
 
+(** ** The paper's encoder: FFN(X + T(X)), where FFN(Y) = ReLU(Y W1) W2 *)
+Definition paper_encoder d d1 (w1 w2 : nat -> nat -> R) (T : (nat -> nat -> R) -> nat -> nat -> R)
+    (x : nat -> nat -> R) : nat -> nat -> R :=
+  dot d1 (fun i t => Rmax (dot d (fun i j => x i j + T x i j) w1 i t) 0) w2.
+
+(** H heads through W_O: Σ over the heads of softmax(X Aₜ Xᵀ) X Vₜ Oₜ. *)
+Definition heads_attention n d dv H (a v o : nat -> nat -> nat -> R) (x : nat -> nat -> R) i j : R :=
+  sum H (fun t => dot dv (attention n d x (a t) (v t)) (o t) i j).
+
 Section Encoders.
-  Variables (N n d dv d1 d2 H : nat) (tokens : nat -> value).
-  Variables (x w1 w2 : nat -> nat -> R).
-  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < d1 /\ 0 < d2 /\ 0 < H)%nat.
-  Hypothesis room :
-    (n * n <= N /\ n * d <= N /\ n * d1 <= N /\ n * d2 <= N /\ n * (H * dv) <= N)%nat.
+  Variables (N n d : nat) (tokens : nat -> value) (x : nat -> nat -> R).
+  Hypothesis sizes : (0 < n /\ 0 < d)%nat.
+  Hypothesis room : (n * n <= N /\ n * d <= N)%nat.
   Hypothesis blanks : numbers N tokens.
   Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
 
@@ -229,31 +244,67 @@ Section Encoders.
     - now apply closed_block.
   Qed.
 
-  (** *** Corollary on encoders, as the paper has it: FFN(X + softmax(X A Xᵀ) X V) *)
-  Theorem encoder_simulates a v :
-    let first := (n * d + d * d + d * d)%nat in
-    tokens_hold N tokens d d (n * d) a -> tokens_hold N tokens d d (n * d + d * d) v ->
+  Lemma plain_encoder_correct h d1 d2 first attended T w1 w2 :
+    (0 < d1 /\ 0 < d2)%nat -> (n * d1 <= N /\ n * d2 <= N)%nat ->
     tokens_hold N tokens d d1 first w1 -> tokens_hold N tokens d1 d2 (first + d * d1) w2 ->
-    exists y, run N tokens (encoder n d d1 d2) = Some y /\
-      forall i j, (i < n)%nat -> (j < d2)%nat ->
-        y (i * d2 + j)%nat =
-        Num (dot d1 (fun i t => Rmax (dot d (fun i j => x i j + attention n d x a v i j) w1 i t) 0) w2 i j).
+    holds N tokens closed (row_major attended n d) (T x) ->
+    holds N tokens closed (row_major (plain_encoder h n d d1 d2 first attended) n d2)
+      (paper_encoder d d1 w1 w2 T x).
   Proof.
-    intros first TA TV T1 T2. apply run_of.
-    eapply holds_ext; [|apply (feed_forward_correct N n d tokens ltac:(lia) 4 Relu
-      (row_major (residual Tokens (one_attention d (n * d) (X n d))) n d)
+    intros P RM T1 T2 HT.
+    eapply holds_ext; [|apply (feed_forward_correct N n d tokens ltac:(lia) h Relu
+      (row_major (residual Tokens attended) n d)
       (block d d1 first) (block d1 d2 (first + d * d1)) None None
-      (fun i j => x i j + attention n d x a v i j) w1 w2 (fun _ => 0) (fun _ => 0) d1 d2)];
+      (fun i j => x i j + T x i j) w1 w2 (fun _ => 0) (fun _ => 0) d1 d2)];
       simpl; auto; try lia.
     - intros i j I J. unfold ffn. rewrite Rplus_0_r. apply dot_ext; [|reflexivity].
       intros t L. simpl. now rewrite Rplus_0_r.
-    - apply add_correct; [now apply (closed_block N tokens blanks n d 0 x)|].
-      apply one_attention_correct; auto. now apply closed_block.
+    - apply add_correct; [now apply (closed_block N tokens blanks n d 0 x)|exact HT].
     - now apply closed_block.
     - now apply closed_block.
   Qed.
 
-  Variables (act : activation_name) (b1 b2 g1 c1 g2 c2 : nat -> R) (eps : R).
+  (** *** Corollary on encoders: FFN(X + softmax(X A Xᵀ) X V) *)
+  Theorem encoder_simulates d1 d2 a v w1 w2 :
+    let first := (n * d + d * d + d * d)%nat in
+    (0 < d1 /\ 0 < d2)%nat -> (n * d1 <= N /\ n * d2 <= N)%nat ->
+    tokens_hold N tokens d d (n * d) a -> tokens_hold N tokens d d (n * d + d * d) v ->
+    tokens_hold N tokens d d1 first w1 -> tokens_hold N tokens d1 d2 (first + d * d1) w2 ->
+    exists y, run N tokens (encoder n d d1 d2) = Some y /\
+      forall i j, (i < n)%nat -> (j < d2)%nat ->
+        y (i * d2 + j)%nat = Num (paper_encoder d d1 w1 w2 (fun M => attention n d M a v) x i j).
+  Proof.
+    intros first P RM TA TV T1 T2. apply run_of.
+    apply (plain_encoder_correct 4 d1 d2 first _ (fun M => attention n d M a v)); auto.
+    apply one_attention_correct; auto. now apply closed_block.
+  Qed.
+
+  (** *** Corollary H heads: FFN(X + Σ over the heads of softmax(X Aₜ Xᵀ) X Vₜ Oₜ) *)
+  Theorem encoder_of_heads_simulates dv d1 d2 H (a v o : nat -> nat -> nat -> R) w1 w2 :
+    let first := (n * d + H * (d * d) + H * (d * dv) + H * (dv * d))%nat in
+    (0 < dv /\ 0 < d1 /\ 0 < d2 /\ 0 < H)%nat -> (n * dv <= N /\ n * d1 <= N /\ n * d2 <= N)%nat ->
+    (forall t, (t < H)%nat -> tokens_hold N tokens d d (n * d + t * (d * d)) (a t)) ->
+    (forall t, (t < H)%nat -> tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t)) ->
+    (forall t, (t < H)%nat ->
+       tokens_hold N tokens dv d (n * d + H * (d * d) + H * (d * dv) + t * (dv * d)) (o t)) ->
+    tokens_hold N tokens d d1 first w1 -> tokens_hold N tokens d1 d2 (first + d * d1) w2 ->
+    exists y, run N tokens (encoder_of_heads n d dv d1 d2 H) = Some y /\
+      forall i j, (i < n)%nat -> (j < d2)%nat ->
+        y (i * d2 + j)%nat = Num (paper_encoder d d1 w1 w2 (heads_attention n d dv H a v o) x i j).
+  Proof.
+    intros first P RM TA TV TO T1 T2. apply run_of.
+    apply (plain_encoder_correct 6 d1 d2 first _ (heads_attention n d dv H a v o)); auto; try lia.
+    eapply holds_projected; eauto; try lia. now apply closed_block.
+  Qed.
+End Encoders.
+
+Section Layers.
+  Variables (N n d d1 : nat) (tokens : nat -> value) (act : activation_name).
+  Variables (x w1 w2 : nat -> nat -> R) (b1 b2 g1 c1 g2 c2 : nat -> R) (eps : R).
+  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < d1)%nat.
+  Hypothesis room : (n * n <= N /\ n * d <= N /\ n * d1 <= N)%nat.
+  Hypothesis blanks : numbers N tokens.
+  Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
   Hypothesis known : sound act.
   Hypothesis positive : 0 < eps.
   Definition tokens_hold_layer (first : nat) :=
@@ -277,11 +328,12 @@ Section Encoders.
         Num (layer where_ act d d1 eps w1 w2 b1 b2 g1 c1 g2 c2 (fun M => attention n d M a v) x i j).
   Proof.
     intros TA TV [T1 [T2 [T3 [T4 [T5 [T6 [T7 [T8 T9]]]]]]]]. apply run_of.
-    apply encoder_layer_correct; auto; try lia. now apply one_attention_correct.
+    apply encoder_layer_correct; auto; try lia. apply one_attention_correct; auto; lia.
   Qed.
 
-  (** *** Corollary H heads: the same with H heads through W_O *)
-  Theorem layer_of_heads_simulates where_ (a v o : nat -> nat -> nat -> R) :
+  (** *** The same with H heads through W_O *)
+  Theorem layer_of_heads_simulates where_ dv H (a v o : nat -> nat -> nat -> R) :
+    (0 < dv /\ 0 < H)%nat -> (n * dv <= N)%nat ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d d (n * d + t * (d * d)) (a t)) ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t)) ->
     (forall t, (t < H)%nat ->
@@ -289,11 +341,10 @@ Section Encoders.
     tokens_hold_layer (n * d + H * (d * d) + H * (d * dv) + H * (dv * d)) ->
     exists y, run N tokens (layer_of_heads where_ act n d dv d1 H) = Some y /\
       forall i j, (i < n)%nat -> (j < d)%nat -> y (i * d + j)%nat =
-        Num (layer where_ act d d1 eps w1 w2 b1 b2 g1 c1 g2 c2
-          (fun M i j => sum H (fun t => dot dv (attention n d M (a t) (v t)) (o t) i j)) x i j).
+        Num (layer where_ act d d1 eps w1 w2 b1 b2 g1 c1 g2 c2 (heads_attention n d dv H a v o) x i j).
   Proof.
-    intros TA TV TO [T1 [T2 [T3 [T4 [T5 [T6 [T7 [T8 T9]]]]]]]]. apply run_of.
+    intros P RM TA TV TO [T1 [T2 [T3 [T4 [T5 [T6 [T7 [T8 T9]]]]]]]]. apply run_of.
     apply encoder_layer_correct; auto; try lia.
     intros m M RN CD HM. eapply holds_projected; eauto; try lia.
   Qed.
-End Encoders.
+End Layers.

@@ -264,8 +264,8 @@ Section HeadsUniversal.
   (** The matrices of each head. *)
   Variables (x : nat -> nat -> R) (a v o : nat -> nat -> nat -> R).
   Hypothesis shape : rows mx = n /\ columns mx = d.
-  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < p /\ 0 < H)%nat.
-  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * (H * dv) <= N /\ n * p <= N)%nat.
+  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < H)%nat.
+  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat.
   Hypothesis blanks : numbers N tokens.
   Hypothesis holds_X : holds N tokens closed mx x.
   Hypothesis tokens_A : forall t, (t < H)%nat -> tokens_hold N tokens d d (first + t * (d * d)) (a t).
@@ -283,12 +283,12 @@ Section HeadsUniversal.
     - apply holds_moving; auto.
   Qed.
 
-  Lemma holds_side_by_side :
+  Lemma holds_side_by_side : (n * (H * dv) <= N)%nat ->
     holds N tokens closed
       (row_major (side_by_side (Family 4 0 H) n dv (source (one_head (Family 4 0 H) mx first dv))) n (H * dv))
       (fun i j => attention n d x (a (j / dv)%nat) (v (j / dv)%nat) i (j mod dv)).
   Proof.
-    apply (side_by_side_correct N tokens 4 H n dv _ (fun t => attention n d x (a t) (v t))); try lia.
+    intros RH. apply (side_by_side_correct N tokens 4 H n dv _ (fun t => attention n d x (a t) (v t))); try lia.
     intros t T. apply one_head_correct; auto.
   Qed.
 
@@ -296,11 +296,11 @@ Section HeadsUniversal.
   Hypothesis tokens_O : forall t, (t < H)%nat ->
     tokens_hold N tokens dv p (first + H * (d * d) + H * (d * dv) + t * (dv * p)) (o t).
 
-  Lemma holds_projected :
+  Lemma holds_projected : (0 < p)%nat -> (n * p <= N)%nat ->
     holds N tokens closed (row_major (projected H mx first dv p) n p)
       (fun i j => sum H (fun t => dot dv (attention n d x (a t) (v t)) (o t) i j)).
   Proof.
-    apply (summed_heads_correct N tokens 5 H n p _
+    intros P0 RP. apply (summed_heads_correct N tokens 5 H n p _
       (fun t => dot dv (attention n d x (a t) (v t)) (o t))); [|lia].
     intros t T. rewrite (proj2 shape). apply product_correct; simpl; try tauto; try lia.
     - apply in_head_keeps; lia.
@@ -315,8 +315,8 @@ End HeadsUniversal.
 Section TheoremHeads.
   Variables (N n d dv p H : nat) (tokens : nat -> value).
   Variables (x : nat -> nat -> R) (a v o : nat -> nat -> nat -> R).
-  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < p /\ 0 < H)%nat.
-  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * (H * dv) <= N /\ n * p <= N)%nat.
+  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < H)%nat.
+  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat.
   Hypothesis blanks : numbers N tokens.
   (** The tokens are X, then the A of all heads, then their V. *)
   Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
@@ -325,22 +325,22 @@ Section TheoremHeads.
     tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t).
 
   (** *** Theorem H heads: the H results side by side *)
-  Theorem heads_U_simulates :
+  Theorem heads_U_simulates : (n * (H * dv) <= N)%nat ->
     exists y, run N tokens (heads_U n d dv H) = Some y /\
       forall i j, (i < n)%nat -> (j < H * dv)%nat ->
         y (i * (H * dv) + j)%nat = Num (attention n d x (a (j / dv)%nat) (v (j / dv)%nat) i (j mod dv)).
   Proof.
-    apply run_of. eapply (holds_side_by_side N n d dv p H (n * d)); eauto; now apply closed_block.
+    intros RH. apply run_of. eapply (holds_side_by_side N n d dv H (n * d)); eauto; now apply closed_block.
   Qed.
 
   (** *** Theorem H heads through W_O, whose blocks lie behind those of V *)
-  Theorem projected_U_simulates :
+  Theorem projected_U_simulates : (0 < p)%nat -> (n * p <= N)%nat ->
     (forall t, (t < H)%nat ->
        tokens_hold N tokens dv p (n * d + H * (d * d) + H * (d * dv) + t * (dv * p)) (o t)) ->
     exists y, run N tokens (projected_U n d dv p H) = Some y /\
       forall i j, (i < n)%nat -> (j < p)%nat ->
         y (i * p + j)%nat = Num (sum H (fun t => dot dv (attention n d x (a t) (v t)) (o t) i j)).
   Proof.
-    intros TO. apply run_of. eapply holds_projected; eauto; now apply closed_block.
+    intros P0 RP TO. apply run_of. eapply holds_projected; eauto; now apply closed_block.
   Qed.
 End TheoremHeads.

@@ -45,12 +45,14 @@ Definition mean (l : list R) : R := total l / INR (length l).
 
 Definition is_number (v : value) : bool := match v with Num _ => true | Bool _ => false end.
 
-(** One key passes its value on; several are averaged, and only numbers have a mean. *)
-Definition aggregate (v : nat -> value) (default : value) (keys : list nat) : option value :=
+(** No key gives the default, one key gives its value, several keys give the mean of their values. A
+    mean has a value unless all values of the sequence are booleans. In a sequence of numbers and
+    booleans, [true] counts as 1 and [false] as 0. *)
+Definition aggregate (N : nat) (v : nat -> value) (default : value) (keys : list nat) : option value :=
   match keys with
   | [] => Some default
   | [k] => Some (v k)
-  | _ => if forallb (fun k => is_number (v k)) keys
+  | _ => if existsb (fun k => is_number (v k)) (seq 0 N)
          then Some (Num (mean (map (fun k => number (v k)) keys)))
          else None
   end.
@@ -234,7 +236,7 @@ Section Evaluation.
         end
     | Aggregate s values default =>
         match select s e, eval values e with
-        | Some m, Some v => positions (fun q => aggregate v (value_of default) (selected N m q))
+        | Some m, Some v => positions (fun q => aggregate N v (value_of default) (selected N m q))
         | _, _ => None
         end
     | Width s =>

@@ -53,7 +53,7 @@ Section Reasoning.
   Lemma eval_aggregate e s v d :
     eval N tokens (Aggregate s v d) e =
     match select N tokens s e, eval N tokens v e with
-    | Some m, Some w => positions N (fun q => aggregate w (value_of d) (selected N m q))
+    | Some m, Some w => positions N (fun q => aggregate N w (value_of d) (selected N m q))
     | _, _ => None
     end.
   Proof. reflexivity. Qed.
@@ -256,7 +256,7 @@ Section Reasoning.
   Proof.
     intros [x [E X]] [v [F V]]. unfold gives. rewrite eval_aggregate, E, F.
     destruct (everywhere_some _ N
-      (fun q => aggregate v (Num 0) (selected N x q)) (Num 0)
+      (fun q => aggregate N v (Num 0) (selected N x q)) (Num 0)
       (fun q => Num (mean (map f (selected N m q))))) as [u [D U]]; [|exists u; auto].
     intros q Q. rewrite (selected_ext x m q) by (intros; now apply X).
     assert (A : forall k, In k (selected N m q) -> v k = Num (f k)).
@@ -264,9 +264,11 @@ Section Reasoning.
     destruct (selected N m q) as [|k [|k' l]] eqn:L; unfold aggregate.
     - unfold mean; simpl. do 2 f_equal. unfold Rdiv. now rewrite Rmult_0_l.
     - rewrite A by (simpl; auto). unfold mean; simpl. do 2 f_equal. lra.
-    - replace (forallb _ _) with true.
+    - replace (existsb _ _) with true.
       + do 3 f_equal. apply map_ext_in. intros j J. now rewrite A.
-      + symmetry. apply forallb_forall. intros j J. now rewrite A.
+      + symmetry. apply existsb_exists. exists k. split; [|rewrite A by (simpl; auto); reflexivity].
+        apply in_seq. assert (K : In k (selected N m q)) by (rewrite L; simpl; auto).
+        apply selected_below in K. lia.
   Qed.
 
   Lemma filter_none (f : nat -> bool) l : (forall k, In k l -> f k = false) -> filter f l = [].

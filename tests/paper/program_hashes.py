@@ -1,4 +1,4 @@
-"""Hash the programs of the paper's items, of its claims and of the Coq ties.
+"""Hash the programs of the paper's items and of its claims.
 
 ``python -m tests.paper.program_hashes`` writes program_hashes.txt again, after a deliberate change.
 """
@@ -12,13 +12,12 @@ from pathlib import Path
 from locum.graph.serialize import stable_hash
 from locum.paper.items import ITEMS
 from locum.paper.right_as_printed import stated
-from locum.verification.coq.ties import TIES
 
 FILE = Path(__file__).with_name("program_hashes.txt")
 
 
 def compute_hashes() -> list[str]:
-    """Return a line for each item and form, claim and recipe, and tie; one hash covers all shapes."""
+    """Return a line for each item and form, claim and recipe; one hash covers all shapes."""
     hashes: dict[str, list[str]] = defaultdict(list)
     for item in ITEMS.values():
         if item.key == "lipschitz":  # its constants are values of sin, which differ between machines
@@ -29,8 +28,6 @@ def compute_hashes() -> list[str]:
             claim = stated(instance)
             recipe = f" ({claim.recipe})" if claim.recipe else ""
             hashes[f"claim {claim.name}{recipe}"].append(claim.hash)
-    for tie in TIES:
-        hashes[f"tie {tie.name}"] += [stable_hash(tie.program(*shape)) for shape in tie.shapes]
     return [
         f"{name} × {len(every)}: {hashlib.sha256(' '.join(every).encode()).hexdigest()[:16]}"
         for name, every in hashes.items()

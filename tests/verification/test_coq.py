@@ -15,9 +15,18 @@ from locum.errors import InputError
 from locum.graph import postorder
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
-from locum.verification.coq.__main__ import FILES, HEADER
+from locum.verification.coq.dense_comparison import draw_cases
+from locum.verification.coq.equations import (
+    FILES,
+    HEADER,
+    hash_equations,
+    hash_files,
+    read_accepted,
+    same_equations,
+)
 from locum.verification.coq.terms import coq_term
-from locum.verification.coq.ties import BY_NAME, MUTANTS, TIES, Tie
+from locum.verification.coq.tie_table import BY_NAME, MUTANTS, TIES
+from locum.verification.coq.ties import Tie, write_result
 
 PROOFS = Path(__file__).parents[2] / "proofs"
 
@@ -36,15 +45,50 @@ def test_a_term_has_one_let_per_node_and_does_not_grow_with_the_shape(tie: Tie) 
     assert max(sizes) < 2 * min(sizes) or tie.name == "k_parity"
 
 
+def test_shapes_cover_sizes_up_to_40() -> None:
+    tie = BY_NAME["matmul_fetch"]
+    for argument in range(3):
+        assert {shape[argument] for shape in (*tie.shapes, *tie.sweep())} >= set(range(9, 41))
+    for tie in TIES:
+        shapes = tie.draw(7, 3)
+        assert shapes == tie.draw(7, 3) != tie.draw(8, 3)
+        assert len(set(shapes)) == 3
+        assert all(tie.fits(*shape) and max(shape) <= 40 for shape in (*shapes, *tie.sweep()))
+
+
+_ADVICE = "differs from what Coq accepted; run `make coq` and commit proofs/accepted.txt"
+
+
+@pytest.mark.parametrize("subject", same_equations())
+def test_equations_are_those_that_coq_accepted(subject: str) -> None:
+    found = hash_equations(subject, same_equations()[subject]())
+    assert found == read_accepted(PROOFS).get(subject), f"{subject}: {_ADVICE}"
+
+
+def test_proofs_are_those_that_coq_accepted() -> None:
+    accepted, files = read_accepted(PROOFS), hash_files(PROOFS)
+    for name, found in files.items():
+        assert found == accepted.get(name), f"{name}: {_ADVICE}"
+    assert accepted.keys() == files.keys() | same_equations().keys()
+
+
 def test_floats_are_the_fractions_that_they_are() -> None:
     assert "Constant (Fraction 1 10)" not in coq_term((locum.tokens + 0.1).node)
     assert "Constant (Fraction (-3) 4)" in coq_term((locum.tokens + -0.75).node)
     assert "Unary (Member [Integer 1; Integer 4])" in coq_term(locum.member(locum.tokens, [4, 1]).node)
 
 
+def test_dense_execution_of_random_programs_has_values_and_errors() -> None:
+    cases = draw_cases(seed=1, count=40)
+    assert {case.values is None for case in cases} == {True, False}
+    operations = {node.op for case in cases for node in postorder(case.program)}
+    assert operations >= {"aggregate", "best", "sum_over", "selector_width", "divide", "if_else"}
+    assert all("runQ" in case.stated("case") for case in cases)
+
+
 def test_mutants_are_other_programs() -> None:
     for name, shape, mutant in MUTANTS:
-        assert mutant() is not BY_NAME[name].program(*shape)
+        assert write_result(mutant()) != write_result(BY_NAME[name].build(*shape))
 
 
 def test_theorems_stand_in_the_files_that_are_named() -> None:

@@ -21,7 +21,7 @@ from locum.errors import InputError
 def command(coq: bool, name: str | None, shape: tuple[int, ...], as_json: bool) -> None:
     """Print one term, or the list of constructions."""
     from locum.verification.coq.terms import coq_term
-    from locum.verification.coq.ties import BY_NAME, TIES
+    from locum.verification.coq.tie_table import BY_NAME, TIES
 
     if name is None:
         rows = [

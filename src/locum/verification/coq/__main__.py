@@ -1,8 +1,14 @@
 """Have Coq check every theorem of ``proofs/`` and tie it to the programs that run: ``make coq``.
 
-The files are copied to a scratch folder, compiled in their order, followed by the generated ties and
-the axioms that each theorem rests on; ``coqchk`` then checks the compiled files with its own kernel.
-Exit code 1 if anything fails or an axiom is used that ``proofs/axioms.txt`` does not list.
+The files are copied to a scratch folder and compiled in their order. Then Coq checks generated files:
+
+- ties at small shapes, at a sweep of shapes with sizes up to 40, and at three random shapes each;
+- random programs, on which dense execution and the executable semantics have the same values;
+- the axioms of each theorem.
+
+``coqchk`` checks the compiled files with its own kernel. The exit code is 1 if a check fails, or if a
+theorem uses an axiom that ``proofs/axioms.txt`` does not list. Otherwise the hashes of what Coq
+accepted are written to ``proofs/accepted.txt``. The tests compare them with the present files.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -22,34 +29,27 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from locum.verification.coq.ties import LAYOUTS, MUTANTS, TIES, positions, refused
-
-#: In the order in which they build on each other; the last imports all of them.
-FILES = (
-    "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
-    "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
-    "Encoder", "Sequences", "Sorting", "GroupSort", "Maxout", "Inversion", "Hierarchy", "Kinds",
-    "Errata", "Constructions",
-)  # fmt: skip
-INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
-HEADER = (
-    "From Coq Require Import List ZArith.\nImport ListNotations.\n"
-    f"From Locum Require Import {' '.join(FILES)}.\n\n"
+from locum.verification.coq.equations import (
+    ACCEPTED,
+    FILES,
+    HEADER,
+    RANDOM_SHAPES,
+    hash_equations,
+    hash_files,
+    random_equations,
+    same_equations,
+    write_accepted,
 )
+from locum.verification.coq.tie_table import TIES
+
+INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 
 
-def ties() -> str:
-    """Write the generated file: programs are their general definitions, and mutants are not."""
-    equal = (tie.stated(shape) for tie in TIES for shape in tie.shapes)
-    unequal = (refused(name, shape, mutant()) for name, shape, mutant in MUTANTS)
-    return HEADER + "\n".join([*equal, *map(positions, LAYOUTS), *unequal])
-
-
-def compiled(folder: Path, name: str) -> tuple[str, float]:
-    """Compile one file and return what Coq prints and the seconds it took."""
+def compile_file(folder: Path, name: str) -> tuple[str, float]:
+    """Compile one file; return what Coq prints, and the seconds of wall time."""
     began = time.perf_counter()
     done = subprocess.run(
-        ["coqc", "-Q", ".", "Locum", f"{name}.v"],
+        ["coqc", "-w", "-abstract-large-number", "-Q", ".", "Locum", f"{name}.v"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -60,8 +60,8 @@ def compiled(folder: Path, name: str) -> tuple[str, float]:
     return done.stdout, time.perf_counter() - began
 
 
-def theorems_in(folder: Path) -> dict[str, str]:
-    """Find every theorem, and the file that it stands in."""
+def find_theorems(folder: Path) -> dict[str, str]:
+    """Return the file of each theorem."""
     return {
         name: f"{file}.v"
         for file in FILES
@@ -73,13 +73,13 @@ def theorems_in(folder: Path) -> dict[str, str]:
     }
 
 
-def axioms_of(folder: Path, theorems: Iterable[str]) -> dict[str, list[str]]:
-    """Ask Coq what each theorem rests on."""
+def find_axioms(folder: Path, theorems: Iterable[str]) -> dict[str, list[str]]:
+    """Return the axioms that each theorem uses."""
     lines = [
         f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems
     ]
     (folder / "Axioms.v").write_text(HEADER + "\n".join(lines), encoding="utf-8")
-    printed, _ = compiled(folder, "Axioms")
+    printed, _ = compile_file(folder, "Axioms")
     axioms: dict[str, list[str]] = {}
     for piece in printed.split("theorem ")[1:]:
         name, _, rest = piece.partition("\n")
@@ -93,7 +93,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("proofs", type=Path, help="the folder with Rasp.v and the other files")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--seed", type=int, help="seed of the random shapes and programs")
     options = parser.parse_args()
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     if shutil.which("coqc") is None or shutil.which("coqchk") is None:
         sys.stderr.write(f"Coq is not installed: {INSTALL}\n")
         sys.exit(0 if os.environ.get("COQ") == "skip" else 1)
@@ -101,29 +103,43 @@ def main() -> None:
     console = Console(stderr=options.json)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        for path in (*(options.proofs / f"{name}.v" for name in FILES), options.proofs / "axioms.txt"):
+            shutil.copy(path, folder)
+        hashes = hash_files(folder)
         for name in FILES:
-            shutil.copy(options.proofs / f"{name}.v", folder)
-            _, seconds = compiled(folder, name)
+            _, seconds = compile_file(folder, name)
             console.print(f"{name}.v checked in {seconds:.1f} s")
-        console.print("coqchk checks the compiled files once more, beside the ties …")
-        with subprocess.Popen(
+        console.print(f"coqchk checks the compiled files; seed {seed} (repeat with --seed {seed})")
+        checker = subprocess.Popen(
             ["coqchk", "-silent", "-Q", ".", "Locum", f"Locum.{FILES[-1]}"],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        ) as checker:  # fmt: skip
-            (folder / "Ties.v").write_text(ties(), encoding="utf-8")
-            _, seconds = compiled(folder, "Ties")
-            count = sum(len(tie.shapes) for tie in TIES)
-            console.print(
-                f"{count} programs are the definitions of the theorems, {len(MUTANTS)} mutants are not "
-                f"({seconds:.1f} s)"
-            )
-            theorems = theorems_in(folder)
-            axioms = axioms_of(folder, theorems)
+        )  # fmt: skip
+        try:
+            texts = {subject: write() for subject, write in same_equations().items()}
+            for name, contents in (
+                ("Same", "\n".join(texts.values())),
+                ("Random", "\n".join(random_equations(seed))),
+            ):
+                (folder / f"{name}.v").write_text(HEADER + contents, encoding="utf-8")
+                _, seconds = compile_file(folder, name)
+                rejected = contents.count("Fail Qed.")
+                accepted = contents.count(" Qed.") - rejected
+                console.print(
+                    f"{name} equations: {accepted} accepted, {rejected} rejected as expected "
+                    f"({seconds:.1f} s)"
+                )
+            theorems = find_theorems(folder)
+            axioms = find_axioms(folder, theorems)
             printed, _ = checker.communicate()
+        finally:
+            checker.kill()
         if checker.returncode:
             sys.exit(f"coqchk rejects the files:\n{printed}")
     used = sorted(set().union(*axioms.values()))
-    tied = [(tie.name, tie.theorem, tie.file, len(tie.shapes)) for tie in TIES]
+    tied = [
+        (tie.name, tie.theorem, tie.file, len({*tie.shapes, *tie.sweep()}) + RANDOM_SHAPES)
+        for tie in TIES
+    ]
     spoken_of = {tie.theorem for tie in TIES}
     others = [("–", name, file, 0) for name, file in theorems.items() if name not in spoken_of]
     if options.json:
@@ -149,6 +165,9 @@ def main() -> None:
     unlisted = [axiom for axiom in used if axiom not in allowed]
     if unlisted:
         sys.exit(f"axioms that proofs/axioms.txt does not list: {', '.join(unlisted)}")
+    hashes |= {subject: hash_equations(subject, text) for subject, text in texts.items()}
+    if write_accepted(options.proofs, hashes):
+        console.print(f"{options.proofs / ACCEPTED} changed: commit it with the proofs and programs")
 
 
 if __name__ == "__main__":
