@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,12 @@ def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A value per position: ``data`` is a scalar (the same everywhere) or an array."""
+    """A value per position: ``data`` is a scalar (the same everywhere) or an array.
 
-    data: Any
+    An array may be given as a function, which is called when the data are read for the first time.
+    """
+
+    given: Any
     kind: str
     #: For integers: none is below the first or above the second.
     bounds: tuple[int, int] = (0, 1)
@@ -53,10 +57,15 @@ class Series:
     #: What has been found out about the data: their order (``columns.py``).
     cache: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def data(self) -> Any:
+        """The scalar or the array."""
+        return self.given() if callable(self.given) else self.given
+
     @property
     def constant(self) -> bool:
         """Whether it is the same everywhere, and known to be so."""
-        return type(self.data) in _KINDS
+        return type(self.given) in _KINDS
 
     @property
     def has_ints(self) -> bool:
@@ -152,19 +161,18 @@ def _strings(array: Array) -> Series:
 
 
 def as_array(arrays: Arrays, value: Series) -> Array:
-    """Return one element per position, as results are handed out."""
+    """Return one element per position; a constant takes up the memory of one."""
     if not value.constant:
         return value.data
     if value.kind == "string":
         if len(value.data) > MAX_CHARACTERS or "\0" in value.data or arrays.on_torch:
             raise Unstructured("this string does not go into an array here")
-        return np.full(arrays.size, value.data)
+        return np.broadcast_to(np.array(value.data), (arrays.size,))
     if value.kind == "float":
-        return arrays.full(arrays.size, value.data, arrays.float)
+        return arrays.same(value.data, arrays.float)
     if value.magnitude >= INT64_LIMIT:
         raise Unstructured("integers beyond 64 bits")
-    dtype = arrays.xp.bool if value.kind == "bool" else arrays.xp.int64
-    return arrays.full(arrays.size, value.data, dtype)
+    return arrays.same(value.data, arrays.xp.bool if value.kind == "bool" else arrays.xp.int64)
 
 
 def as_whole(arrays: Arrays, value: Series) -> Series:

@@ -1,0 +1,161 @@
+"""Ranks, sorts, moves and running means of long sequences: the values and types of dense execution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import locum
+from locum import (
+    SOp,
+    aggregate,
+    best,
+    full,
+    indicator,
+    indices,
+    length,
+    select,
+    selector_width,
+    tokens,
+    where,
+)
+from locum.execution.fast import FallbackWarning
+
+PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
+SAME = select(tokens, tokens, "==")
+#: Keys and queries: the tokens, functions of them, positions and counts.
+PARTS = (
+    *(
+        tokens,
+        -tokens,
+        tokens % 3,
+        tokens * 2 + 1,
+        abs(tokens),
+        indices,
+        indices - 2,
+        length - 1 - indices,
+    ),
+    *(
+        indices % 4,
+        indices // 3,
+        selector_width(SAME),
+        indicator(tokens == 1),
+        where(tokens > 0, tokens, 7),
+    ),
+)
+EDGES = (0, 1, -1, 2, 3, 127, 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63, -(2**63), 10**20)
+parts = st.sampled_from(PARTS)
+predicates = st.sampled_from(PREDICATES)
+few = st.integers(-2, 3)
+floats = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 1e300, math.inf, -math.inf, math.nan])
+#: Sequences with many equal values, and with values that arrays do not hold or round.
+sequences: st.SearchStrategy[list[Any]] = st.one_of(
+    st.lists(few, min_size=1, max_size=24),
+    st.lists(st.one_of(few, st.sampled_from(EDGES)), min_size=1, max_size=10),
+    st.lists(floats, min_size=1, max_size=12),
+    st.lists(st.one_of(few, floats), min_size=1, max_size=12),
+    st.lists(st.booleans(), min_size=1, max_size=12),
+    st.lists(st.one_of(few, st.booleans()), min_size=1, max_size=12),
+)
+
+
+def rank(by: SOp, first: str, tie: str) -> SOp:
+    """The number of keys that come before one's own: ``first`` it, or equal and ``tie`` in position."""
+    return selector_width(
+        select(by, by, first) | (select(by, by, "==") & select(indices, indices, tie))
+    )
+
+
+ranks = st.builds(rank, parts, predicates, predicates)
+selectors = st.one_of(
+    st.builds(select, parts, parts, predicates),
+    st.builds(lambda a, b: a & b, *[st.builds(select, parts, parts, predicates)] * 2),
+    st.builds(lambda a, b: a | ~b, *[st.builds(select, parts, parts, predicates)] * 2),
+    st.builds(
+        lambda r, at: select(r, at, "=="), ranks, st.sampled_from([indices, length - 1 - indices])
+    ),
+    st.builds(lambda score: best(full, score), parts),
+    st.builds(lambda a, b, p, score: best(select(a, b, p), score), parts, parts, predicates, parts),
+)
+programs = st.one_of(
+    ranks,
+    selectors.map(selector_width),
+    st.builds(aggregate, selectors, parts, st.sampled_from([0, -1, 0.5, True])),
+    st.builds(
+        lambda r, v: aggregate(select(r, indices, "=="), v),
+        st.builds(rank, parts, st.just("<"), st.just("<")),
+        parts,
+    ),
+)
+
+
+def outcome(program: SOp, values: Any, executor: str) -> Any:
+    """Return the values, or None where the program has none."""
+    try:
+        return program(values, executor=executor)
+    except locum.ExecutionError as error:
+        assert error.kind != "too large"
+        return None
+
+
+def same(actual: Any, expected: Any) -> bool:
+    """Return whether two values are equal, of one type; floats to twelve digits."""
+    if type(actual) is not type(expected):
+        return False
+    if isinstance(expected, float) and not math.isnan(expected):
+        return math.isclose(actual, expected, rel_tol=1e-12) or actual == expected
+    return bool(actual == expected) or (actual != actual and expected != expected)
+
+
+@pytest.mark.filterwarnings("ignore", category=FallbackWarning)
+@given(programs, sequences)
+def test_random_ranks_and_selections_of_lists(program: SOp, values: list[Any]) -> None:
+    expected, actual = outcome(program, values, "dense"), outcome(program, values, "fast")
+    assert (actual is None) == (expected is None)
+    if expected is not None:
+        assert len(actual) == len(expected)
+        assert all(map(same, actual, expected)), (actual, expected)
+
+
+@pytest.mark.filterwarnings("ignore", category=FallbackWarning)
+@given(
+    programs,
+    st.sampled_from(
+        [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.bool_, np.float32, np.float64]
+    ),
+    st.lists(st.integers(0, 5), min_size=1, max_size=24),
+    st.sampled_from([0, 120]),
+)
+def test_random_ranks_and_selections_of_arrays(
+    program: SOp, dtype: Any, values: list[int], offset: int
+) -> None:
+    array = (np.array(values) + offset).astype(dtype)
+    given_array = array.copy()
+    expected, actual = outcome(program, array, "dense"), outcome(program, array, "fast")
+    assert (actual is None) == (expected is None)
+    assert (array == given_array).all()
+    if expected is not None:
+        assert isinstance(actual, np.ndarray)
+        assert actual.flags.writeable
+        assert not np.shares_memory(actual, array)
+        assert all(map(same, map(float, actual.tolist()), map(float, expected.tolist())))
+
+
+def sort(values: SOp, by: SOp) -> SOp:
+    return aggregate(select(rank(by, "<", "<"), indices, "=="), values)
+
+
+@pytest.mark.parametrize("most", [2, 100, 300, 70_000, 2**40])
+def test_sort_of_integers_is_stable_whatever_their_range(most: int) -> None:
+    """Ranges of 8, 16 and 32 bits have different sorts."""
+    values = np.random.default_rng(most).integers(-most // 2, most // 2, 5_000)
+    order = np.argsort(values, kind="stable")
+    assert sort(tokens, tokens)(values, executor="fast", strict=True).tolist() == values[order].tolist()
+    assert sort(indices, tokens)(values, executor="fast", strict=True).tolist() == order.tolist()
+    ranked = rank(tokens, "<", "<")(values, executor="fast", strict=True)
+    assert (ranked[order] == np.arange(5_000)).all()
