@@ -143,7 +143,8 @@ def test_random_ranks_and_selections_of_arrays(
         assert isinstance(actual, np.ndarray)
         assert actual.flags.writeable
         assert not np.shares_memory(actual, array)
-        assert all(map(same, map(float, actual.tolist()), map(float, expected.tolist())))
+        digits = 1e-5 if dtype == np.float32 else 1e-12  # plans compute in the type of the array
+        assert np.allclose(actual.astype(float), expected.astype(float), digits, 0.0)
 
 
 def sort(values: SOp, by: SOp) -> SOp:
@@ -159,3 +160,45 @@ def test_sort_of_integers_is_stable_whatever_their_range(most: int) -> None:
     assert sort(indices, tokens)(values, executor="fast", strict=True).tolist() == order.tolist()
     ranked = rank(tokens, "<", "<")(values, executor="fast", strict=True)
     assert (ranked[order] == np.arange(5_000)).all()
+
+
+MOVES = {
+    "shift": aggregate(select(indices, indices - 1, "=="), tokens),
+    "shift two back": aggregate(select(indices - 2, indices, "=="), tokens, -1),
+    "reverse": aggregate(select(indices, length - 1 - indices, "=="), tokens),
+    "every other": aggregate(select(indices, indices * 2, "=="), tokens),
+    "first": aggregate(select(indices, 0, "=="), tokens),
+    "blocks of three backwards": aggregate(
+        select(indices, indices - indices % 3 + 2 - indices % 3, "=="), tokens
+    ),
+    "identity": tokens,
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@given(values=st.lists(st.one_of(few, st.sampled_from(EDGES)), min_size=1, max_size=12))
+@pytest.mark.filterwarnings("ignore", category=FallbackWarning)
+def test_random_moves_keep_every_integer(name: str, values: list[int]) -> None:
+    program = MOVES[name]
+    assert program(values, executor="fast") == program(values)
+    if all(abs(value) < 2**63 for value in values):
+        array = np.array(values)
+        moved = program(array, executor="fast")
+        assert moved.dtype == np.int64
+        assert moved.tolist() == program(values)
+        assert not np.shares_memory(moved, array)
+
+
+@pytest.mark.parametrize("name", [name for name in MOVES if name != "every other"])
+def test_moves_of_integers_do_not_compute(name: str) -> None:
+    """Integers beyond 2⁵³ are moved by the plan itself: as integers, not in floating point."""
+    program, values = MOVES[name], np.arange(12) + 2**60
+    plan = program.plan(12)
+    assert plan.only_moves
+    assert plan.move(values).tolist() == program(values.tolist())
+
+
+def test_a_default_that_is_no_integer_is_not_moved() -> None:
+    shift = select(indices, indices - 1, "==")
+    for default in (0.5, 0.0, True):
+        assert repr(aggregate(shift, tokens, default)([3, 4], executor="fast")) == f"[{default}, 3]"

@@ -55,8 +55,10 @@ def _fast(
 def _auto(
     program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
 ) -> Any:
-    fits = domain.name == "float" and sort_of(program) is Sort.SOP
-    return (_fast if fits else _dense)(program, tokens, domain, names, **options)
+    if domain.name == "float" and sort_of(program) is Sort.SOP:
+        return _fast(program, tokens, domain, names, **options)
+    options.pop("kinds", None)
+    return _dense(program, tokens, domain, names, **options)
 
 
 def _heads(
@@ -118,8 +120,11 @@ def run(
             f"expected positions within 0 to {read.length - 1}, without gaps, got {positions}"
         )
     results: list[Any] = []
+    options: dict[str, Any] = {"positions": asked, "strict": strict}
+    if evaluate in (_fast, _auto) and read.kinds is not None:
+        options["kinds"] = read.kinds
     for sequence in read.sequences:
-        value = evaluate(program, sequence, numbers, names, positions=asked, strict=strict)
+        value = evaluate(program, sequence, numbers, names, **options)
         results.append([numbers.result(v) for v in value] if isinstance(value, list) else value)
     if sort_of(program) is Sort.SELECTOR:
         return np.array(results) if read.batch else results[0]

@@ -98,6 +98,9 @@ class Backend:
             case "to_float", ():
                 return arrays.to_float
             case "gather", ():
+                part = None if arrays.on_torch else _slice_of(step.inputs[1].value)
+                if part is not None:
+                    return lambda x, where: x.reshape(-1)[part].copy()
                 return lambda x, where: x.reshape(-1)[where]
             case "fetch", (int(start), bool(inside), float(default)):
                 return functools.partial(self.fetch, start=start, inside=inside, default=default)
@@ -317,6 +320,21 @@ def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
             return outer, inner, mask.reshape(outer, 1, *scores)
     size = math.prod(leading)
     return 1, size, mask.broadcast_to(*leading, *scores).reshape(1, size, *scores)
+
+
+def _slice_of(index: Any) -> slice | None:
+    """Return the slice of a row that an index takes, if there is one.
+
+    >>> _slice_of(np.array([3, 2, 1, 0])), _slice_of(np.array([1, 3, 6]))
+    (slice(3, None, -1), None)
+    """
+    if index is None or index.ndim != 1 or len(index) < 2:
+        return None
+    step = int(index[1] - index[0])
+    if step == 0 or int(index.min()) < 0 or (index[1:] - index[:-1] != step).any():
+        return None
+    stop = int(index[-1]) + step
+    return slice(int(index[0]), stop if stop >= 0 else None, step)
 
 
 def _matmul(a: Array, b: Array) -> Array:

@@ -129,6 +129,8 @@ class _Run:
         if not isinstance(value, Series):
             return value
         array = as_array(self.arrays, value)
+        if value.constant:
+            return self.arrays.copied(array)  # results have memory of their own
         return self.arrays.cast(array, self.arrays.float) if value.kind == "float" else array
 
     # The order of evaluation ----------------------------------------------------------------------
@@ -250,7 +252,7 @@ class _Run:
 
         With ``counted`` it is enough if they can be counted, and integers summed.
         """
-        if isinstance(selection, Structure) and selection.fetched_in_order is None:
+        if isinstance(selection, Structure) and not selection.is_solved:
             try:
                 selection.counted if counted else selection.solved  # noqa: B018  # solved once, kept
             except Unstructured:

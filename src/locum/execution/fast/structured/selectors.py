@@ -97,6 +97,8 @@ class Structure:
         """How many keys each query selects."""
         if self.fetched_in_order is not None:
             return self.arrays.same(1)
+        if self.equality is not None:
+            return self.arrays.take(self.equality.counts, self.equality.codes)
         return reductions.signed(self.counted, lambda parts: reductions.counts(self.arrays, parts))
 
     def only(self) -> Array:
@@ -149,14 +151,33 @@ class Structure:
     @cached_property
     def fetched_in_order(self) -> Column | None:
         """The column in whose order keys are fetched: query q selects the key in place q alone."""
-        if len(self.boxes) != 1 or len(self.boxes[0].parts) != 1:
-            return None
-        (box,) = self.boxes
-        ((column, slots),) = box.parts.items()
-        if box.conditions > 1 or column.ranked is None or len(slots) > 1:
+        column, slot = self._comparison
+        if column is None or column.ranked is None:
             return None
         each = (self.arrays.places, self.arrays.after)
-        return column.ranked if self._is_interval(slots[0], each) else None
+        return column.ranked if self._is_interval(slot, each) else None
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether it is one equality: its keys can be counted and summed."""
+        return self.fetched_in_order is not None or self.equality is not None
+
+    @cached_property
+    def equality(self) -> Column | None:
+        """The column of which each query selects the keys that are equal to its own."""
+        column, slot = self._comparison
+        if column is None or slot[0] is not column.codes:
+            return None
+        return column if slot[1] is column.after else None
+
+    @cached_property
+    def _comparison(self) -> tuple[Column, tuple[Array, Array]] | tuple[None, tuple[()]]:
+        """The column and its interval, if there is nothing else."""
+        if len(self.boxes) == 1 and self.boxes[0].conditions == 1:
+            for column, slots in self.boxes[0].parts.items():
+                if len(slots) == 1:
+                    return column, slots[0]
+        return None, ()
 
     @property
     def uniform(self) -> bool:

@@ -138,14 +138,30 @@ def tokens_array(values: Sequence[Any]) -> Series:
         array = np.array(values, dtype=np.str_)
     elif types == {bool}:
         array = np.array(values, dtype=np.bool_)
-    elif types <= {int, float} and types:
-        limit = LARGEST_EXACT if float in types else INT64_LIMIT
-        if any(type(value) is int and abs(value) >= limit for value in values):
+    elif types == {int}:
+        whole = integers(values)
+        if whole is None:
             raise Unstructured("integers too large for an array")
-        array = np.array(values, dtype=np.float64 if float in types else np.int64)
+        array = whole
+    elif types <= {int, float}:
+        if any(type(value) is int and abs(value) >= LARGEST_EXACT for value in values):
+            raise Unstructured("integers too large for an array")
+        array = np.array(values, dtype=np.float64)
     else:
         raise Unstructured("tokens of different types")
     return series(arrays_for(array), array, mixed=types == {int, float})
+
+
+def integers(values: Sequence[int]) -> Array | None:
+    """Return integers in an array; None if some do not fit into 64 bits.
+
+    >>> integers([3, -(2**63)]), integers([2**63])
+    (array([                   3, -9223372036854775808]), None)
+    """
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except OverflowError:
+        return None
 
 
 def _strings(array: Array) -> Series:
