@@ -23,6 +23,7 @@ from locum.graph import Node, Sort, abbreviate, sort_of
 #: More heads than this are not run one by one: their parameters alone would fill the memory.
 _MOST_HEADS = 2**25
 
+
 class _Domains(Mapping[str, Domain]):
     """The number domains by name. The exact one is made, and flint imported, when it is first used."""
 

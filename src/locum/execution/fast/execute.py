@@ -33,7 +33,8 @@ from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
 from locum.locks import Lock
 
-#: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
+#: Longer sequences are not handed to dense execution: it would take minutes, and all memory. U on
+#: longer ones warns if there is no plan.
 _DENSE = 4_096
 
 #: Why each program was left to dense execution: said once.
@@ -42,7 +43,7 @@ _lock = Lock()
 
 
 class FallbackWarning(UserWarning):
-    """A program was run by dense execution, since it could not be run fast."""
+    """A program, or a part of U, is run more slowly than by a plan; the warning says why."""
 
 
 class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
@@ -51,6 +52,10 @@ class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
 
 class _Unplanned(_Unfit):
     """Why no plan can run a program on this input; the structured tier may."""
+
+
+class _NoPlan(_Unplanned):
+    """Why there is no plan, whatever the numbers are."""
 
 
 def forget_plans() -> None:
@@ -194,7 +199,9 @@ def evaluate_parts(
             if known.has_arithmetic and not is_tensor(parts[0]) and not all(map(is_finite, parts)):
                 raise _Unplanned("infinities or NaN")
             return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
-        except _Unplanned:
+        except _Unplanned as reason:
+            if length > _DENSE and known.unplanned is None and isinstance(reason, _NoPlan):
+                _warn(root, f"{abbreviate(root)} is run by the structured tier: {reason}")
             (value,) = _structured([root], Tokens.read(joined(parts, length)), positions, strict)
             return value if largest(value) > LARGEST_EXACT else floating(value)
     except _Unfit as reason:
@@ -214,6 +221,9 @@ def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) ->
         plan = _plan(root, length, positions, strict=False, parts=parts)
     except _Unplanned:
         return None
+    if length > _DENSE and plan.has_structured:
+        for node, reason in plan.opaque.items():
+            _warn(root, f"{abbreviate(node)} is run by the structured tier: {reason}")
     return plan if plan.greatest_integer(frozenset([float]), 0.0) <= LARGEST_EXACT else None
 
 
@@ -248,7 +258,7 @@ def _plan(
             root, length, positions=positions, segments=segments, like=like, strict=strict
         )
     except ExecutionError as error:
-        raise _Unplanned(error.problem) from None
+        raise _NoPlan(error.problem) from None
 
 
 def _is_structured(roots: list[Node], tokens: Tokens, positions: range, strict: bool) -> bool:
@@ -366,10 +376,15 @@ def _fall_back(
         problem = f"{reason}; and {len(plain):,} tokens are too many to try dense execution instead"
         raise ExecutionError(problem, abbreviate(root), kind="too large")
     value = dense.evaluate(root, plain, domain, names)
-    with _lock:
-        reasons = _warned.setdefault(root, set())
-        is_new = reason not in reasons
-        reasons.add(reason)
-    if is_new:
-        warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)
+    _warn(root, f"run by dense execution: {reason}")
     return value[positions.start : positions.stop] if isinstance(value, list) else value
+
+
+def _warn(root: Node, message: str) -> None:
+    """Warn once that a program is not run by a plan."""
+    with _lock:
+        messages = _warned.setdefault(root, set())
+        is_new = message not in messages
+        messages.add(message)
+    if is_new:
+        warnings.warn(message, FallbackWarning, stacklevel=6)

@@ -19,6 +19,7 @@ from locum.errors import InputError
 from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number, lasting
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
+from locum.execution.fast.steps.tiling import attention_by_rows, softmax_attention
 from locum.execution.rounding import round_array
 from locum.graph.operations import ROUNDINGS
 
@@ -270,7 +271,19 @@ class Backend:
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
     ) -> Array:
-        """Return softmax(q kᵀ) v, batched, of the keys at which the mask holds: torch only."""
+        """Return softmax(q kᵀ) v, batched, of the keys at which the mask holds.
+
+        Torch's kernels take up memory that is linear in the number of rows. On a CPU they do not if k
+        and v differ in width.
+        """
+        if not self.arrays.on_torch:
+            return attention_by_rows(softmax_attention, q, k, v, mask, causal)
+        if q.shape[-1] != v.shape[-1] and not self.arrays.on_gpu:
+            return attention_by_rows(self._attention, q, k, v, mask, causal)
+        return self._attention(q, k, v, mask, causal)
+
+    def _attention(self, q: Array, k: Array, v: Array, mask: Array | None, causal: bool) -> Array:
+        """Return softmax(q kᵀ) v by torch's own kernels."""
         attend = functools.partial(
             self.arrays.xp.nn.functional.scaled_dot_product_attention, is_causal=causal, scale=1.0
         )

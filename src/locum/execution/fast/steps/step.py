@@ -51,6 +51,14 @@ class Steps:
         self._made: dict[tuple[Hashable, ...], Step] = {}
         self._compute = compute
         self._ieee = ieee
+        #: Whether arrays may have any size, and whether one that was asked for was too large.
+        self.is_unbounded = self.has_exceeded = False
+
+    def require_room(self, size: int, most: int) -> None:
+        """Raise Stuck for an array of more than ``most`` numbers, unless any size is allowed."""
+        if size > most and not self.is_unbounded:
+            self.has_exceeded = True
+            raise Stuck(f"an array of {size:,} numbers is too large")
 
     def make(
         self,
