@@ -68,8 +68,9 @@ def test_a_decoder_and_an_embedding() -> None:
 def test_scores_of_many_rows_are_never_held_at_once(
     library: str, heads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limits stand for those of 2²⁶, 2²⁸ and 2²⁹ numbers."""
+    """The limits stand for those of 2²², 2²⁶, 2²⁸ and 2²⁹ numbers."""
     monkeypatch.setattr(tiling, "MOST_SCORES", 30)
+    monkeypatch.setattr(tiling, "MOST_SCORES_ON_GPU", 30)
     monkeypatch.setattr(tiling, "LARGEST_TEMPORARY", 100)
     monkeypatch.setattr(tiling, "LARGEST_ARRAY", 150)
     fast.forget_plans()

@@ -43,10 +43,11 @@ def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[St
     if backend.ieee:
         rules = (partial(_needless_rounding, types=StepTypes()),)
     elif backend.has_fused:
-        attention = partial(_attention, least=0 if backend.is_half else _WORTHWHILE)
+        most = tiling.MOST_SCORES_ON_GPU if backend.arrays.on_gpu else tiling.MOST_SCORES
+        attention = partial(_attention, least=0 if backend.is_half else _WORTHWHILE, most=most)
         rules += (attention, _gelu, _layer_norm, _gain_and_bias, _biased_product, _in_place)
     else:
-        rules += (partial(_attention, least=tiling.MOST_SCORES),)
+        rules += (partial(_attention, least=tiling.MOST_SCORES, most=tiling.MOST_SCORES),)
     for rule in rules:
         results = _rewritten(results, steps, rule)
     return results
@@ -64,7 +65,8 @@ Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 def fits_when_fused(results: tuple[Step, ...], steps: Steps) -> bool:
     """Return whether no array is too large, once attention of many rows is fused."""
-    for rule in (_softmax, partial(_attention, least=tiling.MOST_SCORES)):
+    most = tiling.MOST_SCORES_ON_GPU
+    for rule in (_softmax, partial(_attention, least=most, most=most)):
         results = _rewritten(results, steps, rule)
     limits = {"apply": tiling.LARGEST_TEMPORARY, **dict.fromkeys(("input", "view", "expand"), math.inf)}
     made = (step for step in in_order(*results) if step.value is None)
@@ -113,10 +115,10 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     return steps.make("softmax", (scores,), step.shape)
 
 
-def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Step | None:
+def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
     """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough: else three steps are faster.
 
-    That is so for batches of ``least`` scores each, and where all scores would take up much memory.
+    That is so for batches of ``least`` scores each, and for ``most`` scores in all.
     """
     if step.op != "matmul":
         return None
@@ -124,17 +126,17 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Ste
     if weights.op != "softmax" or uses[weights] != 1:
         return None
     is_large = len(step.shape) > 2 and math.prod(weights.shape[-2:]) >= least
-    if not is_large and weights.size < tiling.MOST_SCORES:
+    if not is_large and weights.size < most:
         return None
     scores, masks = _unmasked(weights.inputs[0], uses)
     is_joined = scores.op == "reshape" and scores.inputs[0].shape[-1:] == weights.shape[-1:]
-    if is_joined and uses[scores] == 1 and weights.size >= tiling.MOST_SCORES:
+    if is_joined and uses[scores] == 1 and weights.size >= most:
         (scores,) = scores.inputs  # one product for all heads
     if scores.op != "matmul" or uses[scores] != 1:
         return None
     q, k_transposed = scores.inputs
     batch = step.shape[:-2]
-    if weights.size >= tiling.MOST_SCORES:  # heads may share what they read
+    if weights.size >= most:  # heads may share what they read
         q = steps.reshape(q, (*weights.shape[:-1], q.shape[-1])) if is_joined else q
         q, k_transposed, v = (_in_batch(steps, x, batch) for x in (q, k_transposed, v))
     if any(x.shape[:-2] != batch for x in (q, k_transposed, v)):

@@ -16,8 +16,10 @@ from locum.execution.arrays import Array, is_tensor
 
 #: The most numbers in a temporary array of a plan, and in any other.
 LARGEST_TEMPORARY, LARGEST_ARRAY = 2**28, 2**29
-#: Attention with more scores than this is computed by rows.
-MOST_SCORES = 2**26
+#: Attention with more scores than this is computed by rows. On a CPU that is also faster.
+MOST_SCORES = 2**22
+#: On a GPU, one product of all scores is faster than torch's kernels, as long as there is room.
+MOST_SCORES_ON_GPU = 2**26
 
 
 def attention_by_rows(
