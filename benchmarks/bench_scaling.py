@@ -16,6 +16,7 @@ largest sizes; "step" is the largest growth between two of them over what the sl
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -121,13 +122,11 @@ def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
             x = np.random.default_rng(size).integers(0, values, size)
             run = _running(program, x)
             assert np.array_equal(run(), numpy(x)), name
-            work = {"locum": run, "numpy": lambda numpy=numpy, x=x: numpy(x)}
+            work = {"locum": run, "numpy": functools.partial(numpy, x)}
             if size == _LIST:
                 listed = x.tolist()
                 work["list"] = _running(program, listed)
-                work["array"] = lambda program=program, listed=listed: program(
-                    np.asarray(listed), executor="fast"
-                )
+                work["array"] = functools.partial(_read_and_run, program, listed)
             times = interleave(work, seconds, rounds=5, warm=2)
             row: Row = {"kind": "sequences", "name": name, "size": size}
             row |= _ratio("ratio", times["locum"], times["numpy"])
@@ -142,6 +141,10 @@ def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
 
 def _running(program: SOp, x: Any) -> Callable[[], Any]:
     return lambda: program(x, executor="fast")
+
+
+def _read_and_run(program: SOp, listed: list[int]) -> Any:
+    return program(np.asarray(listed), executor="fast")
 
 
 def _ratio(name: str, over: Sequence[float], under: Sequence[float]) -> Row:

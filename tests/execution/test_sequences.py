@@ -24,7 +24,6 @@ from locum import (
     tokens,
     where,
 )
-from locum.execution.fast import FallbackWarning
 
 PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
 SAME = select(tokens, tokens, "==")
@@ -112,7 +111,7 @@ def same(actual: Any, expected: Any) -> bool:
     return bool(actual == expected) or (actual != actual and expected != expected)
 
 
-@pytest.mark.filterwarnings("ignore", category=FallbackWarning)
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 @given(programs, sequences)
 def test_random_ranks_and_selections_of_lists(program: SOp, values: list[Any]) -> None:
     expected, actual = outcome(program, values, "dense"), outcome(program, values, "fast")
@@ -122,7 +121,7 @@ def test_random_ranks_and_selections_of_lists(program: SOp, values: list[Any]) -
         assert all(map(same, actual, expected)), (actual, expected)
 
 
-@pytest.mark.filterwarnings("ignore", category=FallbackWarning)
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 @given(
     programs,
     st.sampled_from(
@@ -177,7 +176,7 @@ MOVES = {
 
 @pytest.mark.parametrize("name", MOVES)
 @given(values=st.lists(st.one_of(few, st.sampled_from(EDGES)), min_size=1, max_size=12))
-@pytest.mark.filterwarnings("ignore", category=FallbackWarning)
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 def test_random_moves_keep_every_integer(name: str, values: list[int]) -> None:
     program = MOVES[name]
     assert program(values, executor="fast") == program(values)

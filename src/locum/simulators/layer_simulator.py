@@ -37,7 +37,7 @@ class _Again:
 
     #: The matrices that T remembers until one of its attributes is set: recognised by identity.
     own: list[Array]
-    kind: type
+    kind: Any
     shape: Any
     dtype: Any
     device: Any

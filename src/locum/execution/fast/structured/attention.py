@@ -111,8 +111,9 @@ def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
     if values.constant:
         return values
     order = selection.fetched_in_order if isinstance(selection, Structure) else None
-    if order is not None and values.kind == "int" and values.cache.get("column") is order:
-        keys = order.sorted_keys
+    own = values.cache.get("column") if values.kind == "int" else None
+    if own is not None and own is order:  # the keys themselves, sorted
+        keys = own.sorted_keys
         if keys is not None:
             arrays.count("sort")
             return Series(keys, "int", values.bounds)

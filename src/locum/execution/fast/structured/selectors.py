@@ -151,9 +151,9 @@ class Structure:
     @cached_property
     def fetched_in_order(self) -> Column | None:
         """The column in whose order keys are fetched: query q selects the key in place q alone."""
-        column, slot = self._comparison
-        if column is None or column.ranked is None:
+        if self._comparison is None:
             return None
+        column, slot = self._comparison
         each = (self.arrays.places, self.arrays.after)
         return column.ranked if self._is_interval(slot, each) else None
 
@@ -165,19 +165,19 @@ class Structure:
     @cached_property
     def equality(self) -> Column | None:
         """The column of which each query selects the keys that are equal to its own."""
-        column, slot = self._comparison
-        if column is None or slot[0] is not column.codes:
+        if self._comparison is None:
             return None
-        return column if slot[1] is column.after else None
+        column, (low, high) = self._comparison
+        return column if low is column.codes and high is column.after else None
 
     @cached_property
-    def _comparison(self) -> tuple[Column, tuple[Array, Array]] | tuple[None, tuple[()]]:
+    def _comparison(self) -> tuple[Column, tuple[Array, Array]] | None:
         """The column and its interval, if there is nothing else."""
         if len(self.boxes) == 1 and self.boxes[0].conditions == 1:
             for column, slots in self.boxes[0].parts.items():
                 if len(slots) == 1:
                     return column, slots[0]
-        return None, ()
+        return None
 
     @property
     def uniform(self) -> bool:
