@@ -122,7 +122,7 @@ def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
             x = np.random.default_rng(size).integers(0, values, size)
             run = _running(program, x)
             assert np.array_equal(run(), numpy(x)), name
-            work = {"locum": run, "numpy": functools.partial(numpy, x)}
+            work: dict[str, Callable[[], Any]] = {"locum": run, "numpy": functools.partial(numpy, x)}
             if size == _LIST:
                 listed = x.tolist()
                 work["list"] = _running(program, listed)

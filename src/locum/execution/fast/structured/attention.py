@@ -111,9 +111,8 @@ def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
     if values.constant:
         return values
     order = selection.fetched_in_order if isinstance(selection, Structure) else None
-    own = values.cache.get("column") if values.kind == "int" else None
-    if own is not None and own is order:  # the keys themselves, sorted
-        keys = own.sorted_keys
+    if order is not None and values.kind == "int" and values.cache.get("column") == order:
+        keys = order.sorted_keys  # the values are the keys themselves
         if keys is not None:
             arrays.count("sort")
             return Series(keys, "int", values.bounds)
