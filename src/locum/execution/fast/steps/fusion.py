@@ -63,16 +63,6 @@ def _needless_rounding(step: Step, uses: Counter[Step], steps: Steps, types: Ste
 Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 
-def fits_when_fused(results: tuple[Step, ...], steps: Steps) -> bool:
-    """Return whether no array is too large, once attention of many rows is fused."""
-    most = tiling.MOST_SCORES_ON_GPU
-    for rule in (_softmax, partial(_attention, least=most, most=most)):
-        results = _rewritten(results, steps, rule)
-    limits = {"apply": tiling.LARGEST_TEMPORARY, **dict.fromkeys(("input", "view", "expand"), math.inf)}
-    made = (step for step in in_order(*results) if step.value is None)
-    return all(step.size <= limits.get(step.op, tiling.LARGEST_ARRAY) for step in made)
-
-
 def in_order(*results: Step) -> list[Step]:
     """Return all steps that the results need, inputs first."""
     return list(walk(results, lambda step: step.inputs))
@@ -98,6 +88,16 @@ def _rewritten(results: tuple[Step, ...], steps: Steps, rule: Rule) -> tuple[Ste
         replacement = rule(step, uses, steps)
         new[step] = renewed(step if replacement is None else replacement)
     return tuple(new[result] for result in results)
+
+
+def fits_when_fused(results: tuple[Step, ...], steps: Steps) -> bool:
+    """Return whether no array is too large, once attention of many rows is fused."""
+    most = tiling.MOST_SCORES_ON_GPU
+    for rule in (_softmax, partial(_attention, least=most, most=most)):
+        results = _rewritten(results, steps, rule)
+    limits = {"apply": tiling.LARGEST_TEMPORARY, **dict.fromkeys(("input", "view", "expand"), math.inf)}
+    made = (step for step in in_order(*results) if step.value is None)
+    return all(step.size <= limits.get(step.op, tiling.LARGEST_ARRAY) for step in made)
 
 
 def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
