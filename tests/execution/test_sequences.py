@@ -22,6 +22,7 @@ from locum import (
     select,
     selector_width,
     tokens,
+    tokens_str,
     where,
 )
 
@@ -201,3 +202,41 @@ def test_a_default_that_is_no_integer_is_not_moved() -> None:
     shift = select(indices, indices - 1, "==")
     for default in (0.5, 0.0, True):
         assert repr(aggregate(shift, tokens, default)([3, 4], executor="fast")) == f"[{default}, 3]"
+
+
+@pytest.mark.parametrize("most", [1, 3, 12, 1_500])
+def test_texts_of_few_integers_are_written_once(most: int) -> None:
+    """Texts are sorted as texts: "10" comes before "9", and "-1" before "0"."""
+    values = np.random.default_rng(most).integers(-most, most, 600)
+    by_text = sort(tokens_str, tokens_str)
+    for given_values in (values, values.tolist()):
+        assert list(by_text(given_values, executor="fast", strict=True)) == sorted(map(str, values))
+        written = (tokens_str + "!")(given_values, executor="fast", strict=True)
+        assert list(written) == [f"{value}!" for value in values]
+        same = selector_width(select(tokens_str, tokens_str, "=="))(given_values, executor="fast")
+        assert list(same) == [int((values == value).sum()) for value in values]
+
+
+TEXTS = (
+    *(tokens_str, tokens_str + "0", where(tokens > 1, tokens_str, "x"), where(tokens == 1, "10", "9")),
+    aggregate(select(indices, indices - 1, "=="), tokens_str, ""),
+)
+
+
+@given(
+    *[st.sampled_from(TEXTS)] * 3,
+    predicates,
+    predicates,
+    st.lists(st.sampled_from([0, 1, -1, 9, 10, 2**40]), min_size=8, max_size=24),
+    st.booleans(),
+)
+def test_random_comparisons_of_texts(
+    keys: SOp, queries: SOp, moved: SOp, first: str, tie: str, values: list[int], is_array: bool
+) -> None:
+    chosen = select(rank(keys, first, tie), indices, "==")
+    tokens_given = np.array(values) if is_array else values
+    for program in (
+        selector_width(select(keys, queries, first) & select(indices, indices, tie)),
+        aggregate(best(chosen, indices), moved, "none"),
+    ):
+        assert list(program(tokens_given, executor="fast")) == program(values)

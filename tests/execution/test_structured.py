@@ -259,7 +259,7 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("equal blocks", in_block, {"segment": 1}),
     ("blocks by their ends", between, {"segment": 1}),
     ("groups", same_token, {"sort": 1, "segment": 1}),
-    ("groups of strings", select(locum.tokens_str, locum.tokens_str, "=="), {"sort": 2, "segment": 1}),
+    ("groups of strings", select(locum.tokens_str, locum.tokens_str, "=="), {"sort": 1, "segment": 1}),
     ("two equalities", same_token & select(indices % 3, indices % 3, "=="), {"sort": 1, "segment": 1}),
     ("two equalities of many values", many & shifted, {"sort": 2, "segment": 1}),
     ("order in parts of blocks", parts & select(tokens, tokens, "<="), {"sort": 2, "scan": 1}),

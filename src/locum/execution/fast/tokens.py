@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from locum.execution.fast.structured import Series, Unstructured, tokens_array
+from locum.execution.fast.structured.columns import texts_of_few
 from locum.execution.fast.structured.series import arrays_for, integers, series
 from locum.execution.inputs import is_tensor
 from locum.execution.types import LEAVES, Types, types_of
@@ -106,8 +107,12 @@ class Tokens:
         return np.zeros(len(self)), known
 
     def _leaf(self, node: Node) -> Series:
-        if node.cast == "asis" and self.whole is not None:
-            return series(arrays_for(self.whole), self.whole)
+        if node.cast in ("asis", "str") and self.whole is not None:
+            arrays = arrays_for(self.whole)
+            whole = series(arrays, self.whole)
+            texts = texts_of_few(arrays, whole) if node.cast == "str" else whole
+            if texts is not None:
+                return texts
         for kind, leaf in LEAVES.items():
             if node is leaf:
                 return tokens_array([int(type(value) is kind) for value in self.values])

@@ -205,6 +205,26 @@ def _column(arrays: Arrays, keys: Series) -> Column:
     return _sorted(arrays, keys, arrays.detached(keys.data))
 
 
+def texts_of_few(arrays: Arrays, keys: Series) -> Series | None:
+    """Return integers as texts, if they have few values: each is written once.
+
+    Texts are compared by the rank of their value, so nothing is sorted.
+    """
+    codes = column(arrays, keys)
+    if codes.offset is None:
+        return None
+    present = arrays.positions(codes.counts > 0)
+    number = int(present.shape[0])
+    if number > arrays.size // 4:
+        return None
+    texts = np.array([str(code + codes.offset) for code in present.tolist()])
+    ascending, ranks = np.unique(texts, return_inverse=True)
+    rank = arrays.take(arrays.table(codes.size, present, ranks), codes.codes)
+    values = _packed(ascending) if ascending.dtype.itemsize <= 4 * _PACKED else ascending
+    made = Column(arrays, rank, number, None, values, "string")
+    return Series(arrays.take(ascending, rank), "string", cache={"column": made})
+
+
 def ranks_of(column: Column) -> Column:
     """Return the column of the ranks of a column's keys, computed when they are read."""
     size = column.arrays.size
