@@ -172,7 +172,7 @@ class Plan:
             if step.value is not None:
                 if not _is_whole(step.value):
                     return None
-                constants[number] = step.value.astype(np.int64)
+                constants[number] = step.value.astype(np.int64, copy=False)
         return self._written(constants=constants)
 
     @cached_property
