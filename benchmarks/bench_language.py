@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.harness import Row, least, main
 from locum.language import Session
 
-LISTINGS = resources.files("locum.constructions").joinpath("listings")
+LISTINGS = resources.files("locum.paper").joinpath("listings")
 
 
 def listing(name: str) -> str:

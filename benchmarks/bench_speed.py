@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ from typing import Any
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.harness import interleave, ratio
 from locum import tokens
 from locum.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
 from locum.execution import fast
@@ -99,7 +103,7 @@ def measure(
         U, T = UniversalSimulator(n, d, d_v), Attention(a, v)
         error = max(error, (U(T, x) - expected).abs().max() / expected.abs().max())
         work["simulator"] = lambda: U(T, x)
-    times = interleaved(work, device, seconds)
+    times = interleave(work, seconds, wait=_wait(device))
     row: dict[str, Any] = {
         "heads": heads,
         "order": [n, d, d_v],
@@ -118,36 +122,19 @@ def measure(
     }.items():
         if over not in times:
             continue
-        ratios = sorted(p / q for p, q in zip(times[over], times[under], strict=True))
-        row[name] = statistics.median(ratios)
-        row[f"{name}_quartiles"] = [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
+        row[name], row[f"{name}_quartiles"] = ratio(times[over], times[under])
     return row
 
 
-def interleaved(work: dict[str, Work], device: str, seconds: float) -> dict[str, list[float]]:
-    """Times of each kind of work, one after the other in every round."""
-    for one in work.values():
-        for _ in range(10):
-            one()
-    times: dict[str, list[float]] = {name: [] for name in work}
-    started = time.perf_counter()
-    while time.perf_counter() - started < seconds or len(times["plan"]) < 9:
-        for name, one in work.items():
-            if device == "cuda":
-                torch.cuda.synchronize()
-            begin = time.perf_counter()
-            one()
-            if device == "cuda":
-                torch.cuda.synchronize()
-            times[name].append(time.perf_counter() - begin)
-    return times
+def _wait(device: str) -> Work:
+    return torch.cuda.synchronize if device == "cuda" else lambda: None
 
 
 def overhead() -> float:
     """What a call of a plan costs beyond its operations, in seconds: on 1×1 matrices."""
     x, a, v = matrices(1, 2, 2, 2, "cpu", torch.float32)
     plan = universal(1, 2, 2, 2).plan(like=x, segments=[(2, 2)] * 3)
-    times = interleaved({"plan": lambda: plan(x, a, v), "direct": lambda: direct(x, a, v)}, "cpu", 1.0)
+    times = interleave({"plan": lambda: plan(x, a, v), "direct": lambda: direct(x, a, v)}, 1.0)
     return statistics.median(times["plan"]) - statistics.median(times["direct"])
 
 

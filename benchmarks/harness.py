@@ -1,12 +1,13 @@
-"""What every benchmark shares: the command line, the machine in words, the least of several times."""
+"""What every benchmark shares: the command line, the machine in words, and times of several runs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import platform
+import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,46 @@ def least(
     return min(times)
 
 
+def interleave(
+    work: dict[str, Callable[[], object]],
+    seconds: float,
+    *,
+    rounds: int = 9,
+    warm: int = 10,
+    wait: Callable[[], object] = lambda: None,
+) -> dict[str, list[float]]:
+    """Return the times of each kind of work, which take turns in every round.
+
+    There are as many rounds as fit into ``seconds``, and at least ``rounds``. Each kind of work is run
+    ``warm`` times before. ``wait`` returns when a device has done all its work.
+    """
+    for one in work.values():
+        for _ in range(warm):
+            one()
+    times: dict[str, list[float]] = {name: [] for name in work}
+    started = time.perf_counter()
+    while time.perf_counter() - started < seconds or len(next(iter(times.values()))) < rounds:
+        for name, one in work.items():
+            wait()
+            begin = time.perf_counter()
+            one()
+            wait()
+            times[name].append(time.perf_counter() - begin)
+    return times
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, list[float]]:
+    """Return the median and the quartiles of the ratio of two times, over the rounds."""
+    ratios = sorted(p / q for p, q in zip(over, under, strict=True))
+    return statistics.median(ratios), [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
+
+
+def machine(*libraries: str) -> str:
+    """Return the versions of Python, NumPy and other libraries, and the processor."""
+    versions = [f"Python {platform.python_version()}", f"NumPy {np.__version__}", *libraries]
+    return ", ".join([*versions, platform.machine()])
+
+
 def main(
     name: str,
     about: str,
@@ -41,10 +82,9 @@ def main(
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     rows = measure([int(size) for size in arguments.sizes.split(",")], arguments.repeats)
-    machine = f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}"
     if arguments.json:
-        print(json.dumps({"benchmark": name, "machine": machine, "rows": rows}))
+        print(json.dumps({"benchmark": name, "machine": machine(), "rows": rows}))
         return
-    print(f"{title} ({machine})")
+    print(f"{title} ({machine()})")
     for line in lines(rows):
         print(line)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
-from locum.execution import EXECUTORS
+from locum.execution import EXECUTORS, fast
 from locum.execution.fast import plan
+from locum.execution.fast.steps import tiling
 from locum.simulators import DecoderLayer, Order, UniversalSimulator
 from locum.simulators.modules.sampling import random_module
 from tests.simulators.random_modules import Chance, distance, simulator
@@ -59,3 +61,36 @@ def test_a_decoder_and_an_embedding() -> None:
     assert distance(UniversalSimulator.of(T, 6, memory=5)(T, X, M, executor="fast"), T(X, M)) <= 1e-12
     small, x = chance.attention(3, 2), chance(4, 3)
     assert distance(UniversalSimulator(9, 5, 4).embed(small, x, executor="fast"), small(x)) <= 1e-13
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_scores_of_many_rows_are_never_held_at_once(
+    library: str, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits stand for those of 2²², 2²⁶, 2²⁸ and 2²⁹ numbers."""
+    monkeypatch.setattr(tiling, "MOST_SCORES", 30)
+    monkeypatch.setattr(tiling, "MOST_SCORES_ON_GPU", 30)
+    monkeypatch.setattr(tiling, "LARGEST_TEMPORARY", 100)
+    monkeypatch.setattr(tiling, "LARGEST_ARRAY", 150)
+    fast.forget_plans()
+    generator = np.random.default_rng(heads)
+    U = simulator(12, 3, 2, heads=heads)
+    T, X = random_module(U.order, generator), generator.normal(size=(12, 3))
+    given = X if library == "numpy" else pytest.importorskip("torch").from_numpy(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        actual = U(T, given)
+    plan = next(iter(U._plans.values()))()
+    assert plan is not None
+    assert plan.counts["attention"] == 1
+    assert max(step.size for step in plan.steps if step.value is None) <= 150
+    assert distance(np.asarray(actual), T(X)) < 1e-12
+    fast.forget_plans()
+
+
+def test_a_u_without_a_plan_warns_with_the_s_op() -> None:
+    U = UniversalSimulator(Order.of(70, 2, 2, pooling="unique"))
+    T, X = random_module(U.order, np.random.default_rng(0)), np.ones((70, 2))
+    with pytest.warns(fast.FallbackWarning, match="aggregate.* is run by the structured tier"):
+        U(T, X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -253,3 +254,24 @@ def test_gradients_pass_through_u() -> None:
     ours = torch.autograd.grad(actual.sin().sum(), [A, V, X])
     theirs = torch.autograd.grad(expected.sin().sum(), [A, V, X])
     assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))
+
+
+def test_runs_after_the_first_check_x_and_t() -> None:
+    U, T = UniversalSimulator(3, 2, 2), Attention(torch.eye(2), torch.ones(2, 2))
+    X = torch.tensor([[1.0, 2.0], [3.0, 4.0], [0.5, 0.25]])
+    first = U(T, X)
+    assert torch.equal(U(T, X), first)
+    assert np.allclose(U(T, X + 1), T(X + 1))
+    with pytest.raises(InputError, match="nan"):
+        U(T, X * math.nan)
+    with pytest.raises(InputError, match="expected 3×2"):
+        U(T, X[:2])
+    assert U(T, X.double()).dtype is torch.float64
+    T.V = 2 * T.V
+    assert torch.allclose(U(T, X), 2 * first)
+    other = Attention(T.A, 3 * T.V)
+    assert torch.allclose(U(other, X), 6 * first)
+    assert torch.allclose(U(T, X), 2 * first)
+    X.requires_grad_()
+    U(T, X).sum().backward()
+    assert X.grad is not None

@@ -13,8 +13,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 96, 16, 34
 #: Colours that differ in lightness as well as in hue, on white and on black.
 _COLOURS = ("#2f6fb3", "#c2571a", "#2c8a57", "#8a56b0")
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
-#: The height of a line's name.
-_LABEL = 13
+#: The height of a line's name, and of a title with the label of an axis.
+_LABEL, _TITLE = 13, 34
 
 
 def line_chart(
@@ -25,18 +25,20 @@ def line_chart(
     *,
     ticks: Sequence[str] | None = None,
     logarithmic: bool = False,
+    values: str | None = None,
 ) -> str:
     """Return an SVG with a line for each name, its name at its end.
 
     ``ticks`` are written at the places ``x`` instead of their numbers; ``logarithmic`` is the axis of
-    values, which are then positive.
+    values, which are then positive. ``values`` is the label of that axis, with its unit: the chart
+    then has a title and markers.
 
     >>> line_chart("heads", [1, 2], {"paper": [3, 8]}).count("<polyline")
     1
     >>> ">10⁻²<" in line_chart("error", [1, 2], {"all": [0.01, 1.0]}, logarithmic=True)
     True
     """
-    every = [value for values in lines.values() for value in values]
+    every = [height for heights in lines.values() for height in heights]
     low, high = x[0], x[-1]
     if logarithmic:
         least, top = (
@@ -52,9 +54,11 @@ def line_chart(
     def across(value: float) -> float:
         return _LEFT + (value - low) / ((high - low) or 1) * (_WIDTH - _LEFT - _RIGHT)
 
+    above = _TOP if values is None else _TOP + _TITLE
+
     def up(value: float) -> float:
         height = (_log(value) if logarithmic else value) - least
-        return _HEIGHT - _BOTTOM - height / (top - least) * (_HEIGHT - _TOP - _BOTTOM)
+        return _HEIGHT - _BOTTOM - height / (top - least) * (_HEIGHT - above - _BOTTOM)
 
     parts = [
         (
@@ -62,6 +66,11 @@ def line_chart(
             'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">'
         )
     ]
+    if values is not None:
+        parts.append(
+            f'<text x="10" y="18" font-size="13">{escape(title)}</text>'
+            f'<text x="10" y="36" fill-opacity=".75">{escape(values)}</text>'
+        )
     for name, level in levels.items():
         y = up(level)
         parts.append(
@@ -80,12 +89,15 @@ def line_chart(
     ordered = sorted(lines.items(), key=lambda line: line[1][-1])
     # Names of lines that end close to each other are moved apart, and down if the top one is cut off.
     ends: list[float] = []
-    for _, values in ordered:
-        ends.append(min(up(values[-1]) + 4, ends[-1] - _LABEL if ends else math.inf))
+    for _, heights in ordered:
+        ends.append(min(up(heights[-1]) + 4, ends[-1] - _LABEL if ends else math.inf))
     down = max(0.0, _LABEL - min(ends))
-    for (name, values), end in zip(ordered, ends, strict=True):
+    for (name, heights), end in zip(ordered, ends, strict=True):
         colour, dash, y = _COLOURS[numbers[name]], _DASHES[numbers[name]], end + down
-        points = " ".join(f"{across(a):.1f},{up(b):.1f}" for a, b in zip(x, values, strict=True))
+        places = [(across(a), up(b)) for a, b in zip(x, heights, strict=True)]
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
+        if values is not None:
+            parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in places]
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
             f'stroke-dasharray="{dash}"/><text x="{_WIDTH - _RIGHT + 6}" y="{y:.1f}" fill="{colour}">'

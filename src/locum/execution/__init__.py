@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy as np
 from locum.errors import ExecutionError, InputError, LocumError
 from locum.execution import dense, inputs
 from locum.execution.domains import Domain
-from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.domains.ieee import IeeeDomain
 from locum.graph import Node, Sort, abbreviate, sort_of
@@ -24,10 +23,29 @@ from locum.graph import Node, Sort, abbreviate, sort_of
 #: More heads than this are not run one by one: their parameters alone would fill the memory.
 _MOST_HEADS = 2**25
 
+
+class _Domains(Mapping[str, Domain]):
+    """The number domains by name. The exact one is made, and flint imported, when it is first used."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Domain] = {"float": FloatDomain(), "ieee": IeeeDomain()}
+
+    def __getitem__(self, name: str) -> Domain:
+        if name == "exact" and name not in self._made:
+            from locum.execution.domains.exact import ExactDomain
+
+            self._made[name] = ExactDomain()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("float", "exact", "ieee"))
+
+    def __len__(self) -> int:
+        return 3
+
+
 #: The values of ``domain=``.
-DOMAINS: Mapping[str, Domain] = {
-    domain.name: domain for domain in (FloatDomain(), ExactDomain(), IeeeDomain())
-}
+DOMAINS: Mapping[str, Domain] = _Domains()
 
 
 def _dense(
@@ -55,8 +73,10 @@ def _fast(
 def _auto(
     program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
 ) -> Any:
-    fits = domain.name == "float" and sort_of(program) is Sort.SOP
-    return (_fast if fits else _dense)(program, tokens, domain, names, **options)
+    if domain.name == "float" and sort_of(program) is Sort.SOP:
+        return _fast(program, tokens, domain, names, **options)
+    options.pop("kinds", None)
+    return _dense(program, tokens, domain, names, **options)
 
 
 def _heads(
@@ -118,8 +138,11 @@ def run(
             f"expected positions within 0 to {read.length - 1}, without gaps, got {positions}"
         )
     results: list[Any] = []
+    options: dict[str, Any] = {"positions": asked, "strict": strict}
+    if evaluate in (_fast, _auto) and read.kinds is not None:
+        options["kinds"] = read.kinds
     for sequence in read.sequences:
-        value = evaluate(program, sequence, numbers, names, positions=asked, strict=strict)
+        value = evaluate(program, sequence, numbers, names, **options)
         results.append([numbers.result(v) for v in value] if isinstance(value, list) else value)
     if sort_of(program) is Sort.SELECTOR:
         return np.array(results) if read.batch else results[0]

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -222,6 +223,35 @@ class Arrays:
         """Return 0, 1, … size − 1."""
         return self.xp.arange(size, dtype=self.int, device=self.device)
 
+    @cached_property
+    def places(self) -> Array:
+        """The positions 0, 1, … size − 1: always the same array, which is recognised by identity."""
+        return self.arange(self.size)
+
+    @cached_property
+    def after(self) -> Array:
+        """The positions 1, 2, … size: always the same array."""
+        return self.places + 1
+
+    def same(self, value: Any, dtype: Any = None) -> Array:
+        """Return the same number at each position, in the memory of one: not to be written to."""
+        return self.xp.broadcast_to(self.full(1, value, dtype), (self.size,))
+
+    def uniform(self, array: Array) -> bool:
+        """Return whether an array is known to hold one number only: it was made by :meth:`same`."""
+        strides = array.stride() if self.on_torch else array.strides
+        return bool(strides == (0,)) and int(array.shape[0]) > 0
+
+    def mapped(self, function: Callable[[Array], Array], array: Array) -> Array:
+        """Return an elementwise function of an array, computed once if it holds one number only."""
+        if self.uniform(array):
+            return self.xp.broadcast_to(function(array[:1]), array.shape)
+        return function(array)
+
+    def is_same(self, array: Array, value: int) -> bool:
+        """Return whether an array is known to hold this integer only."""
+        return self.uniform(array) and int(array[0]) == value
+
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any = None) -> Array:
         """Return the same number everywhere; an integer unless ``dtype`` says otherwise."""
         return self.xp.full(shape, value, dtype=dtype or self.int, device=self.device)
@@ -264,7 +294,22 @@ class Arrays:
 
     def largest(self, array: Array) -> int:
         """Return the greatest of some integers; 0 of none."""
+        if self.uniform(array):
+            return int(array[0])
         return int(self.xp.max(array)) if array.shape[0] else 0
+
+    def any_below(self, low: Array, high: Array) -> bool:
+        """Return whether ``low`` is less than ``high`` anywhere."""
+        if self.uniform(low) and self.uniform(high):
+            return bool(low[0] < high[0])
+        if not self.on_torch and any(low[n] < high[n] for n in self.samples):
+            return True  # mostly so: nothing else is read
+        return self.any(low < high)
+
+    @property
+    def samples(self) -> tuple[int, int, int]:
+        """Three positions at which a question about all of them is asked first."""
+        return 0, self.size // 2, self.size - 1
 
     def range_of(self, array: Array) -> tuple[int, int]:
         """Return the least and the greatest of some integers; 0 and 0 of none."""
@@ -276,13 +321,27 @@ class Arrays:
     # Taking apart and putting together ------------------------------------------------------------
 
     def take(self, array: Array, index: Array) -> Array:
-        """Return ``array[index]``."""
+        """Return ``array[index]``; a view where the index is known to be a range."""
+        if index is self.__dict__.get("places"):
+            return array[: self.size]
+        if index is self.__dict__.get("after"):
+            return array[1 : self.size + 1]
         return self.xp.take(array, index, axis=0)
 
-    def order(self, codes: Array) -> Array:
-        """Return the stable order that sorts ``codes``."""
+    def order(self, codes: Array, size: int) -> Array:
+        """Return the stable order that sorts ``codes``, which are integers in 0 … size − 1.
+
+        >>> Arrays(np.zeros(4)).order(np.array([2, 0, 2, 1]), 3)
+        array([1, 3, 0, 2])
+        """
         self.count("sort")
-        return self.xp.argsort(codes, stable=True)
+        if self.on_torch or size > 2**32:
+            return self.xp.argsort(codes, stable=True)
+        if size <= 2**16:  # NumPy has a radix sort for such integers
+            return np.argsort(codes.astype(np.uint8 if size <= 2**8 else np.uint16), kind="stable")
+        order = np.argsort(codes.astype(np.uint16), kind="stable")  # the lower 16 bits, then the upper
+        upper = np.take(codes >> 16, order).astype(np.uint16)
+        return np.take(order, np.argsort(upper, kind="stable"))
 
     def search(self, ascending: Array, values: Array, side: str) -> Array:
         """Return where each of ``values`` would go in a sorted array."""

@@ -33,6 +33,8 @@ class Inputs:
     batch: bool
     #: The array or tensor that the user passed, or None.
     array: Any = None
+    #: The types of the values, if there is one list of them.
+    kinds: frozenset[type] | None = None
 
     @property
     def length(self) -> int:
@@ -154,8 +156,11 @@ def read(tokens: object, domain: Domain) -> Inputs:
     items = _listed(tokens)
     if not items:
         raise InputError("expected at least one token, got an empty input")
-    nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in set(map(type, items))}
+    kinds = frozenset(map(type, items))
+    nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds}
     if nested == {False}:
+        if kinds <= _ATOMS:  # at once, for long sequences
+            return Inputs([items], batch=False, array=array, kinds=kinds)
         return Inputs([_sequence(items, domain)], batch=False, array=array)
     if False in nested:
         raise InputError(
@@ -209,8 +214,6 @@ def _listed(tokens: object) -> list[Any]:
 
 
 def _sequence(items: Sequence[Any], domain: Domain) -> list[Value]:
-    if set(map(type, items)) <= _ATOMS:  # at once, for long sequences
-        return list(items)
     values = [item.item() if isinstance(item, np.generic) else item for item in items]
     for position, value in enumerate(values):
         if not domain.accepts(value):

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Protocol, cast
@@ -40,13 +39,13 @@ _pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 _lock = Lock()
 #: Names for families nobody named, part of the pool: a name given twice would be one node. The
 #: first half tells processes apart, since parts of programs travel between them as JSON.
-_process = secrets.token_hex(4)
+_process = os.urandom(4).hex()
 _numbers = itertools.count()
 
 
 def _rename_process() -> None:
     global _process
-    _process = secrets.token_hex(4)
+    _process = os.urandom(4).hex()
 
 
 if hasattr(os, "register_at_fork"):

@@ -163,7 +163,6 @@ class Simulator:
         known = self._plans.get(kind)
         plan = None if known is None else known()
         if plan is None:
-            self.require_length()
             length = max(self.length, value.needs)  # steps of all heads may need more room
             plan = fast.plan_for(node, parts, length, places.positions)
             if plan is not None:

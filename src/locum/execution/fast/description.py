@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from locum.execution.types import MIXING, Types, has_strings, measure, possible_types
-from locum.graph import Node
+from locum.graph import Node, postorder
 from locum.locks import Lock
 
 
@@ -21,6 +22,11 @@ class Description:
     unplanned: str | None
     #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
     has_arithmetic: bool
+
+    @cached_property
+    def static(self) -> list[Node]:
+        """The measures that depend on no token: the length decides them."""
+        return [m for m in self.measures if not any(node.op == "tokens" for node in postorder(m))]
 
     @property
     def measures(self) -> list[Node]:

@@ -33,7 +33,8 @@ from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
 from locum.locks import Lock
 
-#: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
+#: Longer sequences are not handed to dense execution: it would take minutes, and all memory. U on
+#: longer ones warns if there is no plan.
 _DENSE = 4_096
 
 #: Why each program was left to dense execution: said once.
@@ -42,7 +43,7 @@ _lock = Lock()
 
 
 class FallbackWarning(UserWarning):
-    """A program was run by dense execution, since it could not be run fast."""
+    """A program, or a part of U, is run more slowly than by a plan; the warning says why."""
 
 
 class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
@@ -51,6 +52,10 @@ class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
 
 class _Unplanned(_Unfit):
     """Why no plan can run a program on this input; the structured tier may."""
+
+
+class _NoPlan(_Unplanned):
+    """Why there is no plan, whatever the numbers are."""
 
 
 def forget_plans() -> None:
@@ -68,11 +73,12 @@ def evaluate(
     *,
     positions: range | None = None,
     strict: bool = False,
+    kinds: types.Types | None = None,
 ) -> Any:
     """Return the value of a program on one sequence: a list or an array of one value per position.
 
-    Where it cannot be run fast, dense execution runs it, and a :class:`FallbackWarning` says so once;
-    with ``strict`` that is an error instead.
+    ``kinds`` are the types of the tokens of a list, if they are known. If the program cannot be run
+    fast, dense execution runs it, and there is a :class:`FallbackWarning`; with ``strict``, an error.
     """
     asked = range(len(tokens)) if positions is None else positions
     try:
@@ -80,7 +86,7 @@ def evaluate(
             raise _Unfit(f"plans compute in floating point, not in the {domain.name} domain")
         if sort_of(root) is not Sort.SOP:
             raise _Unfit("a selector's value is the whole pattern")
-        return _exact(root, Tokens.read(tokens), asked, strict)
+        return _exact(root, Tokens.read(tokens, kinds), asked, strict)
     except _Unfit as reason:
         return _fall_back(root, str(reason), tokens, asked, domain, names, strict)
 
@@ -133,23 +139,40 @@ def _untyped(root: Node, reason: _Unfit) -> ExecutionError:
 def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
     """Return the value of an s-op, of the types that dense execution gives."""
     known = described(root, tokens.types)
-    measures = known.measures
+    floats, bools = known.floats, known.bools
     if tokens.is_array and tokens.types == {float}:
-        measures = []  # arrays of floats stay such unless the program alone says otherwise
-    roots = [root, *measures]
+        # Arrays of floats stay such unless the program alone says otherwise.
+        floats, bools = floats is not False, bools is True
+    elif known.static:
+        floats, bools = (_settled(m, known, len(tokens), positions) for m in (floats, bools))
+    if floats is bools is False and known.unplanned is None and tokens.whole is not None:
+        with contextlib.suppress(_Unplanned):
+            plan = _plan(root, len(tokens), positions, strict)
+            if plan.only_moves:
+                return plan.move(tokens.whole)
+    roots = [root, *(m for m in (floats, bools) if isinstance(m, Node))]
 
     def typed(values: list[Any]) -> Any:
         value, *measured = values
-        floats, bools = (
-            m if isinstance(m, bool) else measured.pop(0) if measured else m is known.floats
-            for m in (known.floats, known.bools)
-        )
-        return _typed(value, floats, bools, tokens)
+        where = [measured.pop(0) if isinstance(m, Node) else m for m in (floats, bools)]
+        return _typed(value, where[0], where[1], tokens)
 
+    if known.unplanned is None and _is_structured(roots, tokens, positions, strict):
+        with contextlib.suppress(_Unfit):
+            return typed(_structured(roots, tokens, positions, strict))
     try:
         return typed(_run(roots, known, tokens, positions, strict))
     except _Unplanned:
         return typed(_structured(roots, tokens, positions, strict))
+
+
+def _settled(measure: Node | bool, known: Description, length: int, positions: range) -> Node | bool:
+    """Return whether a measure is positive everywhere or nowhere, if the length decides that."""
+    if isinstance(measure, Node) and measure in known.static:
+        with contextlib.suppress(_Unplanned):
+            sign = _plan(measure, length, positions, strict=False).known_sign
+            return measure if sign is None else sign
+    return measure
 
 
 def evaluate_parts(
@@ -176,7 +199,9 @@ def evaluate_parts(
             if known.has_arithmetic and not is_tensor(parts[0]) and not all(map(is_finite, parts)):
                 raise _Unplanned("infinities or NaN")
             return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
-        except _Unplanned:
+        except _Unplanned as reason:
+            if length > _DENSE and known.unplanned is None and isinstance(reason, _NoPlan):
+                _warn(root, f"{abbreviate(root)} is run by the structured tier: {reason}")
             (value,) = _structured([root], Tokens.read(joined(parts, length)), positions, strict)
             return value if largest(value) > LARGEST_EXACT else floating(value)
     except _Unfit as reason:
@@ -193,9 +218,12 @@ def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) ->
     if described(root, frozenset([float])).unplanned is not None:
         return None
     try:
-        plan = _plan(root, parts, length, positions, strict=False)
+        plan = _plan(root, length, positions, strict=False, parts=parts)
     except _Unplanned:
         return None
+    if length > _DENSE and plan.has_structured:
+        for node, reason in plan.opaque.items():
+            _warn(root, f"{abbreviate(node)} is run by the structured tier: {reason}")
     return plan if plan.greatest_integer(frozenset([float]), 0.0) <= LARGEST_EXACT else None
 
 
@@ -212,8 +240,6 @@ def _run(
                 break
             program, array, kinds = readable
             try:
-                if root is not roots[-1] and _is_opaque(program, array, positions, strict):
-                    break  # the structured tier runs all of it, and shares what its measures need
                 values.append(_planned(program, [array], len(tokens), positions, strict, kinds))
             except _Unplanned:
                 break
@@ -221,19 +247,32 @@ def _run(
     return values + (_structured(left, tokens, positions, strict) if left else [])
 
 
-def _plan(root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool) -> Plan:
-    segments = [tuple(part.shape) for part in parts]
+def _plan(
+    root: Node, length: int, positions: range, strict: bool, parts: Sequence[Any] | None = None
+) -> Plan:
+    """Return the plan for arrays such as these parts; for one NumPy array of floats without them."""
+    segments = None if parts is None else [tuple(part.shape) for part in parts]
+    like = None if parts is None else parts[0]
     try:
         return cache.plan(
-            root, length, positions=positions, segments=segments, like=parts[0], strict=strict
+            root, length, positions=positions, segments=segments, like=like, strict=strict
         )
     except ExecutionError as error:
-        raise _Unplanned(error.problem) from None
+        raise _NoPlan(error.problem) from None
 
 
-def _is_opaque(root: Node, array: Any, positions: range, strict: bool) -> bool:
-    """Return whether a plan would leave all of a program, and no family, to the structured tier."""
-    return root.height == 0 and root in _plan(root, [array], len(array), positions, strict).opaque
+def _is_structured(roots: list[Node], tokens: Tokens, positions: range, strict: bool) -> bool:
+    """Return whether the structured tier alone runs a program: one without families that needs it.
+
+    It keeps integers as they are, and the measures share what the program computes. Tensors of floats
+    have no measures, and are run by plans.
+    """
+    if roots[0].height or (len(roots) == 1 and is_tensor(tokens.values)):
+        return False
+    try:
+        return _plan(roots[0], len(tokens), positions, strict).has_structured
+    except _Unplanned:
+        return False
 
 
 def _planned(
@@ -245,7 +284,7 @@ def _planned(
     kinds: types.Types,
 ) -> Any:
     """Return the value by a plan, on tokens of these types that come in parts."""
-    plan = _plan(root, parts, length, positions, strict)
+    plan = _plan(root, length, positions, strict, parts)
     greatest = max(map(largest, parts)) if kinds != {float} else 0.0
     if plan.greatest_integer(kinds, greatest) >= LARGEST_EXACT:
         raise _Unplanned("integers that may exceed 2⁵³")
@@ -266,16 +305,32 @@ def _structured(roots: list[Node], tokens: Tokens, positions: range, strict: boo
     except Unstructured as reason:
         raise _Unfit(str(reason)) from None
     parts = [value[positions.start : positions.stop] for value in values]
-    return [part.copy() if isinstance(part, np.ndarray) else part.clone() for part in parts]
+    return [part.clone() if is_tensor(part) else _own(part, tokens) for part in parts]
+
+
+def _own(array: Any, tokens: Tokens) -> Any:
+    """Return an array in memory that is not part of the tokens, and can be written to."""
+    shared = not array.flags.writeable or (
+        tokens.is_array and np.may_share_memory(array, tokens.values)
+    )
+    return array.copy() if shared else array
 
 
 def _typed(value: Any, floats: Any, bools: Any, tokens: Tokens) -> Any:
-    """Return values of the types that dense execution gives: a list if the tokens are one."""
+    """Return values of the types that dense execution gives.
+
+    A list of tokens gives a list, or an array if all values are of one type.
+    """
+    floats, bools = _everywhere(floats), _everywhere(bools)
     if not is_tensor(value) and value.dtype.kind == "U":
         return value
     if is_floating(value) and not (floats is True or bools is True) and not is_tensor(value):
-        integers = value[~((np.asarray(floats) > 0) | (np.asarray(bools) > 0)) & (value == value)]
-        if not (np.rint(integers) == integers).all() or largest(integers) >= LARGEST_EXACT:
+        integers = value
+        if not floats is bools is False:
+            integers = value[~((np.asarray(floats) > 0) | (np.asarray(bools) > 0))]
+        # Comparisons with NaN do not hold, nor do they say that it is rounded.
+        is_rounded = (np.rint(integers) != integers) & (integers == integers)
+        if is_rounded.any() or (np.abs(integers) >= LARGEST_EXACT).any():
             raise _Unplanned("integers that floating point rounds")
     if not tokens.is_array and not (isinstance(floats, bool) and isinstance(bools, bool)):
         return types.python_values(value, floats, bools)
@@ -292,6 +347,16 @@ def _typed(value: Any, floats: Any, bools: Any, tokens: Tokens) -> Any:
             return value.long()
         return value.round().long() if largest(value) <= LARGEST_EXACT else value
     return value if value.dtype.kind == "i" else np.rint(value).astype(np.int64)
+
+
+def _everywhere(measured: Any) -> Any:
+    """Return True or False for a measure that is positive at all positions, or at none."""
+    if isinstance(measured, bool):
+        return measured
+    positive = measured > 0
+    if not bool(positive.any()):
+        return False
+    return True if bool(positive.all()) else measured
 
 
 def _fall_back(
@@ -311,10 +376,15 @@ def _fall_back(
         problem = f"{reason}; and {len(plain):,} tokens are too many to try dense execution instead"
         raise ExecutionError(problem, abbreviate(root), kind="too large")
     value = dense.evaluate(root, plain, domain, names)
-    with _lock:
-        reasons = _warned.setdefault(root, set())
-        is_new = reason not in reasons
-        reasons.add(reason)
-    if is_new:
-        warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)
+    _warn(root, f"run by dense execution: {reason}")
     return value[positions.start : positions.stop] if isinstance(value, list) else value
+
+
+def _warn(root: Node, message: str) -> None:
+    """Warn once that a program is not run by a plan."""
+    with _lock:
+        messages = _warned.setdefault(root, set())
+        is_new = message not in messages
+        messages.add(message)
+    if is_new:
+        warnings.warn(message, FallbackWarning, stacklevel=6)

@@ -6,7 +6,7 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT
 
+#: Steps that do not compute.
+_MOVES = ("input", "view", "reshape", "permute", "expand", "gather", "concatenate", "assemble")
 #: Bounds of integers that a plan remembers.
 _REMEMBERED = 64
 
@@ -73,6 +75,7 @@ class Plan:
         arguments = [place.get(step) for step in blueprint.inputs]
         places = tuple(place[step] for step in last_steps)
         self._run = written(program, constants, arguments, places)
+        self._written = partial(written, program, arguments=arguments, results=places)
         #: The same while torch traces: constants are arguments, made anew in the trace.
         self._constants = list(values.values())
         self._traced = partial(written, program, {}, [*arguments, *values], places)
@@ -149,6 +152,44 @@ class Plan:
             raise self._error(str(reason), "not fast") from None
         copied = self.backend.arrays.copied
         return [copied(r) if copies else r for r, copies in zip(results, self._copies, strict=True)]
+
+    def move(self, part: Any) -> Any:
+        """Return the result on NumPy integers, in int64; for plans that only move the tokens."""
+        assert self._move is not None
+        (result,) = self._move([part], None)
+        moved = result.reshape(self._lengths[0])
+        return np.array(moved) if self._copies[0] else moved
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether the plan only moves tokens, and puts integers where there are none."""
+        return self._move is not None
+
+    @cached_property
+    def _move(self) -> Any:
+        """The steps as a function of integers; None if a step computes, or a constant is a float."""
+        if any(step.value is None and step.op not in _MOVES for step in self.steps):
+            return None
+        constants = {}
+        for number, step in enumerate(self.steps):
+            if step.value is not None:
+                if not _is_whole(step.value):
+                    return None
+                constants[number] = step.value.astype(np.int64, copy=False)
+        return self._written(constants=constants)
+
+    @cached_property
+    def has_structured(self) -> bool:
+        """Whether the structured tier runs a part of the plan."""
+        return any(step.op == "structured" for step in self.steps)
+
+    @cached_property
+    def known_sign(self) -> bool | None:
+        """Whether the result is positive at all positions, or at none; None if only a run can tell."""
+        value = self.blueprint.results[0].value
+        if value is None or not (value > 0).any():
+            return None if value is None else False
+        return True if (value > 0).all() else None
 
     def _error(self, problem: str, kind: str) -> ExecutionError:
         return ExecutionError(problem, abbreviate(self.blueprint.roots[0], self.names), kind=kind)
@@ -232,6 +273,12 @@ def _series(arrays: Arrays, array: Any, types: Types) -> Any:
     if float in types and len(types) > 1 and not is_tensor(array):
         return structured.Series(np.asarray(array, dtype=np.float64), "float", mixed=True)
     return array if is_floating(array) else arrays.to_float(array)
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether all numbers are integers that floating point holds exactly."""
+    is_number = value.dtype.kind in "if" and bool((np.abs(value) < LARGEST_EXACT).all())
+    return is_number and bool((value == np.rint(value)).all())
 
 
 def _is_seen_elsewhere(step: Step) -> bool:

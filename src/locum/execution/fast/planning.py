@@ -9,16 +9,20 @@ knowledge, until nothing changes.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from locum.execution.fast.steps import tiling
 from locum.execution.fast.steps.emission import Emission, LoadSource
+from locum.execution.fast.steps.fusion import fits_when_fused
 from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
 from locum.execution.fast.symbolic import reuse
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
@@ -37,7 +41,6 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
 _PASSES = 2_000
-_LARGEST_BUFFER = 2**29
 #: Elementwise operations in one value from which on it is computed once for all who use it.
 _LONG = 40
 
@@ -96,7 +99,37 @@ def blueprint(
     arithmetic on data is IEEE 754's: it is computed as written, and infinities and NaN are numbers.
     ``storages`` has s-ops that are computed whole where they become arrays, with their sizes: a part of
     a tensor has positions in more pieces than the tensor.
+
+    Arrays that are too large are made if a fused step does without them: the scores of many rows.
     """
+    plan = partial(_blueprint, roots, length, segments, steps, run_static, ieee, storages)
+    made, problem = None, None
+    try:
+        made = plan()
+    except (Stuck, NotNumeric) as reason:
+        problem = reason
+    if steps.has_exceeded and not ieee:
+        steps.is_unbounded = True
+        with contextlib.suppress(Stuck, NotNumeric):
+            whole = plan()
+            if fits_when_fused(whole.results, steps):
+                return whole
+    if made is None:
+        assert problem is not None
+        raise problem
+    return made
+
+
+def _blueprint(
+    roots: Mapping[Node, range],
+    length: int,
+    segments: Sequence[Segment],
+    steps: Steps,
+    run_static: Callable[[Node, int], Any],
+    ieee: bool,
+    storages: Mapping[Node, int],
+) -> Blueprint:
+    """Return the steps, with arrays as large as ``steps`` allows."""
     nodes = list(postorder(*roots))
     numbers = (atom for node in nodes for atom in atoms(node) if isinstance(atom, float))
     if not ieee and not all(map(math.isfinite, numbers)):
@@ -349,8 +382,7 @@ class _Emitter:
         """Emit the array of a buffer: row-major over its families and its hull."""
         sizes = [size_of(f) for f in ordered(node)]
         total = math.prod(sizes) * self.hulls[node].size
-        if total > _LARGEST_BUFFER and not self.buffers.ieee:  # kernels may never hold it
-            raise Stuck("a buffer too large")
+        self.steps.require_room(total, tiling.LARGEST_ARRAY)
         parts: list[tuple[Step, Shape, int]] = []
         for piece in pieces:
             emission = Emission(self.steps, piece.box, self.load, self.fetch)
@@ -418,6 +450,8 @@ class _Emitter:
         """Join all tokens into one array, with blanks behind them."""
         parts = [self.steps.reshape(part, (part.size,)) for part in self.inputs]
         blanks = self.buffers.length - self.starts[-1]
+        if blanks > tiling.LARGEST_ARRAY:
+            raise Stuck("a sequence with too many blanks")
         if blanks:
             parts.append(self.steps.constant(("blanks", blanks), np.zeros(blanks)))
         if len(parts) == 1:

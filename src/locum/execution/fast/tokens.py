@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from locum.execution.fast.structured import Series, Unstructured, tokens_array
+from locum.execution.fast.structured.columns import texts_of_few
+from locum.execution.fast.structured.series import arrays_for, integers, series
 from locum.execution.inputs import is_tensor
 from locum.execution.types import LEAVES, Types, types_of
 from locum.graph import Node, build, postorder
@@ -30,8 +32,8 @@ class Tokens:
     is_array: bool
 
     @classmethod
-    def read(cls, values: Any) -> Tokens:
-        """Look at the tokens.
+    def read(cls, values: Any, types: Types | None = None) -> Tokens:
+        """Return the tokens with their types, which are found unless they are given.
 
         >>> Tokens.read([1, 2.5]).types == {int, float}, Tokens.read(np.arange(3)).types == {int}
         (True, True)
@@ -40,7 +42,7 @@ class Tokens:
             return cls(values, frozenset([_tensor_type(values)]), True)
         if isinstance(values, np.ndarray):
             return cls(values, frozenset([_TYPES[values.dtype.kind]]), True)
-        return cls(values, types_of(values), False)
+        return cls(values, types_of(values) if types is None else types, False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -50,13 +52,24 @@ class Tokens:
         """The tokens in floating point; None if they are not numbers, or floats would round them."""
         if not self.types <= {bool, int, float} or self.types == {bool}:
             return None
-        if self.is_array:
-            exact = int not in self.types or largest(self.values) <= LARGEST_EXACT
-            return floating(self.values) if exact else None
+        if self.is_array or self.types == {int}:
+            array = self.values if self.is_array else self.whole
+            exact = array is not None and (int not in self.types or largest(array) <= LARGEST_EXACT)
+            return floating(array) if exact else None
         # Looked at as integers: 2⁵³ + 1 as a float would be 2⁵³.
         if any(type(value) is int and abs(value) > LARGEST_EXACT for value in self.values):
             return None
         return np.array(self.values, dtype=np.float64)
+
+    @cached_property
+    def whole(self) -> Any:
+        """The tokens in an array of int64; None if they are not integers, or do not fit."""
+        if self.types != {int} or is_tensor(self.values):
+            return None
+        if self.is_array:
+            is_small = np.can_cast(self.values.dtype, np.int64)
+            return self.values.astype(np.int64, copy=False) if is_small else None
+        return integers(self.values)
 
     @cached_property
     def is_finite(self) -> bool:
@@ -94,6 +107,12 @@ class Tokens:
         return np.zeros(len(self)), known
 
     def _leaf(self, node: Node) -> Series:
+        if node.cast in ("asis", "str") and self.whole is not None:
+            arrays = arrays_for(self.whole)
+            whole = series(arrays, self.whole)
+            texts = texts_of_few(arrays, whole) if node.cast == "str" else whole
+            if texts is not None:
+                return texts
         for kind, leaf in LEAVES.items():
             if node is leaf:
                 return tokens_array([int(type(value) is kind) for value in self.values])

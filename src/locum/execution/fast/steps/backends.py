@@ -19,6 +19,7 @@ from locum.errors import InputError
 from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number, lasting
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
+from locum.execution.fast.steps.tiling import attention_by_rows, softmax_attention
 from locum.execution.rounding import round_array
 from locum.graph.operations import ROUNDINGS
 
@@ -98,6 +99,9 @@ class Backend:
             case "to_float", ():
                 return arrays.to_float
             case "gather", ():
+                part = None if arrays.on_torch else _slice_of(step.inputs[1].value)
+                if part is not None:
+                    return lambda x, where: x.reshape(-1)[part].copy()
                 return lambda x, where: x.reshape(-1)[where]
             case "fetch", (int(start), bool(inside), float(default)):
                 return functools.partial(self.fetch, start=start, inside=inside, default=default)
@@ -281,7 +285,19 @@ class Backend:
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
     ) -> Array:
-        """Return softmax(q kᵀ) v, batched, of the keys at which the mask holds: torch only."""
+        """Return softmax(q kᵀ) v, batched, of the keys at which the mask holds.
+
+        Torch's kernels take up memory that is linear in the number of rows. On a CPU they do not if k
+        and v differ in width.
+        """
+        if not self.arrays.on_torch:
+            return attention_by_rows(softmax_attention, q, k, v, mask, causal)
+        if q.shape[-1] != v.shape[-1] and not self.arrays.on_gpu:
+            return attention_by_rows(self._attention, q, k, v, mask, causal)
+        return self._attention(q, k, v, mask, causal)
+
+    def _attention(self, q: Array, k: Array, v: Array, mask: Array | None, causal: bool) -> Array:
+        """Return softmax(q kᵀ) v by torch's own kernels."""
         attend = functools.partial(
             self.arrays.xp.nn.functional.scaled_dot_product_attention, is_causal=causal, scale=1.0
         )
@@ -352,6 +368,21 @@ def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
             return outer, inner, mask.reshape(outer, 1, *scores)
     size = math.prod(leading)
     return 1, size, mask.broadcast_to(*leading, *scores).reshape(1, size, *scores)
+
+
+def _slice_of(index: Any) -> slice | None:
+    """Return the slice of a row that an index takes, if there is one.
+
+    >>> _slice_of(np.array([3, 2, 1, 0])), _slice_of(np.array([1, 3, 6]))
+    (slice(3, None, -1), None)
+    """
+    if index is None or index.ndim != 1 or len(index) < 2:
+        return None
+    step = int(index[1] - index[0])
+    if step == 0 or int(index.min()) < 0 or (index[1:] - index[:-1] != step).any():
+        return None
+    stop = int(index[-1]) + step
+    return slice(int(index[0]), stop if stop >= 0 else None, step)
 
 
 def _matmul(a: Array, b: Array) -> Array:

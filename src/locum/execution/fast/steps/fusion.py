@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 
+from locum.execution.fast.steps import tiling
 from locum.execution.fast.steps.backends import Backend
 from locum.execution.fast.steps.ieee_fusion import Rule, ieee_rules
 from locum.execution.fast.steps.step import Shape, Step, Steps
@@ -40,8 +41,11 @@ def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[St
     if backend.ieee:
         rules = ieee_rules(backend.has_fused)
     elif backend.has_fused:
-        attention = partial(_attention, least=0 if backend.is_half else _WORTHWHILE)
+        most = tiling.MOST_SCORES_ON_GPU if backend.arrays.on_gpu else tiling.MOST_SCORES
+        attention = partial(_attention, least=0 if backend.is_half else _WORTHWHILE, most=most)
         rules += (attention, _gelu, _layer_norm, _gain_and_bias, _biased_product, _in_place)
+    else:
+        rules += (partial(_attention, least=tiling.MOST_SCORES, most=tiling.MOST_SCORES),)
     for rule in rules:
         results = _rewritten(results, steps, rule)
     return results
@@ -74,6 +78,16 @@ def _rewritten(results: tuple[Step, ...], steps: Steps, rule: Rule) -> tuple[Ste
     return tuple(new[result] for result in results)
 
 
+def fits_when_fused(results: tuple[Step, ...], steps: Steps) -> bool:
+    """Return whether no array is too large, once attention of many rows is fused."""
+    most = tiling.MOST_SCORES_ON_GPU
+    for rule in (_softmax, partial(_attention, least=most, most=most)):
+        results = _rewritten(results, steps, rule)
+    limits = {"apply": tiling.LARGEST_TEMPORARY, **dict.fromkeys(("input", "view", "expand"), math.inf)}
+    made = (step for step in in_order(*results) if step.value is None)
+    return all(step.size <= limits.get(step.op, tiling.LARGEST_ARRAY) for step in made)
+
+
 def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     if not _is(step, "divide"):
         return None
@@ -89,18 +103,30 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     return steps.make("softmax", (scores,), step.shape)
 
 
-def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Step | None:
-    """Fuse matmul(softmax(matmul(q, kᵀ)), v), batched and large enough: else three steps are faster."""
-    if step.op != "matmul" or len(step.shape) < 3:
+def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
+    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough: else three steps are faster.
+
+    That is so for batches of ``least`` scores each, and for ``most`` scores in all.
+    """
+    if step.op != "matmul":
         return None
     weights, v = step.inputs
-    if weights.op != "softmax" or uses[weights] != 1 or math.prod(weights.shape[-2:]) < least:
+    if weights.op != "softmax" or uses[weights] != 1:
+        return None
+    is_large = len(step.shape) > 2 and math.prod(weights.shape[-2:]) >= least
+    if not is_large and weights.size < most:
         return None
     scores, masks = _unmasked(weights.inputs[0], uses)
+    is_joined = scores.op == "reshape" and scores.inputs[0].shape[-1:] == weights.shape[-1:]
+    if is_joined and uses[scores] == 1 and weights.size >= most:
+        (scores,) = scores.inputs  # one product for all heads
     if scores.op != "matmul" or uses[scores] != 1:
         return None
     q, k_transposed = scores.inputs
     batch = step.shape[:-2]
+    if weights.size >= most:  # heads may share what they read
+        q = steps.reshape(q, (*weights.shape[:-1], q.shape[-1])) if is_joined else q
+        q, k_transposed, v = (_in_batch(steps, x, batch) for x in (q, k_transposed, v))
     if any(x.shape[:-2] != batch for x in (q, k_transposed, v)):
         return None
     axes = len(k_transposed.shape)
@@ -108,6 +134,12 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Ste
     if len(masks) == 1 and _is_causal(masks[0], weights.shape[-2:]):
         return steps.make("attention", (q, k, v), step.shape, (True, 1.0))
     return steps.make("attention", (q, k, v, *masks), step.shape, (False, 1.0))
+
+
+def _in_batch(steps: Steps, x: Step, batch: Shape) -> Step:
+    """Repeat matrices along the axes of a batch."""
+    aligned = steps.reshape(x, (1,) * (len(batch) + 2 - len(x.shape)) + x.shape)
+    return steps.expand(aligned, (*batch, *x.shape[-2:]))
 
 
 def _is_causal(mask: Step, scores: Shape) -> bool:

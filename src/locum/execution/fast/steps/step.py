@@ -52,6 +52,9 @@ class Steps:
     """Makes steps, each once; folds constants with ``compute`` (a backend's meaning of a step)."""
 
     def __init__(self, compute: Callable[[Step], Callable[..., Any]], ieee: bool = False) -> None:
+        #: Whether arrays may have any size, and whether one that was asked for was too large. In IEEE
+        #: arithmetic kernels may do without them.
+        self.is_unbounded, self.has_exceeded = ieee, False
         self._made: dict[tuple[Hashable, ...], Step] = {}
         self._compute = compute
         self.ieee = ieee
@@ -95,6 +98,12 @@ class Steps:
             boolean = value.dtype == np.bool_
             self._made["constant", key] = Step("constant", (), value.shape, key, boolean, value)
         return self._made["constant", key]
+
+    def require_room(self, size: int, most: int) -> None:
+        """Raise Stuck for an array of more than ``most`` numbers, unless any size is allowed."""
+        if size > most and not self.is_unbounded:
+            self.has_exceeded = True
+            raise Stuck(f"an array of {size:,} numbers is too large")
 
     def number(self, value: float) -> Step:
         """Return a single number."""

@@ -10,12 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from locum.execution.fast.steps import tiling
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.symbolic.affine import Box
-from locum.execution.fast.symbolic.signals import Stuck
 from locum.execution.types import BOOLEAN
-
-_LARGEST_TEMPORARY = 2**28
 
 
 class LabelledArray(NamedTuple):
@@ -66,8 +64,7 @@ class Arrangement:
         widest = max(arguments, key=lambda a: len(a.axes))
         axes = tuple(dict.fromkeys(v for a in (widest, *arguments) for v in a.axes))
         shape = tuple(self.box[v] for v in axes)
-        if math.prod(shape) > _LARGEST_TEMPORARY and not self.steps.ieee:  # kernels may never hold it
-            raise Stuck("a temporary array too large")
+        self.steps.require_room(math.prod(shape), tiling.LARGEST_TEMPORARY)
         steps = [self.aligned(a, axes) for a in arguments]
         boolean = op in BOOLEAN or (op == "if_else" and all(a.step.boolean for a in arguments))
         return LabelledArray(self.steps.make("apply", steps, shape, (op,), boolean), axes)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.fast.structured.columns import column
+from locum.execution.fast.structured.columns import Column, column, ranks_of
 from locum.execution.fast.structured.literal import CombinedSelection, Selection
 from locum.execution.fast.structured.logic import choose, compare
 from locum.execution.fast.structured.selectors import (
@@ -49,7 +49,7 @@ def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Str
         return of_keys(arrays, holds.data) if queries.constant else of_queries(arrays, holds.data)
     codes = column(arrays, keys)
     below, not_above = codes.locate(queries)
-    first, end = arrays.full(arrays.size, 0), arrays.full(arrays.size, codes.size)
+    first, end = arrays.same(0), arrays.same(codes.size)
     if predicate == "!=":
         return negation(within(arrays, codes, below, not_above))
     low, high = {
@@ -70,8 +70,8 @@ def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
         return selection
     codes = column(arrays, score)
     highest = selection.maxima(codes.codes)
-    low = arrays.xp.clip(highest, 0, None)
-    equal = within(arrays, codes, low, highest + 1)
+    low = arrays.mapped(lambda array: arrays.xp.clip(array, 0, None), highest)
+    equal = within(arrays, codes, low, arrays.mapped(lambda array: array + 1, highest))
     if isinstance(selection, Structure):
         return conjunction(selection, equal)
     return CombinedSelection(arrays, "selector_and", (selection, equal))
@@ -80,9 +80,15 @@ def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
 def width(arrays: Arrays, selection: Selection) -> Series:
     """Count the keys that each query selects."""
     number = selection.counts
-    if selection.uniform:
+    if selection.uniform or arrays.uniform(number):
         return constant(int(number[0]))
     return Series(number, "int", (0, arrays.size))
+
+
+def ranks(arrays: Arrays, keys: Column) -> Series:
+    """Return the place of each key in the stable order of all keys, computed when it is read."""
+    column = ranks_of(keys)
+    return Series(lambda: column.codes, "int", (0, arrays.size - 1), cache={"column": column})
 
 
 def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Atom) -> Series:
@@ -91,20 +97,28 @@ def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Ato
     most = arrays.largest(number)
     if most == 0:
         return constant(default)
-    chosen = _single(arrays, selection, values) if most == 1 else None
-    if chosen is None:
+    some = arrays.same(most > 0, arrays.xp.bool) if arrays.uniform(number) else number > 0
+    if most == 1:
+        chosen = _single(arrays, selection, values)
+    else:
         chosen = _mean(arrays, selection, values, number, most)
-    if chosen.constant and arrays.all(number > 0):
+    if arrays.all(some):
         return chosen
-    return choose(arrays, number > 0, chosen, constant(default))
+    return choose(arrays, some, chosen, constant(default))
 
 
 def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
     if values.constant:
         return values
-    chosen = arrays.take(values.data, selection.only())
+    order = selection.fetched_in_order if isinstance(selection, Structure) else None
+    if order is not None and values.kind == "int" and values.cache.get("column") == order:
+        keys = order.sorted_keys  # the values are the keys themselves
+        if keys is not None:
+            arrays.count("sort")
+            return Series(keys, "int", values.bounds)
     if _scalar(arrays, selection):
-        return _constant(chosen, values.kind)
+        return _constant(arrays.take(values.data, selection.only()[:1]), values.kind)
+    chosen = arrays.take(values.data, selection.only())
     return Series(chosen, values.kind, values.bounds, values.mixed)
 
 
@@ -115,25 +129,33 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
         values.magnitude > LARGEST_EXACT or values.magnitude * most >= INT64_LIMIT
     ):
         raise Unstructured("a sum of integers too large for an array")
-    mixed = values.has_ints and arrays.any(number == 1)
+    mixed = values.has_ints and _any_single(arrays, number)
     if values.constant:
         mean = Series(float(values.data), "float", mixed=mixed)
         # An int where one key is selected, a float where several are: not one constant.
-        return replace(mean, data=as_array(arrays, mean)) if mixed else mean
+        return replace(mean, given=as_array(arrays, mean)) if mixed else mean
     xp = arrays.xp
     # Double precision whatever the tensor's type: a long sum in single precision loses digits.
     data = values.data if values.kind == "int" else arrays.cast(values.data, xp.float64)
     total = arrays.cast(selection.sums(data), xp.float64)
-    if not arrays.on_torch and not arrays.all(xp.isfinite(total)):
+    if values.kind == "float" and not arrays.on_torch and not arrays.all(xp.isfinite(total)):
         finite = data[xp.isfinite(data)]
         if finite.shape[0] and float(abs(finite).max()) > sys.float_info.max / len(data):
             raise Unstructured("a sum of floats that overflows")
-    mean = total / arrays.cast(xp.clip(number, 1, None), xp.float64)
+    divisor = arrays.cast(number, xp.float64)
+    mean = total / (divisor if arrays.all(number > 0) else xp.clip(divisor, 1, None))
     if _scalar(arrays, selection):
         return _constant(mean, "float")
     if values.kind == "float":
         mean = arrays.cast(mean, values.data.dtype)
     return Series(mean, "float", mixed=mixed)
+
+
+def _any_single(arrays: Arrays, number: Array) -> bool:
+    """Return whether any query selects exactly one key."""
+    if not arrays.on_torch and 1 in (number[0], number[-1]):
+        return True  # nothing else is read
+    return arrays.any(number == 1)
 
 
 def _scalar(arrays: Arrays, selection: Selection) -> bool:

@@ -8,6 +8,7 @@ others are sorted once. The positions themselves need nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,10 +25,13 @@ _PACKED = 3
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Codes of the keys: ``codes[k]`` is in 0 … size − 1."""
+    """Codes of the keys: ``codes[k]`` is in 0 … size − 1.
+
+    They may be given as a function, which is called when they are read for the first time.
+    """
 
     arrays: Arrays
-    codes: Array
+    given: Array | Callable[[], Array]
     size: int
     #: Code c stands for the key ``offset + c``, if the keys were integers of a small range…
     offset: int | None
@@ -37,12 +41,26 @@ class Column:
     kind: str = "int"
     magnitude: int = 0
     is_positions: bool = False
+    #: The column of which these are the ranks: code c is the key in place c of its order.
+    ranked: Column | None = None
+
+    @cached_property
+    def codes(self) -> Array:
+        """The code of each key."""
+        return self.given() if callable(self.given) else self.given
+
+    @cached_property
+    def after(self) -> Array:
+        """The codes plus 1: with ``codes``, the interval of each key's own code."""
+        return self.arrays.after if self.is_positions else self.codes + 1
 
     def locate(self, queries: Series) -> tuple[Array, Array]:
         """Return, for each query, how many codes are below it, and how many are not above it."""
         arrays, xp = self.arrays, self.arrays.xp
         if queries.cache.get("column") is self:
-            return self.codes, self.codes + 1
+            return self.codes, self.after
+        if queries.is_indices and self.offset == 0 and self.size == arrays.size:
+            return arrays.places, arrays.after
         _refuse_nan(arrays, queries)
         sought, values = self._comparable(queries)
         if self.offset is None:
@@ -83,37 +101,82 @@ class Column:
         """1 if codes never fall from position to position, −1 if they never rise, else 0."""
         if self.is_positions:
             return 1
-        step = self.codes[1:] - self.codes[:-1]
-        if self.arrays.all(step >= 0):
-            return 1
-        return -1 if self.arrays.all(step <= 0) else 0
+        arrays, codes = self.arrays, self.codes
+        if not arrays.on_torch and 0 in (_direction(codes[:64]), _direction(codes[-64:])):
+            return 0  # mostly so: nothing else is read
+        return _direction(codes)
 
     @cached_property
     def injective(self) -> bool:
         """Whether no two keys are equal."""
-        if self.is_positions:
+        if self.is_positions or self.ranked is not None:
             return True
-        return (
-            self.size >= len(self.codes)
-            and self.arrays.largest(self.starts[1:] - self.starts[:-1]) == 1
-        )
+        return self.size >= self.arrays.size and self.arrays.largest(self.counts) == 1
 
     @cached_property
     def position_of(self) -> Array:
         """The position of the key with each code, if it is injective; −1 for codes of no key."""
         if self.is_positions:
             return self.codes
-        return self.arrays.table(self.size, self.codes, self.arrays.arange(len(self.codes)), missing=-1)
+        if self.ranked is not None:
+            return self.ranked.places_in_order
+        return self.arrays.table(self.size, self.codes, self.arrays.places, missing=-1)
 
     @cached_property
     def order(self) -> Array | None:
         """The positions in the order of their codes; None if they are."""
-        return None if self.direction > 0 else self.arrays.order(self.codes)
+        return None if self.direction > 0 else self.arrays.order(self.codes, self.size)
+
+    @property
+    def places_in_order(self) -> Array:
+        """The positions in the order of their codes."""
+        return self.arrays.places if self.order is None else self.order
+
+    @cached_property
+    def rank(self) -> Array:
+        """The place of each key in the order of the codes; equal keys are ordered by position."""
+        order = self.order
+        if order is None:
+            return self.arrays.places
+        return self.arrays.table(self.arrays.size, order, self.arrays.places)
+
+    @property
+    def sorted_keys(self) -> Array | None:
+        """The keys in ascending order, if they are integers of a small range."""
+        if self.offset is None:
+            return None
+        keys = self.arrays.arange(self.size) + self.offset
+        return self.arrays.xp.repeat(keys, self.counts)
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many keys have each code."""
+        return self.arrays.numbers_of(self.codes, self.size)
 
     @cached_property
     def starts(self) -> Array:
         """How many keys have a code below c, for c = 0 … size."""
-        return self.arrays.sums_before(self.arrays.numbers_of(self.codes, self.size))
+        return self.arrays.sums_before(self.counts)
+
+    @cached_property
+    def start_of_own(self) -> Array:
+        """How many keys have a code below that of each key."""
+        return self.arrays.take(self.starts, self.codes)
+
+    @cached_property
+    def end_of_own(self) -> Array:
+        """How many keys have a code not above that of each key."""
+        return self.arrays.take(self.starts, self.after)
+
+    def before(self, codes: Array) -> Array:
+        """Return how many keys have a code below each of these, which are in 0 … size."""
+        if codes is self.codes:
+            return self.start_of_own
+        if codes is self.after:
+            return self.end_of_own
+        if self.arrays.uniform(codes):
+            return self.arrays.same(int(self.starts[int(codes[0])]))
+        return self.arrays.take(self.starts, codes)
 
 
 def column(arrays: Arrays, keys: Series) -> Column:
@@ -133,11 +196,46 @@ def _column(arrays: Arrays, keys: Series) -> Column:
         return _sorted(arrays, keys, _packed(keys.data) if packs else keys.data)
     keys = as_whole(arrays, keys)
     if keys.kind == "int":
-        low, high = arrays.range_of(keys.data)
+        low, high = keys.bounds
+        if high - low >= min(2**16, few(arrays.size)):  # else bounds that are not tight are good enough
+            low, high = arrays.range_of(keys.data)
         if high - low < few(arrays.size) and max(-low, high) <= LARGEST_EXACT:
             codes = keys.data - low if low else keys.data
             return Column(arrays, codes, high - low + 1, low, None, "int", keys.magnitude)
     return _sorted(arrays, keys, arrays.detached(keys.data))
+
+
+def texts_of_few(arrays: Arrays, keys: Series) -> Series | None:
+    """Return integers as texts, if they have few values: each is written once.
+
+    Texts are compared by the rank of their value, so nothing is sorted.
+    """
+    codes = column(arrays, keys)
+    if codes.offset is None:
+        return None
+    present = arrays.positions(codes.counts > 0)
+    number = int(present.shape[0])
+    if number > arrays.size // 4:
+        return None
+    texts = np.array([str(code + codes.offset) for code in present.tolist()])
+    ascending, ranks = np.unique(texts, return_inverse=True)
+    rank = arrays.take(arrays.table(codes.size, present, ranks), codes.codes)
+    values = _packed(ascending) if ascending.dtype.itemsize <= 4 * _PACKED else ascending
+    made = Column(arrays, rank, number, None, values, "string")
+    return Series(arrays.take(ascending, rank), "string", cache={"column": made})
+
+
+def ranks_of(column: Column) -> Column:
+    """Return the column of the ranks of a column's keys, computed when they are read."""
+    size = column.arrays.size
+    return Column(column.arrays, lambda: column.rank, size, 0, None, "int", size, ranked=column)
+
+
+def _direction(codes: Array) -> int:
+    """Return 1 if codes never fall, −1 if they never rise, else 0."""
+    if bool((codes[1:] >= codes[:-1]).all()):
+        return 1
+    return -1 if bool((codes[1:] <= codes[:-1]).all()) else 0
 
 
 def few(size: int) -> int:

@@ -129,6 +129,8 @@ class _Run:
         if not isinstance(value, Series):
             return value
         array = as_array(self.arrays, value)
+        if value.constant:
+            return self.arrays.copied(array)  # results have memory of their own
         return self.arrays.cast(array, self.arrays.float) if value.kind == "float" else array
 
     # The order of evaluation ----------------------------------------------------------------------
@@ -190,7 +192,7 @@ class _Run:
                 return logic.cast(arrays, self.tokens, attributes["cast"])
             case "indices":
                 last = arrays.size - 1
-                return Series(arrays.arange(arrays.size), "int", (0, last), is_indices=True)
+                return Series(arrays.places, "int", (0, last), is_indices=True)
             case "length":
                 return constant(arrays.size)
             case "constant":
@@ -204,6 +206,9 @@ class _Run:
             case "best":
                 return attention.best(arrays, self.ready(inputs[0]), inputs[1])
             case "selector_width":
+                ranked = inputs[0].ranking if isinstance(inputs[0], Structure) else None
+                if ranked is not None:
+                    return attention.ranks(arrays, ranked)
                 return attention.width(arrays, self.ready(inputs[0], counted=True))
             case "aggregate":
                 selection = self.ready(inputs[0], counted=inputs[1].kind != "float")
@@ -247,7 +252,7 @@ class _Run:
 
         With ``counted`` it is enough if they can be counted, and integers summed.
         """
-        if isinstance(selection, Structure):
+        if isinstance(selection, Structure) and not selection.is_solved:
             try:
                 selection.counted if counted else selection.solved  # noqa: B018  # solved once, kept
             except Unstructured:

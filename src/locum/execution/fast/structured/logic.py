@@ -15,6 +15,7 @@ import numpy as np
 from locum.execution import elementwise, lookups
 from locum.execution.arrays import Array, Arrays
 from locum.execution.elementwise import MEANINGS
+from locum.execution.fast.structured.columns import texts_of_few
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
@@ -150,6 +151,9 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
         return Series(whole, "int", arrays.range_of(whole))
     if tokens.mixed and how == "str":
         raise Unstructured("the text of a number depends on its type")
+    texts = texts_of_few(arrays, tokens) if how == "str" and tokens.kind == "int" else None
+    if texts is not None:
+        return texts
     python = {"str": str, "int": int, "float": float}[how]
     try:
         return tokens_array([python(value) for value in tokens.data.tolist()])

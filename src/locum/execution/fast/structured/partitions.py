@@ -22,17 +22,16 @@ def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
     others = [part for part in wide if part[0].direction == 0]
     if len(wide) - len(others) < 2:
         return wide
-    low, high = arrays.full(arrays.size, 0), arrays.full(arrays.size, arrays.size)
+    low, high = arrays.same(0), arrays.same(arrays.size)
     for column, first, last in wide:
         if column.direction == 0:
             continue
         last = arrays.xp.maximum(first, last)
-        begin, end = arrays.take(column.starts, first), arrays.take(column.starts, last)
+        begin, end = column.before(first), column.before(last)
         if column.direction < 0:
             begin, end = arrays.size - end, arrays.size - begin
         low, high = arrays.xp.maximum(low, begin), arrays.xp.minimum(high, end)
-    positions = arrays.arange(arrays.size)
-    along = Column(arrays, positions, arrays.size, 0, None, is_positions=True)
+    along = Column(arrays, arrays.places, arrays.size, 0, None, is_positions=True)
     return [*others, (along, low, arrays.xp.maximum(low, high))]
 
 

@@ -35,10 +35,10 @@ class KeyRange:
 
 @dataclass(frozen=True, eq=False)
 class Gather:
-    """At most one key per query: ``key`` where ``present``."""
+    """At most one key per query: ``key`` where ``present`` (None: everywhere)."""
 
     key: Array
-    present: Array
+    present: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Ranges:
             return self.column.order
         if codes is None or self.arrays.all(codes[1:] >= codes[:-1]):  # blocks: nothing to sort
             return self.chosen
-        order = self.arrays.order(codes)
+        order = self.arrays.order(codes, self.arrays.largest(codes) + 1)
         return order if self.chosen is None else self.arrays.take(self.chosen, order)
 
     @property
@@ -93,8 +93,7 @@ def solve(arrays: Arrays, cell: KeyRange, trees: bool = True) -> Solved:
     single: list[Part] = []
     wide: list[Part] = []
     for part in cell.parts:
-        _, low, high = part
-        (single if arrays.largest(high - low) <= 1 else wide).append(part)
+        (single if _is_single(arrays, part) else wide).append(part)
     keys = cell.keys
     fetched = [part for part in single if part[0].injective]
     if fetched:
@@ -135,7 +134,7 @@ def solve_signed(arrays: Arrays, cell: KeyRange, trees: bool) -> list[tuple[int,
         column, low, high = part
         if not arrays.all(low == 0) and arrays.largest(high - low) > 1:
             others = tuple(other for other in cell.parts if other is not part)
-            first = arrays.full(arrays.size, 0)
+            first = arrays.same(0)
             return [
                 (sign, solve(arrays, replace(cell, parts=(*others, (column, first, end))), trees))
                 for sign, end in ((1, high), (-1, low))
@@ -153,9 +152,10 @@ def _dominance(
         number = int(codes.shape[0])
         before = _starts(arrays, codes, column.size)
         if arrays.all((low == 0) | none):
-            order, stop = arrays.order(codes), arrays.take(before, high)
+            order, stop = arrays.order(codes, column.size), arrays.take(before, high)
         elif arrays.all((high == column.size) | none):
-            order, stop = arrays.order(-codes), number - arrays.take(before, low)
+            order = arrays.order(column.size - 1 - codes, column.size)
+            stop = number - arrays.take(before, low)
         else:
             continue
         ranges = _ranges(arrays, group, other, chosen, allowed)
@@ -179,7 +179,12 @@ def _ranges(
 
     codes: Array | None
     source: Column | None = None
-    if wide is not None and group is not None:
+    known = None
+    if wide is not None and group is not None and chosen is None:
+        known = _places_in_group(arrays, group, wide)
+    if known is not None and group is not None:
+        codes, source, (low, high) = None, group.column, known
+    elif wide is not None and group is not None:
         column, low, high = wide
         codes = of_chosen(group.keys * column.size + column.codes)
         arrays.count("sort")
@@ -195,17 +200,22 @@ def _ranges(
     elif wide is not None:
         column, low, high = wide
         codes, source = of_chosen(column.codes), column
-        before = column.starts if chosen is None else _starts(arrays, codes, column.size)
-        low, high = arrays.take(before, low), arrays.take(before, high)
+        if chosen is None:
+            low, high = column.before(low), column.before(high)
+        else:
+            before = _starts(arrays, codes, column.size)
+            low, high = arrays.take(before, low), arrays.take(before, high)
     elif group is not None:
         codes, source = of_chosen(group.keys), group.column
-        before = _starts(arrays, codes, group.size)
-        low, high = arrays.take(before, group.queries), arrays.take(before, group.queries + 1)
+        if chosen is None and source is not None and group.queries is source.codes:
+            low, high = source.start_of_own, source.end_of_own
+        else:
+            before = _starts(arrays, codes, group.size)
+            low, high = arrays.take(before, group.queries), arrays.take(before, group.queries + 1)
     else:
         codes = None
-        low = arrays.full(arrays.size, 0)
-        high = arrays.full(arrays.size, arrays.size if chosen is None else int(chosen.shape[0]))
-    high = arrays.xp.maximum(low, high)
+        low = arrays.same(0)
+        high = arrays.same(arrays.size if chosen is None else int(chosen.shape[0]))
     if allowed is not None:
         high = arrays.xp.where(allowed, high, low)
     return Ranges(arrays, low, high, chosen, codes, source if chosen is None else None)
@@ -213,6 +223,40 @@ def _ranges(
 
 def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
     return arrays.sums_before(arrays.numbers_of(codes, size))
+
+
+def _is_single(arrays: Arrays, part: Part) -> bool:
+    """Return whether no query has more than one code of a column."""
+    column, low, high = part
+    if low is column.codes and high is column.after:
+        return True
+    if not arrays.on_torch and any(high[n] - low[n] > 1 for n in arrays.samples):
+        return False  # nothing else is read
+    return arrays.largest(high - low) <= 1
+
+
+def _places_in_group(arrays: Arrays, group: _Group, wide: Part) -> tuple[Array, Array] | None:
+    """Return the ranges of keys that are equal to the query's own and in an interval of positions.
+
+    Keys are in the order of the group's column, equal ones by position. None if nothing is known about
+    the interval: its ends are known if they are 0, the query, the position after it or the length.
+    """
+    column, source = wide[0], group.column
+    if not column.is_positions or source is None or group.queries is not source.codes:
+        return None
+    places = []
+    for bound in wide[1:]:
+        if arrays.is_same(bound, 0):
+            places.append(source.start_of_own)
+        elif arrays.is_same(bound, arrays.size):
+            places.append(source.end_of_own)
+        elif bound is arrays.places:
+            places.append(source.rank)
+        elif bound is arrays.after:
+            places.append(source.rank + 1)
+        else:
+            return None
+    return places[0], places[1]
 
 
 # Equalities ---------------------------------------------------------------------------------------
@@ -254,19 +298,21 @@ def _joined(
 def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
     """Fetch the one key a query can have where no two keys are equal; test the other conditions."""
     column, low, high = fetched
-    key = arrays.take(column.position_of, arrays.xp.where(low < high, low, 0))
-    present = (low < high) & (key >= 0)
-    key = arrays.xp.clip(key, 0, None)
+    some = low < high
+    key = arrays.take(column.position_of, low if arrays.all(some) else arrays.xp.where(some, low, 0))
+    present = some & (key >= 0)
+    if not arrays.all(present):
+        key = arrays.xp.clip(key, 0, None)
     if cell.queries is not None:
         present = present & cell.queries
     if cell.keys is not None:
         present = present & arrays.take(cell.keys, key)
-    return Gather(key, present & _met(arrays, key, [p for p in cell.parts if p is not fetched]))
+    present = _met(arrays, key, [p for p in cell.parts if p is not fetched], present)
+    return Gather(key, None if arrays.all(present) else present)
 
 
-def _met(arrays: Arrays, key: Array, parts: list[Part]) -> Array:
-    """Return whether a key per query meets these conditions."""
-    met = key >= 0
+def _met(arrays: Arrays, key: Array, parts: list[Part], met: Array) -> Array:
+    """Return whether a key per query meets these conditions, and is known to meet the others."""
     for column, low, high in parts:
         code = arrays.take(column.codes, key)
         met = met & (low <= code) & (code < high)
@@ -277,12 +323,19 @@ def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: KeyRan
     """Gather the one key of each query, if equalities leave no more than one."""
     if group is None:
         return None
-    positions = arrays.arange(arrays.size)
+    positions = arrays.places
     codes = group.keys
     if cell.keys is not None:
         positions = arrays.positions(cell.keys)
         codes = arrays.take(codes, positions)
-    number = arrays.take(arrays.numbers_of(codes, group.size), group.queries)
+    if group.column is not None and cell.keys is None:
+        counts = group.column.counts
+    else:
+        counts = arrays.numbers_of(codes, group.size)
+    is_plain = group.present is None and cell.queries is None and not arrays.on_torch
+    if is_plain and any(counts[group.queries[n]] > 1 for n in arrays.samples):
+        return None  # nothing else is read
+    number = arrays.take(counts, group.queries)
     if group.present is not None:
         number = arrays.xp.where(group.present, number, 0)
     if cell.queries is not None:
@@ -290,4 +343,4 @@ def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: KeyRan
     if arrays.largest(number) > 1:
         return None
     key = arrays.take(arrays.table(group.size, codes, positions), group.queries)
-    return Gather(key, (number == 1) & _met(arrays, key, wide))
+    return Gather(key, _met(arrays, key, wide, number == 1))

@@ -14,6 +14,8 @@ Nothing outside a range takes part, so infinities do not leak.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 
 from locum.execution.arrays import Array, Arrays
@@ -24,30 +26,43 @@ from locum.execution.fast.structured.ranges import Gather, Solved
 
 def counts(arrays: Arrays, solved: list[Solved]) -> Array:
     """Count the keys of each query in all parts."""
-    total = arrays.full(arrays.size, 0)
+    added: list[Array] = []
+    starts: list[Array] = []
     for part in solved:
-        total = total + number_of_keys(arrays, part)
-    return total
-
-
-def number_of_keys(arrays: Arrays, part: Solved) -> Array:
-    """Count the keys of each query in one part."""
-    if isinstance(part, Gather):
-        return arrays.to_int(part.present)
-    return part.counts if isinstance(part, Dominance) else part.high - part.low
+        if isinstance(part, Gather):
+            added.append(arrays.same(1) if part.present is None else arrays.to_int(part.present))
+        elif isinstance(part, Dominance):
+            added.append(part.counts)
+        else:
+            added.append(part.high)
+            starts.append(part.low)
+    subtracted: list[Array] = []
+    for start in starts:
+        place = next((n for n, end in enumerate(added) if end is start), None)
+        if place is not None:  # a range that begins where another one ends
+            del added[place]
+        elif not arrays.is_same(start, 0):
+            subtracted.append(start)
+    total = functools.reduce(operator.add, added) if added else arrays.same(0)
+    return functools.reduce(operator.sub, subtracted, total)
 
 
 def only(arrays: Arrays, solved: list[Solved]) -> Array:
     """Return the key of each query that has exactly one (0 for the others)."""
     arrays.count("gather")
-    key = arrays.full(arrays.size, 0)
+    key = arrays.same(0)
     for part in solved:
         if isinstance(part, Gather):
-            key = arrays.xp.where(part.present, part.key, key)
+            key = part.key if part.present is None else arrays.xp.where(part.present, part.key, key)
             continue
         if isinstance(part, Dominance):
             only = part.reduced(arrays.arange(arrays.size), -1, arrays.xp.maximum)
             key = arrays.xp.where(only >= 0, only, key)
+            continue
+        if arrays.uniform(part.low) and arrays.uniform(part.high):
+            if part.low[0] < part.high[0]:
+                place = int(part.low[0])
+                key = arrays.same(place if part.order is None else int(part.order[place]))
             continue
         some = part.low < part.high
         if part.order is None:
@@ -64,10 +79,13 @@ def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
     def plus(a: Array, b: Array) -> Array:
         return a + b
 
-    total = arrays.full(arrays.size, 0, values.dtype)
-    for part in solved:
-        total = total + _reduced(arrays, part, values, 0, plus, arrays.sums_before, arrays.segment_sums)
-    return total
+    sums = [
+        _reduced(arrays, part, values, 0, plus, arrays.sums_before, arrays.segment_sums)
+        for part in solved
+    ]
+    if not arrays.is_int(values):
+        sums.insert(0, arrays.same(0, values.dtype))  # the sum of −0.0 is 0.0
+    return functools.reduce(plus, sums) if sums else arrays.same(0, values.dtype)
 
 
 def signed(counted: list[tuple[int, Solved]], reduce: Callable[[list[Solved]], Array]) -> Array:
@@ -78,9 +96,8 @@ def signed(counted: list[tuple[int, Solved]], reduce: Callable[[list[Solved]], A
 
 def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
     """Return the maximum of non-negative integers over each query's keys; −1 without any."""
-    highest = arrays.full(arrays.size, -1)
-    for part in solved:
-        maximum = _reduced(
+    highest = [
+        _reduced(
             arrays,
             part,
             values,
@@ -89,8 +106,9 @@ def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
             lambda array: arrays.greatest_before(array, -1),
             lambda array, starts, stops: arrays.segment_maxima(array, starts, stops, -1),
         )
-        highest = arrays.xp.maximum(highest, maximum)
-    return highest
+        for part in solved
+    ]
+    return functools.reduce(arrays.xp.maximum, highest) if highest else arrays.same(-1)
 
 
 def _reduced(
@@ -106,14 +124,22 @@ def _reduced(
     empty = arrays.full(1, neutral, values.dtype)
     if isinstance(part, Gather):
         arrays.count("gather")
-        return xp.where(part.present, arrays.take(values, part.key), empty)
+        taken = arrays.take(values, part.key)
+        return taken if part.present is None else xp.where(part.present, taken, empty)
     if isinstance(part, Dominance):
         return part.reduced(values, neutral, combine)
     low, high = part.low, part.high
+    if arrays.is_same(low, 0) and high is arrays.after and part.order is None:
+        arrays.count("scan")
+        return running(values)[1:]  # each query's keys are those up to itself
+    if arrays.uniform(low) and arrays.uniform(high) and low[0] < high[0]:
+        arrays.count("segment")
+        sorted_values = values if part.order is None else arrays.take(values, part.order)
+        return arrays.xp.broadcast_to(by_segment(sorted_values, low[:1], high[:1]), (arrays.size,))
     some = low < high
     longest = arrays.largest(high - low)
     if longest == 0:
-        return arrays.full(arrays.size, neutral, values.dtype)
+        return arrays.same(neutral, values.dtype)
     sorted_values = values if part.order is None else arrays.take(values, part.order)
     if longest == 1:
         arrays.count("gather")

@@ -95,10 +95,17 @@ class Structure:
     @cached_property
     def counts(self) -> Array:
         """How many keys each query selects."""
+        if self.fetched_in_order is not None:
+            return self.arrays.same(1)
+        if self.equality is not None:
+            return self.arrays.take(self.equality.counts, self.equality.codes)
         return reductions.signed(self.counted, lambda parts: reductions.counts(self.arrays, parts))
 
     def only(self) -> Array:
         """Return the key of each query that selects exactly one."""
+        if self.fetched_in_order is not None:
+            self.arrays.count("gather")
+            return self.fetched_in_order.places_in_order
         if all(sign > 0 for sign, _ in self.counted):
             return reductions.only(self.arrays, [part for _, part in self.counted])
         return self.sums(self.arrays.arange(self.arrays.size))  # the sum of one position
@@ -114,6 +121,63 @@ class Structure:
     def maxima(self, values: Array) -> Array:
         """Return the maximum of non-negative integers over each query's keys; −1 without any."""
         return reductions.maxima(self.arrays, self.solved, values)
+
+    @cached_property
+    def ranking(self) -> Column | None:
+        """The column of which the counts are ranks: they count lesser keys, and equal ones before.
+
+        This is ``select(x, x, "<") | select(x, x, "==") & select(indices, indices, "<")``.
+        """
+        plain = [box.parts for box in self.boxes if box.keys is None and box.queries is None]
+        if len(self.boxes) != 2 or len(plain) != 2:
+            return None
+        lesser, equal = sorted(plain, key=len)
+        positions = next((column for column in equal if column.is_positions), None)
+        (column, *others) = lesser
+        if others or positions is None or equal.keys() != {column, positions}:
+            return None
+        slots = (*lesser[column], *equal[column], *equal[positions])
+        places = self.arrays.places
+        expected = ((None, column.codes), (column.codes, column.after), (None, places))
+        same = len(slots) == 3 and all(map(self._is_interval, slots, expected))
+        return column if same else None
+
+    def _is_interval(self, slot: tuple[Array, Array], expected: tuple[Array | None, Array]) -> bool:
+        """Return whether an interval is known to be another one; None stands for 0."""
+        low, first = slot[0], expected[0]
+        from_first = low is first if first is not None else self.arrays.is_same(low, 0)
+        return from_first and slot[1] is expected[1]
+
+    @cached_property
+    def fetched_in_order(self) -> Column | None:
+        """The column in whose order keys are fetched: query q selects the key in place q alone."""
+        if self._comparison is None:
+            return None
+        column, slot = self._comparison
+        each = (self.arrays.places, self.arrays.after)
+        return column.ranked if self._is_interval(slot, each) else None
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether it is one equality: its keys can be counted and summed."""
+        return self.fetched_in_order is not None or self.equality is not None
+
+    @cached_property
+    def equality(self) -> Column | None:
+        """The column of which each query selects the keys that are equal to its own."""
+        if self._comparison is None:
+            return None
+        column, (low, high) = self._comparison
+        return column if low is column.codes and high is column.after else None
+
+    @cached_property
+    def _comparison(self) -> tuple[Column, tuple[Array, Array]] | None:
+        """The column and its interval, if there is nothing else."""
+        if len(self.boxes) == 1 and self.boxes[0].conditions == 1:
+            for column, slots in self.boxes[0].parts.items():
+                if len(slots) == 1:
+                    return column, slots[0]
+        return None
 
     @property
     def uniform(self) -> bool:
@@ -143,6 +207,8 @@ def nothing(arrays: Arrays) -> Structure:
 
 def within(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
     """Select keys whose code is in [low, high)."""
+    if arrays.uniform(low) and arrays.uniform(high):
+        return of_keys(arrays, (low[0] <= column.codes) & (column.codes < high[0]))
     return _structure(arrays, [_tidy(arrays, Box({column: ((low, high),)}))])
 
 
@@ -221,7 +287,9 @@ def _work(a: Structure) -> int:
 def _meet(arrays: Arrays, a: Box, b: Box) -> Box | None:
     parts = dict(a.parts)
     for column, slots in b.parts.items():
-        parts[column] = intersection(arrays, parts[column], slots) if column in parts else slots
+        if column in parts:
+            slots = intersection(arrays, column.size, parts[column], slots)
+        parts[column] = slots
     shared = Box(parts, _both(a.keys, b.keys), _both(a.queries, b.queries))
     return _tidy(arrays, shared)
 
@@ -257,14 +325,15 @@ def _tidy(arrays: Arrays, box: Box) -> Box | None:
             masks.append(mask)
     parts = {}
     for column, slots in box.parts.items():
-        kept = tuple((low, high) for low, high in slots if arrays.any(low < high))
+        kept = tuple((low, high) for low, high in slots if arrays.any_below(low, high))
         if not kept:
             return None
         if len(kept) > MAX_SLOTS:
             raise Unstructured("a selector with too many intervals for a query")
         kept = coalesced(arrays, kept)
         low, high = kept[0]
-        if len(kept) > 1 or not arrays.all((low == 0) & (high == column.size)):
+        first, end = arrays.same(0), arrays.same(column.size)
+        if len(kept) > 1 or arrays.any_below(first, low) or arrays.any_below(high, end):
             parts[column] = kept
     return Box(parts, *masks)
 
@@ -287,7 +356,7 @@ def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, KeyRange]]:
     """Split a box by inclusion and exclusion: all codes of a column, less the few left out."""
     signed = [(1, replace(box, parts={}))]
     for column, slots in box.parts.items():
-        left_out = tuple((l, h) for l, h in gaps(arrays, column.size, slots) if arrays.any(l < h))
+        left_out = tuple((l, h) for l, h in gaps(arrays, column.size, slots) if arrays.any_below(l, h))
         few = len(left_out) < len(slots) and all(arrays.largest(h - l) <= 1 for l, h in left_out)
         signed = [
             (sign * factor, replace(other, parts={**other.parts, **part}))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,12 @@ def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A value per position: ``data`` is a scalar (the same everywhere) or an array."""
+    """A value per position: ``data`` is a scalar (the same everywhere) or an array.
 
-    data: Any
+    An array may be given as a function, which is called when the data are read for the first time.
+    """
+
+    given: Any
     kind: str
     #: For integers: none is below the first or above the second.
     bounds: tuple[int, int] = (0, 1)
@@ -53,10 +57,15 @@ class Series:
     #: What has been found out about the data: their order (``columns.py``).
     cache: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def data(self) -> Any:
+        """The scalar or the array."""
+        return self.given() if callable(self.given) else self.given
+
     @property
     def constant(self) -> bool:
         """Whether it is the same everywhere, and known to be so."""
-        return type(self.data) in _KINDS
+        return type(self.given) in _KINDS
 
     @property
     def has_ints(self) -> bool:
@@ -129,14 +138,30 @@ def tokens_array(values: Sequence[Any]) -> Series:
         array = np.array(values, dtype=np.str_)
     elif types == {bool}:
         array = np.array(values, dtype=np.bool_)
-    elif types <= {int, float} and types:
-        limit = LARGEST_EXACT if float in types else INT64_LIMIT
-        if any(type(value) is int and abs(value) >= limit for value in values):
+    elif types == {int}:
+        whole = integers(values)
+        if whole is None:
             raise Unstructured("integers too large for an array")
-        array = np.array(values, dtype=np.float64 if float in types else np.int64)
+        array = whole
+    elif types <= {int, float}:
+        if any(type(value) is int and abs(value) >= LARGEST_EXACT for value in values):
+            raise Unstructured("integers too large for an array")
+        array = np.array(values, dtype=np.float64)
     else:
         raise Unstructured("tokens of different types")
     return series(arrays_for(array), array, mixed=types == {int, float})
+
+
+def integers(values: Sequence[int]) -> Array | None:
+    """Return integers in an array; None if some do not fit into 64 bits.
+
+    >>> integers([3, -(2**63)]), integers([2**63])
+    (array([                   3, -9223372036854775808]), None)
+    """
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except OverflowError:
+        return None
 
 
 def _strings(array: Array) -> Series:
@@ -152,19 +177,18 @@ def _strings(array: Array) -> Series:
 
 
 def as_array(arrays: Arrays, value: Series) -> Array:
-    """Return one element per position, as results are handed out."""
+    """Return one element per position; a constant takes up the memory of one."""
     if not value.constant:
         return value.data
     if value.kind == "string":
         if len(value.data) > MAX_CHARACTERS or "\0" in value.data or arrays.on_torch:
             raise Unstructured("this string does not go into an array here")
-        return np.full(arrays.size, value.data)
+        return np.broadcast_to(np.array(value.data), (arrays.size,))
     if value.kind == "float":
-        return arrays.full(arrays.size, value.data, arrays.float)
+        return arrays.same(value.data, arrays.float)
     if value.magnitude >= INT64_LIMIT:
         raise Unstructured("integers beyond 64 bits")
-    dtype = arrays.xp.bool if value.kind == "bool" else arrays.xp.int64
-    return arrays.full(arrays.size, value.data, dtype)
+    return arrays.same(value.data, arrays.xp.bool if value.kind == "bool" else arrays.xp.int64)
 
 
 def as_whole(arrays: Arrays, value: Series) -> Series:

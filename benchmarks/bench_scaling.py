@@ -1,0 +1,337 @@
+"""Time and memory against size: sequences of 10³ to 10⁷ integers, and U on up to 32,768 rows.
+
+Sequences: programs on an array of integers by ``executor="fast"``, and NumPy's expression for the same
+values. At 10⁵ tokens also the same program on a list, relative to ``np.asarray`` and a run. U: X is
+n×64, float32, one thread, and torch's fused attention on the same matrices; the same algebra with all
+scores in memory up to 8,192 rows.
+
+Each kind of work takes turns in every round. Times are medians; ratios are medians over the rounds with
+their quartiles. Memory is the peak beyond the inputs. A slope is fitted to the logarithms at the three
+largest sizes; "step" is the largest growth between two of them over what the slope predicts.
+
+    python benchmarks/bench_scaling.py                                   # charts go to build/scaling
+    python benchmarks/bench_scaling.py --only sequences --charts docs/pictures/scaling
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import math
+import multiprocessing
+import statistics
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.harness import Row, interleave, machine, ratio
+from locum import (
+    Attention,
+    SOp,
+    UniversalSimulator,
+    aggregate,
+    indicator,
+    indices,
+    length,
+    select,
+    selector_width,
+    tokens,
+    where,
+)
+from locum.display.charts import as_file, line_chart
+from locum.language.everyday import sort
+
+Integers = NDArray[np.int64]
+#: Values of the tokens: 0 … 99; for brackets 0 opens and 1 closes.
+_VALUES, _BRACKETS = 100, 2
+_LIST = 10**5
+#: Sizes, the largest ones, to which slopes are fitted.
+_FITTED = 3
+#: The width of X, and the rows up to which all scores are held in memory.
+_WIDTH, _HELD = 64, 8_192
+
+
+class Sequences(NamedTuple):
+    """A program, how NumPy computes the same values, and how many values its tokens have."""
+
+    program: SOp
+    numpy: Callable[[Integers], Any]
+    values: int = _VALUES
+
+
+# Programs ----------------------------------------------------------------------------------------
+
+
+def _shift(x: Integers) -> Integers:
+    shifted = np.empty_like(x)
+    shifted[0], shifted[1:] = 0, x[:-1]
+    return shifted
+
+
+def _reverse(x: Integers) -> Integers:
+    return x[::-1].copy()
+
+
+def _by_frequency(x: Integers) -> Integers:
+    values, first, counts = np.unique(x, return_index=True, return_counts=True)
+    result = np.full(len(x), -1)
+    result[: len(values)] = values[np.lexsort((first, -counts))]
+    return result
+
+
+def _dyck(x: Integers) -> Integers:
+    depth = np.cumsum(1 - 2 * x)
+    return np.where(np.minimum.accumulate(depth) < 0, 2, np.where(depth == 0, 1, 0))
+
+
+_same = select(tokens, tokens, "==")
+_is_first = selector_width(_same & select(indices, indices, "<")) == 0
+_up_to_here = select(indices, indices, "<=")
+_balance = aggregate(_up_to_here, where(tokens == 0, 1, -1))
+_broken = aggregate(_up_to_here, indicator(_balance < 0)) > 0
+
+PROGRAMS = {
+    "shift": Sequences(aggregate(select(indices, indices - 1, "=="), tokens), _shift),
+    "reverse": Sequences(aggregate(select(indices, length - 1 - indices, "=="), tokens), _reverse),
+    "sort": Sequences(sort(tokens, tokens), np.sort),
+    "most frequent": Sequences(
+        sort(where(_is_first, tokens, -1), -where(_is_first, selector_width(_same), -1)),
+        _by_frequency,
+    ),
+    "Dyck": Sequences(where(_broken, 2, where(_balance == 0, 1, 0)), _dyck, _BRACKETS),
+}
+
+
+# Measuring ---------------------------------------------------------------------------------------
+
+
+def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
+    """Return a row per program and size."""
+    rows = []
+    for name, (program, numpy, values) in PROGRAMS.items():
+        for size in sizes:
+            x = np.random.default_rng(size).integers(0, values, size)
+            run = _running(program, x)
+            assert np.array_equal(run(), numpy(x)), name
+            work: dict[str, Callable[[], Any]] = {"locum": run, "numpy": functools.partial(numpy, x)}
+            if size == _LIST:
+                listed = x.tolist()
+                work["list"] = _running(program, listed)
+                work["array"] = functools.partial(_read_and_run, program, listed)
+            times = interleave(work, seconds, rounds=5, warm=2)
+            row: Row = {"kind": "sequences", "name": name, "size": size}
+            row |= _ratio("ratio", times["locum"], times["numpy"])
+            row["seconds"] = statistics.median(times["locum"])
+            row["peer_seconds"] = statistics.median(times["numpy"])
+            row["bytes"], row["peer_bytes"] = _traced(run), _traced(work["numpy"])
+            if "list" in times:
+                row |= _ratio("list_ratio", times["list"], times["array"])
+            rows.append(row)
+    return rows
+
+
+def _running(program: SOp, x: Any) -> Callable[[], Any]:
+    return lambda: program(x, executor="fast")
+
+
+def _read_and_run(program: SOp, listed: list[int]) -> Any:
+    return program(np.asarray(listed), executor="fast")
+
+
+def _ratio(name: str, over: Sequence[float], under: Sequence[float]) -> Row:
+    median, quartiles = ratio(over, under)
+    return {name: median, f"{name}_quartiles": quartiles}
+
+
+def _traced(work: Callable[[], object]) -> int:
+    """Return the most bytes held at a time while it runs."""
+    tracemalloc.start()
+    work()
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return held
+
+
+def measure_rows(sizes: Sequence[int], seconds: float) -> list[Row]:
+    """Return a row for each number of rows of X."""
+    rows = []
+    for n in sizes:
+        work = _attention(n)
+        assert (work["locum"]() - work["fused"]()).abs().max() < 1e-4
+        times = interleave(work, seconds, rounds=3, warm=1)
+        row: Row = {"kind": "U", "name": "U(T, X)", "size": n}
+        row |= _ratio("ratio", times["locum"], times["fused"])
+        row["seconds"] = statistics.median(times["locum"])
+        row["peer_seconds"] = statistics.median(times["fused"])
+        row["bytes"], row["peer_bytes"] = _resident("locum", n), _resident("fused", n)
+        if "direct" in times:
+            row |= _ratio("direct_ratio", times["locum"], times["direct"])
+        rows.append(row)
+    return rows
+
+
+def _attention(n: int) -> dict[str, Callable[[], Any]]:
+    """Return U, torch's fused attention and the plain algebra on n rows."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    torch.manual_seed(n)
+    x, a, v = (torch.randn(rows, _WIDTH) / 8 for rows in (n, _WIDTH, _WIDTH))
+    U, T = UniversalSimulator(n, _WIDTH, _WIDTH), Attention(a, v)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    work: dict[str, Callable[[], Any]] = {
+        "locum": lambda: U(T, x),
+        "fused": lambda: attend((x @ a)[None, None], x[None, None], (x @ v)[None, None], scale=1.0)[
+            0, 0
+        ],
+    }
+    if n <= _HELD:
+        work["direct"] = lambda: torch.softmax(x @ a @ x.T, -1) @ (x @ v)
+    return work
+
+
+def _resident(name: str, n: int) -> int | None:
+    """Return the bytes that one run adds to a process that has run it on a few rows; Linux only."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_resident_here, (name, n))
+
+
+def _resident_here(name: str, n: int) -> int | None:
+    work = _attention(n)[name]
+    _attention(256)[name]()
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
+    except OSError:
+        return None
+    before = _status("VmRSS")
+    work()
+    return 1024 * (_status("VmHWM") - before)
+
+
+def _status(name: str) -> int:
+    """Return a figure of this process, in kB."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+# Slopes and charts -------------------------------------------------------------------------------
+
+
+def slope(sizes: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
+    """Return the slope of the logarithms, and the largest growth relative to the slope.
+
+    >>> slope([10, 100, 1000], [1.0, 10.0, 200.0])
+    (1.15..., 1.41...)
+    """
+    fitted = float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+    steps = zip(itertools.pairwise(sizes), itertools.pairwise(values), strict=True)
+    return fitted, max(b / a / (to / at) ** fitted for (at, to), (a, b) in steps)
+
+
+def slopes(rows: Sequence[Row]) -> list[Row]:
+    """Return the slope of the time and of the memory of each program, and of its peer.
+
+    It is fitted at the largest sizes: below, the fixed cost of a call dominates.
+    """
+    fitted = []
+    for name in dict.fromkeys(row["name"] for row in rows):
+        own = [row for row in rows if row["name"] == name][-_FITTED:]
+        if len(own) < 2:
+            continue
+        for what in ("seconds", "peer_seconds", "bytes"):
+            values = [row[what] for row in own]
+            if all(values):
+                exponent, step = slope([row["size"] for row in own], values)
+                fitted.append({"name": name, "what": what, "slope": exponent, "step": step})
+    return fitted
+
+
+def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw time and memory of the sequences and of U, each a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for kind, label, peer in (("sequences", "tokens", "NumPy"), ("U", "rows of X", "torch SDPA")):
+        own = [row for row in rows if row["kind"] == kind]
+        sizes = sorted({row["size"] for row in own})
+        if len(sizes) < 2:
+            continue
+        for what, unit, scale in (("seconds", "time per call, ms", 1e3), ("bytes", "memory, MB", 1e-6)):
+            lines = {
+                name: [scale * row[what] for row in own if row["name"] == name]
+                for name in dict.fromkeys(row["name"] for row in own if row["name"] != "reverse")
+            }
+            if kind == "U":
+                lines[peer] = [scale * row[f"peer_{what}"] for row in own]
+            lines = {name: [max(v, 1e-3) for v in values] for name, values in lines.items()}
+            heading = f"{unit.split(',')[0].capitalize()} against {label}"
+            chart = line_chart(
+                f"{heading}: {'programs on integers' if kind == 'sequences' else 'U(T, X)'}",
+                [round(100 * math.log10(size)) for size in sizes],
+                lines,
+                label,
+                ticks=[_written(size) for size in sizes],
+                logarithmic=True,
+                values=unit,
+            )
+            path = folder / f"{kind.lower()}_{what}.svg"
+            path.write_text(as_file(chart), encoding="utf-8")
+            drawn.append(path)
+    return drawn
+
+
+def _written(size: int) -> str:
+    """Return a size, as a power of ten if it is one."""
+    power = round(math.log10(size))
+    return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if size == 10**power else f"{size:,}"
+
+
+def main() -> None:
+    """Measure, draw, and print a table or (``--json``) one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", choices=("sequences", "U"), help="Measure one of the two.")
+    parser.add_argument("--sizes", default="1000,10000,100000,1000000,10000000", help="Tokens.")
+    parser.add_argument("--rows", default="512,1024,2048,4096,8192,16384,32768", help="Rows of X.")
+    parser.add_argument("--seconds", type=float, default=1.0, help="Time for each row, in seconds.")
+    parser.add_argument("--charts", type=Path, default=Path("build/scaling"), help="Folder for charts.")
+    parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    if arguments.only != "U":
+        rows += measure_sequences([int(size) for size in arguments.sizes.split(",")], arguments.seconds)
+    if arguments.only != "sequences":
+        rows += measure_rows([int(n) for n in arguments.rows.split(",")], arguments.seconds)
+    fitted, drawn = slopes(rows), draw(rows, arguments.charts)
+    torch: Any = sys.modules.get("torch")
+    where_run = machine(*([f"torch {torch.__version__}, one thread"] if torch else []))
+    if arguments.json:
+        charts = [str(path) for path in drawn]
+        result = {"benchmark": "scaling", "machine": where_run, "rows": rows, "slopes": fitted}
+        print(json.dumps(result | {"charts": charts}))
+        return
+    print(f"Time and memory against size ({where_run})")
+    titles = ("ms", "peer ms", "ratio", "quartiles", "MB", "peer MB", "list")
+    print(f"{'':14} {'size':>10} " + " ".join(f"{title:>11}" for title in titles))
+    for row in rows:
+        low, high = row["ratio_quartiles"]
+        cells = [f"{1e3 * row['seconds']:.3f}", f"{1e3 * row['peer_seconds']:.3f}"]
+        cells += [f"{row['ratio']:.2f}", f"{low:.2f}–{high:.2f}"]
+        cells += ["–" if row[b] is None else f"{row[b] / 1e6:.1f}" for b in ("bytes", "peer_bytes")]
+        cells += [f"{row['list_ratio']:.2f}"] if "list_ratio" in row else []
+        print(f"{row['name']:14} {row['size']:>10,} " + " ".join(f"{cell:>11}" for cell in cells))
+    for fit in fitted:
+        print(f"{fit['name']:14} {fit['what']:>13}: slope {fit['slope']:.2f}, step {fit['step']:.2f}")
+    print(*drawn, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
