@@ -17,7 +17,7 @@ from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import Blueprint, Segment
 from locum.execution.fast.steps.backends import backend_for
 from locum.execution.fast.steps.dtypes import StepTypes
-from locum.execution.fast.steps.fusion import in_order
+from locum.execution.fast.steps.fusion import fused_composition, in_order
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.symbolic.signals import Stuck
 from locum.graph import Node
@@ -73,6 +73,7 @@ def plan_calls(
         arrays.update(zip(call.results, found, strict=True))
         computes.update(zip(found, call.roots, strict=True))
     read = tuple(_read(arrays[name], positions, steps) for name, positions in results.items())
+    read = fused_composition(read, steps, backend)
     length = max((call.length for call in calls), default=1)
     return Plan(Blueprint(tuple(results), length, read, tuple(entering), computes, {}), backend, {})
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from locum.execution.fast.steps import tiling
 from locum.execution.fast.steps.backends import Backend
-from locum.execution.fast.steps.ieee_fusion import Rule, ieee_rules
+from locum.execution.fast.steps.ieee_fusion import Rule, composed_rules, ieee_rules
 from locum.execution.fast.steps.step import Shape, Step, Steps
 from locum.graph.traversal import walk
 
@@ -47,6 +47,13 @@ def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[St
     else:
         rules += (partial(_attention, least=tiling.MOST_SCORES, most=tiling.MOST_SCORES),)
     for rule in rules:
+        results = _rewritten(results, steps, rule)
+    return results
+
+
+def fused_composition(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
+    """Fuse steps of several small programs, each of which is fused already."""
+    for rule in composed_rules() if backend.has_fused else ():
         results = _rewritten(results, steps, rule)
     return results
 

@@ -44,6 +44,11 @@ def ieee_rules(has_kernels: bool) -> tuple[Rule, ...]:
     return rules
 
 
+def composed_rules() -> tuple[Rule, ...]:
+    """Return the rules for patterns whose parts are in several small programs."""
+    return (partial(_of_one_type, rule=_attention, types=StepTypes()),)
+
+
 def _of_one_type(
     step: Step, uses: Counter[Step], steps: Steps, rule: Rule, types: StepTypes
 ) -> Step | None:
@@ -125,6 +130,9 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     if found_product is None:
         return None
     q, transposed = found_product
+    factor, q = _without_factor(q, steps)
+    other_factor, transposed = _without_factor(transposed, steps)
+    scale *= factor * other_factor
     queries, keys = step.inputs[0].shape[-2:]
     if any(x.shape[:-2] != batch for x in (transposed, v)) or v.shape[-2] != keys:
         return None
@@ -197,6 +205,17 @@ def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
         if is_product and inner.shape == scores.shape and mask.shape[-1:] == scores.shape[-1:]:
             return _bare(inner), mask, rows
     return scores, None, rows
+
+
+def _without_factor(operand: Step, steps: Steps) -> tuple[float, Step]:
+    """Return the number that an operand is multiplied by, and the operand without it."""
+    if operand.op in ("permute", "reshape", "view"):
+        factor, inner = _without_factor(operand.inputs[0], steps)
+        if inner is operand.inputs[0]:
+            return 1.0, operand
+        return factor, steps.make(operand.op, (inner,), operand.shape, operand.settings)
+    factor, inner = _scaled(operand)
+    return factor, inner if inner is operand else steps.reshape(inner, operand.shape)
 
 
 def _scaled(scores: Step) -> tuple[float, Step]:
