@@ -27,6 +27,7 @@ T = TypeVar("T")
 TOKENS, INDICES = build("tokens", cast="asis"), build("indices")
 #: Selects no key.
 _NONE = build("select", INDICES, constant(-1), predicate="==")
+_UNARY = ("negate", "absolute", "exp", "floor", "round", "not", "sin", "cos", "tanh", "erf")
 #: A leaf without hints.
 SHOWN: dict[str, Any] = {"shown": []}
 #: Constants of programs and of polynomials; points are drawn near them.
@@ -184,6 +185,10 @@ class Forger:
             lambda: (build("multiply", parity, build("subtract", parity, one)), x * 0),
             lambda: (build("multiply", size, size), x * x),
             lambda: (build("sqrt", build("multiply", TOKENS, TOKENS)), abs(x)),
+            lambda: (
+                build(self.draw.choice(_UNARY), build("multiply", TOKENS, constant(0))),
+                x * 0 + c,
+            ),
             lambda: (build("floor", TOKENS), x),
             lambda: (build("modulo", build("multiply", TOKENS, shifted), constant(2)), x * 0),
             lambda: (build("divide", TOKENS, TOKENS), x * 0 + 1),
@@ -239,7 +244,7 @@ class Forger:
             lambda: build("selector_width", self.selector(a, b)),
             lambda: build(draw.choice(("add", "subtract", "multiply", "minimum", "maximum")), a, b),
             lambda: build(draw.choice(("equal", "less", "greater_equal", "and", "or")), a, b),
-            lambda: build(draw.choice(("negate", "absolute", "exp", "floor", "round", "not")), a),
+            lambda: build(draw.choice(_UNARY), a),
             lambda: build("if_else", compare(), a, b),
             lambda: build("if_else", compare(), constant(True), b),
             lambda: build("member", a, values=canonical_set([draw.choice(SMALL), value])),

@@ -10,12 +10,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from locum.errors import InputError
-from locum.graph import Node, build, sum_over
+from locum.graph import OPERATIONS, Node, build, sum_over
 from locum.graph.operations import constant
 from locum.verification import RejectedError, check
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.formula import Formula
 from tests.verification.forger import INDICES, SHOWN, TOKENS, Forger, examine, forge, forge_refutation
+from tests.verification.strict import ELEMENTWISE
 
 X = Formula.input("X", 1, 1)
 ONE = Formula.constant(1)
@@ -120,6 +121,12 @@ def test_an_entry_of_a_formula_that_is_not_used_must_have_a_value(reference: For
     with pytest.raises(RejectedError, match="division by zero"):
         check(forge_refutation(certificate, [Fraction(0)]))
     assert check(forge(claim(constant(1), reference, (X, "!=")))).cases == 1
+
+
+def test_the_strict_evaluator_has_every_elementwise_operation() -> None:
+    """cos was missing, so that no test drew it, and the checker accepted that cos(0) = 0."""
+    rows = OPERATIONS.items()
+    assert set(ELEMENTWISE) == {name for name, row in rows if row.elementwise and not row.rounds}
 
 
 @given(st.integers(0, 2**64))

@@ -14,12 +14,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from locum.errors import LocumError
 from locum.graph import OPERATIONS, Sort, build, dumps, loads, stable_hash
-from locum.verification import Proof, prove
+from locum.verification import Proof, RejectedError, prove
+from locum.verification.checker.check import check
+from locum.verification.claims.formula import from_json
 from tests.verification.forger import SHOWN, SMALL, Forger, examine
 
 NAMED: tuple[tuple[str, tuple[int, ...]], ...] = (
@@ -80,6 +83,7 @@ class Mutation:
         self.content = content
         self.rows: list[Any] = content["program"]["graph"]["nodes"]
         self.table: list[Any] = content["formulas"]["table"]
+        self.questions = max(1, len(content["questions"]["roots"]))
 
     def change(self) -> None:
         """Make one change."""
@@ -187,6 +191,14 @@ class Mutation:
             row = draw.choice(places)
             row[draw.randrange(len(row))] = draw.randrange(len(tokens))
 
+    def falsify(self) -> None:
+        """Add 1 to the reference of a true claim."""
+        roots = self.content["formulas"]["roots"]
+        (reference, *_) = from_json(self.content["formulas"])
+        self.table.append(["constant", [], ["1", *reference.shape]])
+        self.table.append(["add", [roots[0], len(self.table) - 1], None])
+        roots[0] = len(self.table) - 1
+
     # The proof ------------------------------------------------------------------------------------
 
     def change_tree(self) -> None:
@@ -199,7 +211,7 @@ class Mutation:
             return
         path = draw.choice(paths)
         parts = [find(trees, other) for other in paths]
-        questions = max(1, len(self.content["questions"]["roots"]))
+        questions = self.questions
         split = {"sign": draw.choice((">", "=")), "of": draw.randrange(questions), "answers": parts[:2]}
         impossible = {"impossible": [[draw.randrange(questions), draw.choice((1, -1))]]}
         new = draw.choice((SHOWN, SHOWN, impossible, split, draw.choice(parts)))
@@ -259,3 +271,15 @@ def mutate(draw: random.Random) -> dict[str, Any]:
 def test_mutated_certificates_hold_at_points_if_they_are_accepted(seed: int) -> None:
     draw = random.Random(seed)
     event(examine(mutate(draw), draw))
+
+
+@given(st.integers(0, 2**64))
+def test_mutated_proofs_of_false_claims_are_rejected(seed: int) -> None:
+    """The claims are known to be false, so no certificate may be accepted."""
+    draw = random.Random(seed)
+    mutation = Mutation(draw, json.loads(certificate(draw.randrange(len(NAMED)))))
+    mutation.falsify()
+    for _ in range(draw.randint(0, 4)):
+        draw.choice((mutation.change_tree, mutation.change_proof))()
+    with pytest.raises(RejectedError):
+        check(mutation.content)
