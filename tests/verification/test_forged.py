@@ -76,6 +76,13 @@ def test_programs_that_round_are_rejected() -> None:
             check(content)
 
 
+def test_programs_with_free_families_are_rejected() -> None:
+    certificate = forge(claim(build("divide", constant(1), HEADS)))
+    for content in (certificate, forge_refutation(certificate, [Fraction(0)])):
+        with pytest.raises(RejectedError, match="program: expected another value"):
+            check(content)
+
+
 def test_an_operand_that_is_not_used_may_need_cases() -> None:
     guarded = build("if_else", build("equal", TOKENS, constant(0)), constant(1), TOKENS)
     unused = build("if_else", constant(True), constant(1), build("divide", constant(1), guarded))

@@ -102,7 +102,7 @@ def read_subject(content: Any, kind: str) -> Subject:
     require_indices(places, len(tokens), "places")
     _require(bool(places), "places")
     program = loads(json.dumps(content["program"]["graph"]))
-    _require(content["program"].keys() == {"hash", "graph"}, "program")
+    _require(content["program"].keys() == {"hash", "graph"} and not program.free, "program")
     _require(content["program"]["hash"] == stable_hash(program), "hash")
     return Subject(
         program, content["program"]["hash"], inputs, content["domain"] == "integer", table, roots[0],
