@@ -299,7 +299,7 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "tanh": _tanh,
     "erf": _unsupported,
     "sin": _unsupported,
-    "cos": lambda a: 1 - _unsupported(a),
+    "cos": lambda a: _subtract(Fraction(1), _unsupported(a)),
     "minimum": lambda a, b: a if compare(a, b) < 0 else b,
     "maximum": lambda a, b: a if compare(a, b) > 0 else b,
     "and": lambda a, b: _is_true(a) & _is_true(b),
