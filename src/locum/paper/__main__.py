@@ -1,7 +1,7 @@
 """``make prove``: prove and check everything that is claimed to be proven, on two processes.
 
 Every proof of ``items.py`` is run and its certificate checked; every erratum that the prover can refute
-is refuted and its correction proven; and a thousand executions of U are compared with their certified errors. It
+is refuted and its correction proven; and 500 executions of U are compared with their certified errors. It
 is the sweep of sweeps/prove.toml, which ``locum sweep`` runs, too. Ctrl-C ends it at once and leaves no
 worker behind.
 """

@@ -22,7 +22,7 @@ from locum.verification.prover.prove import Proof, Refutation, prove
 Settings = list[dict[str, Any]]
 
 #: Random inputs for the certified error, in so many parts.
-INPUTS, PARTS = 1000, 20
+INPUTS, PARTS = 500, 10
 #: The limit of CPU time of one proof.
 SECONDS = 3600.0
 
