@@ -67,6 +67,7 @@ ROOMS: dict[str, list[str]] = {
         "dense",
         "fast",
         "heads",
+        "fuzzing",
     ],
     "execution.fast": [
         "symbolic",

@@ -70,12 +70,7 @@ CONSTANTS = (
     ),
     ("states of an automaton", "locum.dialects.automata", "MAX_STATES"),
     ("elements of a syntactic monoid", "locum.dialects.monoid", "MAX_ELEMENTS"),
-    ("terms of a polynomial in a proof", "locum.verification.checker.polynomials", "MAX_TERMS"),
-    (
-        "tokens of a program that a certificate is about",
-        "locum.verification.checker.evaluate",
-        "MAX_LENGTH",
-    ),
+    ("degree of a polynomial in a proof", "locum.verification.checker.quotients", "MAX_DEGREE"),
     ("characters of a program in the playground", "locum.playground.requests", "MAX_SOURCE"),
     ("tokens of an input in the playground", "locum.playground.requests", "MAX_TOKENS"),
     ("rows and columns of U's matrices in the playground", "locum.playground.requests", "MAX_SIDE"),

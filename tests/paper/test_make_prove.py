@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from locum.paper.__main__ import LONGEST, jobs, longest_first
+from locum.paper.__main__ import jobs
 
 #: Only so that a hang is a failure: nothing here depends on how fast the machine is.
 PATIENCE = 1800
@@ -49,15 +49,6 @@ def test_one_interrupt_ends_it_and_leaves_no_workers(send: Callable[[int, int], 
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-
-
-def test_the_longest_proofs_start_first_and_each_case_once() -> None:
-    cases = jobs()
-    started = longest_first(cases)
-    assert started[0] is cases[0]
-    for case, (claim, shape) in zip(started[1:], LONGEST, strict=False):
-        assert (case.settings["claim"], case.settings["shape"]) == (claim, shape)
-    assert sorted(case.key for case in started) == sorted(case.key for case in cases)
 
 
 def test_the_documents_count_what_it_counts() -> None:

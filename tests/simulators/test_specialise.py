@@ -13,8 +13,8 @@ from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.graph import postorder
 from locum.simulators import Attention, Encoder, Order, UniversalSimulator
-from locum.verification.checker.formulas import Formula
 from locum.verification.claims.claim import about
+from locum.verification.claims.formula import Formula
 from locum.verification.prover.prove import Proof, prove
 
 ORDERS = st.tuples(*[st.integers(1, 3)] * 3)

@@ -16,17 +16,10 @@ from typing import Any, TypeVar
 from locum.graph import Node, build, sum_over
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.operations import constant
-from locum.verification.checker.check import check
-from locum.verification.checker.content import (
-    CERTIFICATE,
-    REFUTATION,
-    RejectedError,
-    Subject,
-    sealed,
-    subject_json,
-)
-from locum.verification.checker.formulas import Formula
-from locum.verification.checker.refutation import check_refutation
+from locum.verification.checker.check import check, check_refutation
+from locum.verification.checker.content import CERTIFICATE, REFUTATION, RejectedError
+from locum.verification.claims.claim import Claim
+from locum.verification.claims.formula import Formula, to_json
 from tests.verification.strict import FAILS, HOLDS, OUTSIDE, UNDECIDED, judge
 
 T = TypeVar("T")
@@ -34,37 +27,26 @@ T = TypeVar("T")
 TOKENS, INDICES = build("tokens", cast="asis"), build("indices")
 #: Selects no key.
 _NONE = build("select", INDICES, constant(-1), predicate="==")
-LABEL: dict[str, Any] = {"name": "own", "shape": [], "recipe": "", "tolerance": None}
+_UNARY = ("negate", "absolute", "exp", "floor", "round", "not", "sin", "cos", "tanh", "erf")
+#: A leaf without hints.
+SHOWN: dict[str, Any] = {"shown": []}
 #: Constants of programs and of polynomials; points are drawn near them.
 SMALL = (-1, 0, 0, 1, 1, 2)
 _SPECIAL = [Fraction(n) for n in (0, 1, -1, 2, -2, 3)] + [Fraction(1, 2), Fraction(-3, 2)]
 
 
-def forge(
-    subject: Subject, trees: Sequence[Any] = (), polynomials: Sequence[Any] = (), functions: Any = ()
-) -> dict[str, Any]:
-    """Return a certificate with these trees; without trees, every entry is said to be shown."""
-    entries = list(range(sum(map(len, subject.places))))
-    trees = list(trees) or [{"entries": entries, "cases": "shown"}]
-    content = {"format": CERTIFICATE, "claim": LABEL, **subject_json(subject)}
-    content |= {"functions": list(functions), "polynomials": list(polynomials), "trees": trees}
-    return sealed(content | {"cases": count_leaves(trees)})
+def forge(claim: Claim, trees: Sequence[Any] = (), questions: Sequence[Formula] = ()) -> dict[str, Any]:
+    """Return a certificate with these trees; without trees, one leaf shows every entry."""
+    entries = list(range(sum(map(len, claim.places))))
+    trees = list(trees) or [{"entries": entries, "cases": SHOWN}]
+    content = {"format": CERTIFICATE, "claim": claim.label, **claim.content}
+    return content | {"questions": to_json(*questions), "trees": trees}
 
 
 def forge_refutation(content: dict[str, Any], point: Sequence[Fraction]) -> dict[str, Any]:
     """Return a refutation of the claim of a certificate."""
-    own = ("functions", "polynomials", "trees", "cases", "digest")
-    kept = {name: part for name, part in content.items() if name not in own}
-    return sealed(kept | {"format": REFUTATION, "entries": [str(x) for x in point]})
-
-
-def count_leaves(node: Any) -> int:
-    """Count the leaves of trees that are shown."""
-    if isinstance(node, list):
-        return sum(map(count_leaves, node))
-    if isinstance(node, dict):
-        return count_leaves(node.get("cases")) + count_leaves(node.get("answers"))
-    return int(node == "shown")
+    kept = {name: part for name, part in content.items() if name not in ("questions", "trees")}
+    return kept | {"format": REFUTATION, "entries": [str(x) for x in point]}
 
 
 def draw_points(draw: random.Random, content: dict[str, Any], count: int) -> list[list[Fraction]]:
@@ -88,13 +70,13 @@ def examine(content: dict[str, Any], draw: random.Random) -> str:
     accepted = _is_accepted(check, content)
     if accepted:
         for point in points:
-            assert judge(content, point) in (HOLDS, OUTSIDE, UNDECIDED), (point, content["statement"])
+            assert judge(content, point) in (HOLDS, OUTSIDE, UNDECIDED), (point, content)
     refuted = False
     for point in draw.sample(points, 3 if accepted else 1):
         if _is_accepted(check_refutation, forge_refutation(content, point)):
             refuted = True
-            assert judge(content, point) in (FAILS, UNDECIDED), (point, content["statement"])
-    assert not (accepted and refuted), content["statement"]
+            assert judge(content, point) in (FAILS, UNDECIDED), (point, content)
+    assert not (accepted and refuted), content
     return "certificate accepted" if accepted else "refutation accepted" if refuted else "rejected"
 
 
@@ -119,12 +101,11 @@ class Forger:
 
     def certificate(self) -> dict[str, Any]:
         """Draw a certificate."""
-        draw, subject = self.draw, self.subject()
-        functions = [self.function() for _ in range(draw.choice((0, 0, 0, 0, 1)))]
-        polynomials = [self.polynomial(self.size + len(functions)) for _ in range(draw.randint(1, 3))]
-        return forge(subject, self.trees(len(polynomials)), polynomials, functions)
+        draw, claim = self.draw, self.claim()
+        questions = [self.question() for _ in range(draw.randint(1, 3))]
+        return forge(claim, self.trees(len(questions)), questions)
 
-    def subject(self) -> Subject:
+    def claim(self) -> Claim:
         """Draw a claim: a program, a formula and conditions."""
         draw = self.draw
         program, reference = self.core()
@@ -137,7 +118,9 @@ class Forger:
         conditions = tuple(self.condition() for _ in range(draw.choice((0, 0, 0, 0, 1, 1, 2))))
         tokens = tuple((0, 0, k) for k in range(self.size))
         places = (tuple(range(self.size)),)
-        return Subject(program, (self.input,), self.integer, conditions, tokens, places, reference)
+        return Claim(
+            "own", (), program, (self.input,), tokens, places, reference, self.integer, conditions
+        )
 
     # Programs -------------------------------------------------------------------------------------
 
@@ -202,6 +185,10 @@ class Forger:
             lambda: (build("multiply", parity, build("subtract", parity, one)), x * 0),
             lambda: (build("multiply", size, size), x * x),
             lambda: (build("sqrt", build("multiply", TOKENS, TOKENS)), abs(x)),
+            lambda: (
+                build(self.draw.choice(_UNARY), build("multiply", TOKENS, constant(0))),
+                x * 0 + c,
+            ),
             lambda: (build("floor", TOKENS), x),
             lambda: (build("modulo", build("multiply", TOKENS, shifted), constant(2)), x * 0),
             lambda: (build("divide", TOKENS, TOKENS), x * 0 + 1),
@@ -257,7 +244,7 @@ class Forger:
             lambda: build("selector_width", self.selector(a, b)),
             lambda: build(draw.choice(("add", "subtract", "multiply", "minimum", "maximum")), a, b),
             lambda: build(draw.choice(("equal", "less", "greater_equal", "and", "or")), a, b),
-            lambda: build(draw.choice(("negate", "absolute", "exp", "floor", "round", "not")), a),
+            lambda: build(draw.choice(_UNARY), a),
             lambda: build("if_else", compare(), a, b),
             lambda: build("if_else", compare(), constant(True), b),
             lambda: build("member", a, values=canonical_set([draw.choice(SMALL), value])),
@@ -390,23 +377,19 @@ class Forger:
         pair = Formula.beside(Formula.constant(1), quotient)
         return draw.choice((quotient.cofactors(), pair.softmax("causal") @ ones, pair[0, 0]))
 
-    def polynomial(self, variables: int) -> list[Any]:
-        """Draw a polynomial to split cases on: mostly an entry minus a constant."""
+    def question(self) -> Formula:
+        """Draw a formula whose sign distinguishes cases: mostly an entry minus a constant."""
         draw = self.draw
+        x, y = (self.input[0, draw.randrange(self.size)] for _ in range(2))
         if draw.random() < 0.6:
-            return [["1", [[draw.randrange(variables), 1]]], [str(-self.threshold), []]]
-        terms = [["1", [[draw.randrange(variables), draw.choice((1, 1, 1, 2))]]]]
+            return x - self.threshold
+        if draw.random() < 0.1:
+            functions = (abs(x), x.exp(), x.maximum(0), 1 / x, (x - 1).exp() / x.exp())
+            return draw.choice(functions) - draw.choice(SMALL)
+        formula = draw.choice((x, x, x * y, x * x + y))
         if draw.random() < 0.6:
-            terms.append([str(draw.choice((-2, -1, 1))), []])
-        if draw.random() < 0.3:
-            terms.append([draw.choice(("-1", "1/2")), [[draw.randrange(variables), 1]]])
-        return terms
-
-    def function(self) -> dict[str, Any]:
-        """Draw a function that polynomials may use."""
-        name = self.draw.choice(("absolute", "exp", "floor", "indicator", "tanh"))
-        top, bottom = self.polynomial(self.size), [["1", []]]
-        return {"function": name, "base": None, "top": top, "bottom": bottom}
+            formula = formula + draw.choice((-2, -1, 1))
+        return formula - y / 2 if draw.random() < 0.3 else formula
 
     def trees(self, polynomials: int) -> list[Any]:
         """Draw trees that show all entries."""
@@ -423,7 +406,7 @@ class Forger:
         if depth == 0 or draw.random() < 0.15:
             if depth == 0 and draw.random() < 0.02:
                 return {"impossible": [[draw.randrange(polynomials), draw.choice((1, -1))]]}
-            return "shown"
+            return draw.choice((SHOWN, SHOWN, {"shown": [[[[0, 1]], 2], [[], 1]]}))
         if self.integer and draw.random() < 0.5:
             modulus = draw.choice((1, 2, 2, 3))
             answers = [self.tree(depth - 1, polynomials) for _ in range(modulus)]

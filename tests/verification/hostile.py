@@ -1,7 +1,6 @@
-"""Certificates that ask for more than any proof does: deep, wide, long, and multiplied out.
+"""Certificates that are malformed, or that need much time or memory: deep, wide, long, multiplied out.
 
-``test_hostile.py`` checks that they are rejected in words; ``benchmarks/bench_checker.py`` measures
-what that takes.
+``test_hostile.py`` checks a sample; ``benchmarks/bench_checker.py`` measures all of them.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from typing import Any
 
 import locum
 from locum.verification import Proof, about, prove
-from locum.verification.checker.content import subject_json
-from locum.verification.checker.formulas import from_json
+from locum.verification.checker.content import CERTIFICATE
+from locum.verification.claims.claim import Claim
+from locum.verification.claims.formula import Formula, from_json, to_json
 
 Change = Callable[[Any], Any]
 Tree = Any
@@ -32,36 +32,35 @@ def _certificate(name: str) -> str:
     return json.dumps(proof.certificate)
 
 
-def function(**changes: Any) -> dict[str, Any]:
-    """A row of the list of functions: exp of the first entry, or something else."""
-    one = [["1", []]]
-    row = {"function": "exp", "base": None, "top": [["1", [[0, 1]]]], "bottom": one}
-    return row | changes
+#: A leaf without hints.
+SHOWN: dict[str, list[Any]] = {"shown": []}
+
+
+def about_claim(claimed: Claim) -> Any:
+    """A certificate without cases."""
+    entries = list(range(sum(map(len, claimed.places))))
+    proof = {"questions": to_json(), "trees": [{"entries": entries, "cases": SHOWN}]}
+    return {"format": CERTIFICATE, "claim": claimed.label, **claimed.content, **proof}
 
 
 def about_program(program: Callable[[], locum.SOp], count: int) -> Change:
-    """A certificate about another program, without cases; it is made when it is asked for."""
-    cases = {"functions": [], "polynomials": [], "cases": 1}
-    tree = {"entries": list(range(count)), "cases": "shown"}
-
-    def changed(content: Any) -> Any:
-        claimed = about("x", (count,), program(), [("s", 1, count)], lambda s: s * 0)
-        return content | subject_json(claimed.subject) | cases | {"trees": [tree]}
-
-    return changed
+    """A certificate about another program; it is made when it is asked for."""
+    return lambda _: about_claim(about("x", (count,), program(), [("s", 1, count)], lambda s: s * 0))
 
 
 def about_formula(table: list[Any]) -> Change:
     """A certificate that the tokens are what a large formula gives."""
 
-    def changed(content: Any) -> Any:
+    def changed(_: Any) -> Any:
         (formula,) = from_json({"table": table, "roots": [len(table) - 1]})
-        claimed = about("x", (2,), locum.tokens, [("X", 1, 2)], lambda _: formula)
-        cases = {"functions": [], "polynomials": [], "cases": 1}
-        tree = {"entries": [0, 1], "cases": "shown"}
-        return content | subject_json(claimed.subject) | cases | {"trees": [tree]}
+        return about_claim(about("x", (2,), locum.tokens, [("X", 1, 2)], lambda _: formula))
 
     return changed
+
+
+def with_question(*table: Any) -> Change:
+    """The honest certificate with another question."""
+    return lambda c: c | {"questions": {"table": table, "roots": [len(table) - 1]}}
 
 
 def with_formulas(table: list[Any]) -> Change:
@@ -72,7 +71,8 @@ def with_formulas(table: list[Any]) -> Change:
 def with_trees(*trees: Tree) -> Change:
     """A certificate whose one case is split again and again: every leaf of it holds."""
     shown = [{"entries": [0, 1, 2, 3], "cases": tree} for tree in trees]
-    return lambda _: certificate("transpose") | {"polynomials": [[["1", [[0, 1]]]]], "trees": shown}
+    question = to_json(Formula.input("X", 2, 2)[0, 0])
+    return lambda _: certificate("transpose") | {"questions": question, "trees": shown}
 
 
 def squared(program: locum.SOp, times: int) -> locum.SOp:
@@ -102,17 +102,9 @@ def cofactors(count: int) -> list[Any]:
     return [*rows, ["entry", [last - 1], [0, 0]], ["beside", [last, last], None]]
 
 
-def deep(levels: int) -> Tree:
-    """One question, asked again and again."""
-    tree: Tree = "shown"
-    for _ in range(levels):
-        tree = {"sign": ">", "of": 0, "answers": ["shown", tree]}
-    return tree
-
-
 def full(levels: int) -> Tree:
     """A tree of 2^levels leaves, all of them one object."""
-    tree: Tree = "shown"
+    tree: Tree = SHOWN
     for _ in range(levels):
         tree = {"sign": ">", "of": 0, "answers": [tree, tree]}
     return tree
@@ -132,18 +124,37 @@ def _later() -> locum.Selector:
     return locum.select(locum.indices, locum.indices, ">")
 
 
-#: Rejected for what they say, without any work.
+#: Rejected because the format or the proof is wrong.
 MALFORMED: dict[str, Change] = {
-    "a coefficient 1/0": lambda c: c | {"polynomials": [[["1/0", [[0, 1]]]]]},
-    "a coefficient in other digits": lambda c: c | {"polynomials": [[["\u0663", [[0, 1]]]]]},
-    "a base 1/0": lambda c: c | {"functions": [function(base="1/0")]},
-    "a zero polynomial below": lambda c: c | {"functions": [function(bottom=[])]},
-    "a power of 10^8": lambda c: c | {"functions": [function(top=[["1", [[0, 10**8]]]])]},
-    "a shape of 10^7": lambda c: c | {"inputs": [["X", 1, 10**7]]},
-    "10^6 tokens": lambda c: c | {"tokens": [0] * 10**6},
-    "20,000 functions": lambda c: c | {"functions": [function()] * 20_000},
-    "a formula of 2^60 letters": with_formulas(chain(60)),
-    "a tree of 200 levels": with_trees(deep(200)),
+    "a number 1/0": with_question(["constant", [], ["1/0", 1, 1]]),
+    "a number in other digits": with_question(["constant", [], ["\u0663", 1, 1]]),
+    "a number of a million digits": with_question(["constant", [], ["9" * 10**6, 1, 1]]),
+    "a question without a value": with_question(
+        ["constant", [], ["0", 1, 1]], ["divide", [0, 0], None]
+    ),
+    "a question about a later row": with_question(["negate", [0], None]),
+    "a question about a matrix": with_question(["input", [], ["X", 1, 2]]),
+    "a question about an unknown matrix": with_question(["input", [], ["Y", 1, 1]]),
+    "a negative token": lambda c: c | {"tokens": [[0, -1, 0], [0, 0, 1]]},
+    "a negative place": lambda c: c | {"places": [[-1, 0]]},
+    "no places": lambda c: c | {"places": [], "trees": [{"entries": [], "cases": {"impossible": []}}]},
+    "no trees": lambda c: c | {"trees": []},
+    "a negative entry": lambda c: c | {"trees": [{"entries": [-1, 0], "cases": SHOWN}]},
+    "a sign and a remainder": lambda c: (
+        c
+        | {
+            "domain": "integer",
+            "trees": [
+                {
+                    "entries": [0, 1],
+                    "cases": {"sign": "", "of": 0, "remainder": 0, "modulus": 1, "answers": [SHOWN]},
+                }
+            ],
+        }
+    ),
+    "a bound of a float": lambda c: (
+        c | {"trees": [{"entries": [0, 1], "cases": {"impossible": [[0, 1.0], [0, -1.0]]}}]}
+    ),
     "a large determinant": lambda c: (
         c
         | {
@@ -154,49 +165,15 @@ MALFORMED: dict[str, Change] = {
             },
         }
     ),
-    "a number of a million digits": lambda c: c | {"polynomials": [[["9" * 10**6, [[0, 1]]]]]},
 }
 
 x = locum.tokens
-#: Rejected because they take more than the checker allows.
+#: Rejected because they need more than the limits.
 LABORIOUS: dict[str, Change] = {
-    "2,000 functions": lambda c: (
-        c
-        | {"functions": [function(top=[[str(n + 1), [[0, 1]]], ["1", [[1, 1]]]]) for n in range(2000)]}
-    ),
-    "2,000 functions of one another": lambda c: (
-        c
-        | {
-            "functions": [
-                function(top=[["1", [[k, 1]]] for k in range(n % 300 + 1)]) for n in range(2000)
-            ]
-        }
-    ),
-    "a polynomial of 20,000 terms, squared": lambda c: (
-        c
-        | {
-            "functions": [
-                function(
-                    function="negate",
-                    top=[["1", [[0, a + 1], [1, b + 1]]] for a in range(140) for b in range(140)],
-                )
-            ],
-            "polynomials": [[["1", [[2, 2]]]]],
-        }
-    ),
-    "a polynomial of long numbers, squared": lambda c: (
-        c
-        | {
-            "functions": [
-                function(
-                    function="negate", top=[[str(9**900 + a), [[0, a + 1], [1, 1]]] for a in range(800)]
-                )
-            ],
-            "polynomials": [[["1", [[2, 4]]]]],
-        }
-    ),
+    "a shape of 10^7": lambda c: c | {"inputs": [["X", 1, 10**7]]},
+    "10^6 tokens": lambda c: c | {"tokens": [0] * 10**6},
     "a full tree of 2^16 cases": with_trees(full(16)),
-    "100,000 trees": with_trees(*["shown"] * 100_000),
+    "100,000 trees": with_trees(*[SHOWN] * 100_000),
     "a sum of 60,000 letters, piece by piece": with_formulas(long_sum(15_000)),
     "cofactors of cofactors": about_formula(cofactors(400)),
     "a root of degree 2^24": about_program(lambda: locum.constant(3) ** 2.0**-24 - x, 1),

@@ -281,7 +281,7 @@ _COMPARISONS: dict[str, Callable[[int], bool]] = {
     ">": lambda sign: sign > 0,
     ">=": lambda sign: sign >= 0,
 }
-_ELEMENTWISE: dict[str, Callable[..., Value]] = {
+ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "add": _add,
     "subtract": _subtract,
     "multiply": _multiply,
@@ -299,6 +299,7 @@ _ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "tanh": _tanh,
     "erf": _unsupported,
     "sin": _unsupported,
+    "cos": lambda a: _subtract(Fraction(1), _unsupported(a)),
     "minimum": lambda a, b: a if compare(a, b) < 0 else b,
     "maximum": lambda a, b: a if compare(a, b) > 0 else b,
     "and": lambda a, b: _is_true(a) & _is_true(b),
@@ -360,8 +361,8 @@ class Program:
         if op in ("indices", "length", "constant", "family"):
             return [self._leaf(op, attributes, position, heads) for position in self.positions]
         operands = [self._value(n, heads) for n in inputs]
-        if op in _ELEMENTWISE:
-            function = _ELEMENTWISE[op]
+        if op in ELEMENTWISE:
+            function = ELEMENTWISE[op]
             return [function(*values, **attributes) for values in zip(*operands, strict=True)]
         method: Callable[..., Any] = getattr(self, f"_{op}")
         return method(*operands, **attributes)
@@ -476,7 +477,7 @@ class _Formulas:
                 return [_sort(row, attribute) for row in operands[0]]
             case "match2":
                 return [[_match(a, row, attribute) for a in row] for row in operands[0]]
-        function = _ELEMENTWISE[op]
+        function = ELEMENTWISE[op]
         return [
             [function(*entries) for entries in zip(*rows, strict=True)]
             for rows in zip(*operands, strict=True)

@@ -1,4 +1,4 @@
-"""Certificates are accepted; changed ones are rejected, whether or not the digest was mended."""
+"""Certificates are accepted; changed certificates that prove nothing are rejected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import locum
 from locum.errors import InputError
 from locum.paper.errata import ERRATA
 from locum.verification import Formula, Proof, Refutation, RejectedError, about, check, prove
-from locum.verification.checker.content import CERTIFICATE, digest, subject_json
+from tests.verification.forger import forge
 
 CLAIMS = [
     ("matmul", (2, 2, 2)),
@@ -41,7 +41,7 @@ def written(name: str, shape: tuple[int, ...]) -> str:
 @pytest.mark.parametrize(("name", "shape"), CLAIMS)
 def test_certificates_are_accepted(name: str, shape: tuple[int, ...]) -> None:
     content = certificate(name, shape)
-    assert check(content).cases == content["cases"]
+    assert check(content).cases == str(content["trees"]).count("shown")
 
 
 def numbers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -67,57 +67,39 @@ def changed(content: Any, path: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.parametrize(("name", "shape"), CLAIMS)
-def test_any_changed_number_is_noticed(name: str, shape: tuple[int, ...]) -> None:
-    content = certificate(name, shape)
-    paths = list(numbers(content))
-    assert len(paths) > 10
-    for path in paths:
-        with pytest.raises(RejectedError):
-            check(changed(content, path))
-
-
-@pytest.mark.parametrize(("name", "shape"), [("softmax", (1, 3)), ("groupsort", (3, 3))])
-def test_forgeries_with_a_mended_digest(name: str, shape: tuple[int, ...]) -> None:
-    """A forger can at most write down another valid proof of the same statement."""
+def test_a_changed_number_changes_the_claim_or_is_noticed(name: str, shape: tuple[int, ...]) -> None:
+    """A forger can at most write another valid proof of the same claim: questions and hints."""
     content = certificate(name, shape)
     rejected = 0
     for path in numbers(content):
-        forged = changed(content, path)
-        forged["digest"] = digest(forged)
         try:
-            result = check(forged)
+            check(changed(content, path))
         except RejectedError:
             rejected += 1
         else:
-            assert result.statement == content["statement"]
-            assert path[0] in ("polynomials", "functions")
-    assert rejected > 20
-
-
-def sealed(content: Any) -> Any:
-    return {**content, "digest": digest(content)}
+            assert path[0] in ("questions", "trees"), path
+    assert rejected > 10
 
 
 def test_a_missing_case_is_noticed() -> None:
     content = certificate("groupsort", (2, 2))
     content["trees"][0]["cases"]["answers"].pop()
-    with pytest.raises(RejectedError, match="a child for each"):
-        check(sealed(content))
+    with pytest.raises(RejectedError, match="a child for each answer"):
+        check(content)
 
 
 def test_a_possible_case_cannot_be_called_impossible() -> None:
     content = certificate("groupsort", (2, 2))
     content["trees"][0]["cases"]["answers"][0] = {"impossible": [[0, 1]]}
-    content["cases"] -= 1
     with pytest.raises(RejectedError, match="called impossible"):
-        check(sealed(content))
+        check(content)
 
 
 def test_a_missing_tree_is_noticed() -> None:
     content = certificate("groupsort", (2, 2))
     content["trees"].pop()
     with pytest.raises(RejectedError, match="does not show"):
-        check(sealed(content))
+        check(content)
 
 
 def test_a_branch_without_answers_is_not_a_proof_of_listing_6() -> None:
@@ -127,19 +109,9 @@ def test_a_branch_without_answers_is_not_a_proof_of_listing_6() -> None:
     stated = refutable.claim()
     nothing = {"remainder": 0, "modulus": 0, "answers": []}
     for modulus in (0, -1, True, 1.0, "5", None):
-        forged = sealed(
-            {
-                "format": CERTIFICATE,
-                "claim": stated.label,
-                **subject_json(stated.subject),
-                "functions": [],
-                "polynomials": [],
-                "trees": [{"entries": [0, 1], "cases": {**nothing, "modulus": modulus}}],
-                "cases": 0,
-            }
-        )
+        tree = {"entries": [0, 1], "cases": {**nothing, "modulus": modulus}}
         with pytest.raises(RejectedError, match="modulus"):
-            check(forged, stated)
+            check(forge(stated, [tree]), stated)
 
 
 def test_an_entry_that_is_never_compared_rejects() -> None:
@@ -147,21 +119,9 @@ def test_an_entry_that_is_never_compared_rejects() -> None:
     x = locum.tokens
     stated = about("x", (1,), x + 1, [("s", 1, 1)], lambda s: s)
     impossible = {"impossible": [[0, 1]]}
-    forged = sealed(
-        {
-            "format": CERTIFICATE,
-            "claim": stated.label,
-            **subject_json(stated.subject),
-            "functions": [],
-            "polynomials": [[["1", []]]],
-            "trees": [
-                {"entries": [0], "cases": {"sign": "=", "of": 0, "answers": [impossible, impossible]}}
-            ],
-            "cases": 0,
-        }
-    )
+    tree = {"sign": "=", "of": 0, "answers": [impossible, impossible]}
     with pytest.raises(RejectedError):
-        check(forged)
+        check(forge(stated, [{"entries": [0], "cases": tree}], [Formula.constant(1)]))
 
 
 def test_conditions_are_part_of_the_certificate() -> None:
@@ -174,11 +134,8 @@ def test_conditions_are_part_of_the_certificate() -> None:
     content = json.loads(json.dumps(proof.certificate))
     content["formulas"]["roots"].pop()
     content["relations"].pop()
-    with pytest.raises(RejectedError, match="statement"):
-        check(sealed(content))
-    content["statement"] = content["statement"].replace(" with s ≠ 0", "")
     with pytest.raises(RejectedError, match="no definite value"):
-        check(sealed(content))
+        check(content)
 
 
 def test_a_statement_is_generated_and_cannot_be_chosen() -> None:
@@ -192,8 +149,8 @@ def test_a_statement_is_generated_and_cannot_be_chosen() -> None:
     assert isinstance(proof, Proof)
     assert "NP" not in check(proof.certificate).statement
     content = {**proof.certificate, "statement": "P = NP"}
-    with pytest.raises(RejectedError, match="statement"):
-        check(sealed(content))
+    with pytest.raises(RejectedError, match="no other fields"):
+        check(content)
 
 
 def test_a_name_is_only_said_of_its_own_program() -> None:
@@ -201,7 +158,7 @@ def test_a_name_is_only_said_of_its_own_program() -> None:
     content["claim"]["name"] = "matmul"
     content["claim"]["shape"] = [1, 2, 2]
     with pytest.raises(RejectedError, match="not about matmul"):
-        check(sealed(content))
+        check(content)
 
 
 def test_no_two_claims_have_one_sentence() -> None:
@@ -226,7 +183,7 @@ def test_refutations_are_files_that_can_be_checked() -> None:
         content["entries"] = ["0"] * len(content["entries"])
         content["entries"][-1] = "1/0"
         with pytest.raises(RejectedError, match="rational number"):
-            check(sealed(content))
+            check(content)
 
 
 def test_numbers_that_do_not_refute_are_rejected() -> None:
@@ -235,7 +192,7 @@ def test_numbers_that_do_not_refute_are_rejected() -> None:
     assert isinstance(refuted, Refutation)
     content = {**refuted.certificate, "entries": ["4"]}
     with pytest.raises(RejectedError, match="gives what the reference gives"):
-        check(sealed(content))
+        check(content)
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"format": "locum certificate 2"}])
@@ -273,10 +230,12 @@ def test_what_is_not_checked_cannot_stand_in_a_file() -> None:
     content = certificate("transpose", (2, 2))
     for change in ({"remark": "P = NP"}, {"claim": content["claim"] | {"title": "P = NP"}}):
         with pytest.raises(RejectedError, match="expected"):
-            check(sealed(content | change))
-    strange = {"polynomials": [[["\u0663", [[0, 1]]]]]}
+            check(content | change)
+    content = certificate("relu", (2,))
+    content["formulas"]["table"].append(["constant", [], ["\u0663", 1, 2]])
+    content["formulas"]["roots"] = [len(content["formulas"]["table"]) - 1]
     with pytest.raises(RejectedError, match="expected a rational number"):
-        check(sealed(content | strange))
+        check(content)
 
 
 def test_sentences_that_mean_different_things_are_different() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from fractions import Fraction
 from typing import Any
@@ -12,15 +13,14 @@ from flint import arb
 
 import locum
 from locum.constructions import Matrix, matmul, softmax
+from locum.errors import InputError
 from locum.execution import dense
 from locum.graph import OPERATIONS
 from locum.verification.certified.balls import BallDomain, precise
 from locum.verification.certified.certify import certify, certify_matrix
 from locum.verification.certified.rounding import FORMATS
 from locum.verification.certified.sensitivity import SLOPES, Rounded, worst_error, worst_errors
-from locum.verification.checker.knowledge import Knowledge
-from locum.verification.checker.numbers import Numbers
-from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.case import Case as CheckedCase
 from locum.verification.prover.cases import Case, Questions
 from locum.verification.prover.ring import Ring
 from locum.verification.prover.symbolic import SymbolicDomain
@@ -90,7 +90,13 @@ def test_new_domains_have_a_meaning_or_a_refusal_for_every_operation() -> None:
     elementwise = set(OPERATIONS) - dense.STRUCTURAL
     for domain in (BallDomain(), SymbolicDomain(ring, Case(Questions(ring)))):
         assert set(domain.meanings) | set(domain.refusals) == elementwise, domain.name
-    assert set(Scalars(Knowledge(Numbers(1)), integer=False).operations) == elementwise
+    attributes: dict[str, dict[str, Any]] = {"member": {"values": (1,)}, "lookup": {"table": ((1, 2),)}}
+    for name in elementwise:
+        operands, context = [1] * len(OPERATIONS[name].takes), contextlib.ExitStack()
+        if OPERATIONS[name].rounds:
+            context.enter_context(pytest.raises(InputError, match="expected operations on real"))
+        with context:
+            CheckedCase(0, integer=False).apply(name, *operands, **attributes.get(name, {}))
 
 
 @pytest.mark.parametrize("x", [0.5, -3.25, 20.0])

@@ -16,17 +16,15 @@ from typing import Any
 from flint import fmpq
 from hypothesis import given
 
-from locum.errors import ExecutionError
+from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.domains.exact import ExactDomain
 from locum.graph import Node
-from locum.verification.checker.evaluate import Evaluator, NoValueError
-from locum.verification.checker.knowledge import ANY, Knowledge
-from locum.verification.checker.numbers import Numbers
-from locum.verification.checker.polynomials import Polynomial, TooLargeError, exponents
-from locum.verification.checker.quotients import Quotient
-from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import UNKNOWN, Open
+from locum.verification.checker.case import UNKNOWN, NoValueError, Open
+from locum.verification.checker.case import Case as CheckedCase
+from locum.verification.checker.evaluate import Evaluator
+from locum.verification.checker.facts import ANY
+from locum.verification.checker.quotients import Polynomial, Quotient, exponents
 from locum.verification.prover.booleans import Boolean
 from locum.verification.prover.cases import Case, Question, Questions, Undecided
 from locum.verification.prover.operands import OPEN, Broken
@@ -139,38 +137,39 @@ def checker_agrees(program: Node, point: list[Fraction], integer: bool) -> None:
     """The checker, told the signs of tokens and of their differences."""
     truth = exactly(program, point)
     for told in range(4):
-        numbers = Numbers(len(NAMES), 10**6)
-        knowledge = Knowledge(numbers)
+        case = CheckedCase(len(NAMES), integer)
         for number, polynomial in enumerate(asked(point)[: 3 * told]):
             value = polynomial_at(polynomial, dict(enumerate(point)))
             sign = (value > 0) - (value < 0)
             allowed = frozenset((sign,)) if number % 2 else ANY - {-sign or 1}
             if sign in allowed:
-                knowledge = knowledge.with_sign(polynomial, allowed)
+                case.facts.state(polynomial, allowed)
         if integer:
             for entry, x in enumerate(point):
                 for modulus in (2, 3):
-                    knowledge = knowledge.with_remainder(entry, modulus, int(x) % modulus)
-        evaluator = Evaluator(Scalars(knowledge, integer), numbers.entries)
+                    case.facts.remainders[entry, modulus] = int(x) % modulus
+        evaluator = Evaluator(case, case.entries)
         try:
             values = evaluator.evaluate(program)
         except NoValueError:
             assert truth is None or isinstance(truth, str), "there is a value, but none is found"
             continue
-        except TooLargeError:
+        except InputError:
             continue
         if isinstance(truth, str):
             assert evaluator.open_sites, f"{truth}, but every site is fine"
         elif truth is not None:
             for mine, true in zip(values, truth, strict=True):
-                decided = checker_value(mine, numbers, dict(enumerate(point)))
+                decided = checker_value(mine, case, dict(enumerate(point)))
                 assert decided is None or decided == true, f"{decided} instead of {true}"
 
 
 def asked(point: list[Fraction]) -> list[Polynomial]:
     x, y, z = (Polynomial.variable(n) for n in range(3))
-    half = Polynomial.constant(1)
-    return [x, y, z, x - y, y - z, x - z, x - half, y.scaled(2) - half, z + half]
+    one = Polynomial.constant(1)
+    less_x, less_y, less_z, less_one = (part.scale(-1) for part in (x, y, z, one))
+    pairs = [x + less_y, y + less_z, less_x + z]
+    return [x, y, z, *pairs, x + less_one, y.scale(2) + less_one, z + one]
 
 
 def polynomial_at(polynomial: Polynomial, point: Mapping[int, Fraction]) -> Fraction:
@@ -183,25 +182,23 @@ def polynomial_at(polynomial: Polynomial, point: Mapping[int, Fraction]) -> Frac
     return total
 
 
-def checker_value(value: Any, numbers: Numbers, point: Mapping[int, Fraction]) -> Any:
+def checker_value(value: Any, case: CheckedCase, point: Mapping[int, Fraction]) -> Any:
     """A decided value, the variables standing for what ``point`` has of them; None if it has less."""
     if isinstance(value, Open) or value is UNKNOWN:
         return None
     if not isinstance(value, Quotient):
         return value
-    polynomials = [value.top, *(numbers.factor(number) for number, _ in value.factors)]
     extended = dict(point)
-    for variable in {v for polynomial in polynomials for v in polynomial.variables} - extended.keys():
-        meant = numbers.variables[variable]
-        inner = None
-        if meant.kind == "absolute":
-            inner = checker_value(meant.argument, numbers, point)
+    used = {v for p in (value.top, *value.factors) for m in p.terms for v, _ in exponents(m)}
+    for variable in used - extended.keys():
+        meant = case.facts.variables[variable]
+        inner = checker_value(meant.argument, case, point) if meant.kind == "absolute" else None
         if inner is None:
             return None
         extended[variable] = abs(inner)
-    result = polynomial_at(value.top, extended) / value.scale
-    for number, power in value.factors:
-        result /= polynomial_at(numbers.factor(number), extended) ** power
+    result = polynomial_at(value.top, extended)
+    for factor, power in value.factors.items():
+        result /= polynomial_at(factor, extended) ** power
     return result
 
 

@@ -8,6 +8,7 @@ This finds confusions that no decided value shows, such as a number that meant s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -15,16 +16,13 @@ from typing import Any
 from flint import fmpq
 from hypothesis import given, settings
 
-from locum.errors import ExecutionError
+from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.graph import Node, postorder
-from locum.verification.checker.evaluate import Evaluator, NoValueError, Row
-from locum.verification.checker.knowledge import Knowledge
-from locum.verification.checker.numbers import Numbers
-from locum.verification.checker.polynomials import TooLargeError
-from locum.verification.checker.quotients import Quotient
-from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import Open
+from locum.verification.checker.case import Case as CheckedCase
+from locum.verification.checker.case import NoValueError, Open
+from locum.verification.checker.evaluate import Evaluator
+from locum.verification.checker.quotients import WIDTH, Quotient
 from locum.verification.prover.booleans import Boolean
 from locum.verification.prover.cases import Case, Questions
 from locum.verification.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
@@ -75,67 +73,46 @@ class Meanings:
 
 
 def checker_is_consistent(program: Node, point: list[Fraction], integer: bool) -> None:
-    """Evaluate under a condition, then in cases that start with the variables of that evaluation."""
-    numbers = Numbers(len(NAMES), 10**6)
-    meanings = Meanings({("variable", n): x for n, x in enumerate(point)})
-    start = Knowledge(numbers)
-    greater = Scalars(start, integer).operations["maximum"](*numbers.entries[:2])
-    meet_in_checker(greater, max(point[:2]), numbers, meanings)
-    start = start.with_sign(greater.top, frozenset((_sign(max(point[:2])),)))
-    evaluator = Evaluator(Scalars(start, integer), numbers.entries)
+    """Evaluate a condition, then state it with some signs, then evaluate a program."""
     true = truths(program, point)
-    if not evaluated(evaluator, program) or not compare(evaluator, true, numbers, meanings):
-        return
-    snapshot = numbers.snapshot()
-    for told in (1, 5, 9):
-        numbers.restore(snapshot)
-        case = Knowledge(numbers, start.stated)
+    for told in (0, 1, 5, 9):
+        case = CheckedCase(len(NAMES), integer)
+        meanings = Meanings({("variable", n): x for n, x in enumerate(point)})
+        greater = case.apply("maximum", *case.entries[:2])
+        meet_in_checker(greater, max(point[:2]), case, meanings)
+        case.facts.state(greater.top, frozenset((_sign(max(point[:2])),)))
         for polynomial in asked(point)[:told]:
             sign = _sign(polynomial_at(polynomial, dict(enumerate(point))))
-            case = case.with_sign(polynomial, frozenset((sign,)))
-        evaluator = Evaluator(Scalars(case, integer), numbers.entries)
-        evaluated(evaluator, program)
-        compare(evaluator, true, numbers, Meanings(meanings.known))
+            case.facts.state(polynomial, frozenset((sign,)))
+        evaluator = Evaluator(case, case.entries)
+        with contextlib.suppress(NoValueError, InputError):
+            evaluator.evaluate(program)
+        for (node, heads), values in evaluator.values.items():
+            if not heads and node in true:
+                for value, one in zip(values, true[node], strict=True):
+                    meet_in_checker(value, one, case, meanings)
 
 
 def _sign(value: Fraction) -> int:
     return (value > 0) - (value < 0)
 
 
-def evaluated(evaluator: Evaluator, program: Node) -> bool:
-    try:
-        evaluator.evaluate(program)
-    except (NoValueError, TooLargeError):
-        return False
-    return True
-
-
-def compare(
-    evaluator: Evaluator, true: Mapping[Node, list[Any]], numbers: Numbers, meanings: Meanings
-) -> bool:
-    for (node, _), values in evaluator.memory.items():
-        for value, expected in zip(values, true.get(node, values), strict=True):
-            if value is not expected:
-                meet_in_checker(value, expected, numbers, meanings)
-    return True
-
-
-def meet_in_checker(value: Any, true: Any, numbers: Numbers, meanings: Meanings) -> None:
-    if isinstance(value, Row):
-        assert value.sure & ~true == 0
-        assert true & ~value.possible == 0
-        meanings.meet(("row", value), true)
+def meet_in_checker(value: Any, true: Any, case: CheckedCase, meanings: Meanings) -> None:
+    if isinstance(value, tuple):
+        for k, cell in enumerate(value):
+            meet_in_checker(cell, bool(true >> k & 1), case, meanings)
     elif isinstance(value, Open):
         meanings.meet(("open", value.number), bool(true))
     elif isinstance(value, Quotient):
-        variable = numbers.behind(value)
-        if variable is not None and variable.kind == "choice":
-            assert variable.low is None or variable.low <= true
-            assert variable.high is None or true <= variable.high
-            (number,) = value.top.variables
-            meanings.meet(("variable", number), true)
-        decided = checker_value(value, numbers, point_of(meanings))
+        for number, variable in enumerate(case.facts.variables):
+            if variable.kind == "choice" and value.top.terms.keys() == {1 << (WIDTH * number)}:
+                assert variable.bounds is None or variable.bounds[0] <= true <= variable.bounds[1]
+                if value.rational is None and not value.factors and value.top.leading == 1:
+                    meanings.meet(("variable", number), true)
+        decided = checker_value(value, case, point_of(meanings))
         assert decided is None or decided == true, f"{decided} instead of {true}"
+    elif isinstance(value, (bool, int, Fraction)):
+        assert value == true, f"{value} instead of {true}"
 
 
 def point_of(meanings: Meanings) -> dict[int, Fraction]:

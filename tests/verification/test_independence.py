@@ -47,15 +47,15 @@ def test_checking_loads_nothing_of_the_prover(tmp_path: Path) -> None:
         files[-1].write_text(json.dumps(verdict.certificate), encoding="utf-8")
     script = """
 import json, sys
-from locum.verification.checker.check import check
-from locum.verification.checker.refutation import check_refutation
+from locum.verification.checker.check import check, check_refutation
 for path, function in zip(sys.argv[1:], (check, check_refutation)):
-    print(function(json.load(open(path))).statement)
+    print(function(json.load(open(path))))
 print(*sorted(name for name in sys.modules if name.split(".")[0] in ("locum", "flint", "numpy")))
 """
     command = [sys.executable, "-c", script, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     first, second, loaded = done.stdout.splitlines()
-    assert (first, second) == (proof.statement, refutation.statement)
+    assert first == "1"
+    assert second.startswith("Refuted(")
     for name in loaded.split():
         assert name in ("locum", "locum.verification") or name.startswith(LOADED), name

@@ -1,29 +1,29 @@
 """Certificates of the prover, changed as a forger would: what is accepted holds at sample points.
 
-Every part of a file is changed: the program, the formula, the conditions, the tokens, the polynomials,
-the trees. The hash, the statement, the number of cases and the digest are then computed again. So the
-checker has to reject the proof itself.
+Every part of a file is changed: the program, the formula, the conditions, the tokens, the questions,
+the trees, the hints. The hash of the program is then computed again. So the checker has to reject the
+proof itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from locum.errors import LocumError
-from locum.graph import OPERATIONS, Sort, build, dumps, loads
-from locum.language.handles import SOp
-from locum.verification import Proof, prove
-from locum.verification.checker.content import Subject, sealed
-from locum.verification.checker.formulas import Formula, from_json
-from locum.verification.claims.claim import about
-from tests.verification.forger import SMALL, Forger, count_leaves, examine
+from locum.graph import OPERATIONS, Sort, build, dumps, loads, stable_hash
+from locum.verification import Proof, RejectedError, prove
+from locum.verification.checker.check import check
+from locum.verification.claims.formula import from_json
+from tests.verification.forger import SHOWN, SMALL, Forger, examine
 
 NAMED: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("groupsort", (2, 2)),
@@ -48,7 +48,7 @@ _REPLACEMENTS: tuple[Any, ...] = (
     "0",
     "1",
     "-1/2",
-    "shown",
+    {"shown": []},
     ">",
     "=",
     None,
@@ -69,13 +69,7 @@ def certificate(number: int) -> str:
         return json.dumps(proof.certificate)
     seed = 1_000 * number
     while True:
-        subject = Forger(random.Random(seed)).subject()
-        claim = about(
-            "own", (), SOp(subject.program), [tuple(x.attribute) for x in subject.inputs],
-            lambda *_, subject=subject: subject.reference, integer=subject.integer,
-            conditions=lambda *_, subject=subject: subject.conditions,
-        )  # fmt: skip
-        verdict = prove(claim)
+        verdict = prove(Forger(random.Random(seed)).claim())
         if isinstance(verdict, Proof):
             return json.dumps(verdict.certificate)
         seed += 1
@@ -89,6 +83,7 @@ class Mutation:
         self.content = content
         self.rows: list[Any] = content["program"]["graph"]["nodes"]
         self.table: list[Any] = content["formulas"]["table"]
+        self.questions = max(1, len(content["questions"]["roots"]))
 
     def change(self) -> None:
         """Make one change."""
@@ -196,6 +191,14 @@ class Mutation:
             row = draw.choice(places)
             row[draw.randrange(len(row))] = draw.randrange(len(tokens))
 
+    def falsify(self) -> None:
+        """Add 1 to the reference of a true claim."""
+        roots = self.content["formulas"]["roots"]
+        (reference, *_) = from_json(self.content["formulas"])
+        self.table.append(["constant", [], ["1", *reference.shape]])
+        self.table.append(["add", [roots[0], len(self.table) - 1], None])
+        roots[0] = len(self.table) - 1
+
     # The proof ------------------------------------------------------------------------------------
 
     def change_tree(self) -> None:
@@ -208,16 +211,16 @@ class Mutation:
             return
         path = draw.choice(paths)
         parts = [find(trees, other) for other in paths]
-        questions = max(1, len(self.content["polynomials"]))
+        questions = self.questions
         split = {"sign": draw.choice((">", "=")), "of": draw.randrange(questions), "answers": parts[:2]}
         impossible = {"impossible": [[draw.randrange(questions), draw.choice((1, -1))]]}
-        new = draw.choice(("shown", "shown", impossible, split, draw.choice(parts)))
+        new = draw.choice((SHOWN, SHOWN, impossible, split, draw.choice(parts)))
         replace(trees, path, json.loads(json.dumps(new)))
 
     def change_proof(self) -> None:
-        """Replace or remove a part of the functions, polynomials or trees."""
+        """Replace or remove a part of the questions, the trees or the hints."""
         draw = self.draw
-        part = draw.choice(("functions", "polynomials", "trees"))
+        part = draw.choice(("questions", "trees"))
         paths = list_paths(self.content[part])
         if paths:
             *way, last = draw.choice(paths)
@@ -228,25 +231,11 @@ class Mutation:
                 holder[last] = draw.choice(_REPLACEMENTS)
 
     def seal(self) -> dict[str, Any]:
-        """Return the file with the hash, statement, number of cases and digest that belong to it."""
-        content = self.content
-        content["cases"] = count_leaves(content["trees"])
-        try:
-            reference, *formulas = from_json(content["formulas"])
-            subject = Subject(
-                loads(json.dumps(content["program"]["graph"])),
-                tuple(Formula("input", (), x) for x in content["inputs"]),
-                content["domain"] == "integer",
-                tuple(zip(formulas, content["relations"], strict=True)),
-                tuple(token if isinstance(token, int) else tuple(token) for token in content["tokens"]),
-                tuple(map(tuple, content["places"])),
-                reference,
-            )
-            content["statement"] = subject.statement
-            content["program"]["hash"] = subject.hash
-        except (LocumError, ValueError, TypeError):
-            pass  # the checker rejects the file
-        return sealed({name: part for name, part in content.items() if name != "digest"})
+        """Return the file with the hash of its program."""
+        program = self.content["program"]
+        with contextlib.suppress(LocumError, ValueError, TypeError):  # the checker rejects the file
+            program["hash"] = stable_hash(loads(json.dumps(program["graph"])))
+        return self.content
 
 
 def list_paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -282,3 +271,15 @@ def mutate(draw: random.Random) -> dict[str, Any]:
 def test_mutated_certificates_hold_at_points_if_they_are_accepted(seed: int) -> None:
     draw = random.Random(seed)
     event(examine(mutate(draw), draw))
+
+
+@given(st.integers(0, 2**64))
+def test_mutated_proofs_of_false_claims_are_rejected(seed: int) -> None:
+    """The claims are known to be false, so no certificate may be accepted."""
+    draw = random.Random(seed)
+    mutation = Mutation(draw, json.loads(certificate(draw.randrange(len(NAMED)))))
+    mutation.falsify()
+    for _ in range(draw.randint(0, 4)):
+        draw.choice((mutation.change_tree, mutation.change_proof))()
+    with pytest.raises(RejectedError):
+        check(mutation.content)

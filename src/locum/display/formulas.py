@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from locum.verification.checker.formulas import Formula
-from locum.verification.checker.writing import ENTRY_BY_ENTRY, FUNCTIONS, nodes
+from locum.verification.claims.formula import Formula
+from locum.verification.claims.statement import ENTRY_BY_ENTRY, FUNCTIONS, list_parts
 
 _SUM, _PRODUCT, _ATOM = range(3)
 #: Letters that names of inputs spell out.
 _GREEK = {"epsilon": "ε", "omega": "ω", "phi": "φ"}
-_WORDS = {**FUNCTIONS, "layer_norm": "norm"}
+_WORDS = FUNCTIONS
 
 
 def mathml(formula: Formula) -> str:
@@ -21,7 +21,7 @@ def mathml(formula: Formula) -> str:
     '<math><msup><mi>X</mi><mi>T</mi></msup></math>'
     """
     parts: dict[int, tuple[str, int]] = {}
-    for part in nodes(formula):
+    for part in list_parts(formula):
         parts[id(part)] = _set(part, [parts[id(operand)] for operand in part.operands])
     return f"<math>{parts[id(formula)][0]}</math>"
 
@@ -111,7 +111,7 @@ def _set(formula: Formula, operands: Sequence[tuple[str, int]]) -> tuple[str, in
             word = "sort" if op == "sort" else "Match"
             symbol = f"<msub><mi>{word}</mi><mn>{attribute}</mn></msub>"
             return f"{symbol}{_sign('(')}{inside}{_sign(')')}", _ATOM
-    return _call(_WORDS[op], inside)
+    return _call(_WORDS.get(op, op), inside)
 
 
 def _number(text: str) -> str:

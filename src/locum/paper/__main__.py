@@ -1,7 +1,7 @@
 """``make prove``: prove and check everything that is claimed to be proven, on two processes.
 
 Every proof of ``items.py`` is run and its certificate checked; every erratum that the prover can refute
-is refuted and its correction proven; and a thousand executions of U are compared with their certified errors. It
+is refuted and its correction proven; and 500 executions of U are compared with their certified errors. It
 is the sweep of sweeps/prove.toml, which ``locum sweep`` runs, too. Ctrl-C ends it at once and leaves no
 worker behind.
 """
@@ -17,9 +17,6 @@ from locum.sweeps import Case, Result, run
 
 #: How tight the certificates have to be.
 TIGHT = 100.0
-#: The proofs that take the longest and the most memory. They start first, so that both processes are busy
-#: until the end, and each of the large ones meets the other while it is alone in its process.
-LONGEST = (("attention", [10, 10, 10]), ("groupsort", [8, 4]), ("attention", [8, 8, 8]))
 #: The exit code of a program that Ctrl-C ended.
 INTERRUPTED = 130
 
@@ -28,16 +25,6 @@ def jobs() -> list[Case]:
     """List every proof and refutation, in the order of the paper's items."""
     proofs = [Case("proof", settings) for settings in proving.proofs()]
     return [*proofs, *(Case("refutation", settings) for settings in proving.refutations())]
-
-
-def longest_first(cases: list[Case]) -> list[Case]:
-    """List cases in the order in which they start; the first one, which is short, is soon printed."""
-
-    def rank(case: Case) -> int:
-        what = case.settings.get("claim"), case.settings.get("shape")
-        return LONGEST.index(what) if what in LONGEST else len(LONGEST)
-
-    return [*cases[:1], *sorted(cases[1:], key=rank)]
 
 
 class Report:
@@ -75,7 +62,7 @@ def prove_everything() -> int:
     started = time.perf_counter()
     cases = jobs()
     parts = [Case("certificate", settings) for settings in proving.certificates()]
-    results = run([*longest_first(cases), *parts], None, workers=2, progress=Report(cases).take).results
+    results = run([*cases, *parts], None, workers=2, progress=Report(cases).take).results
     holds = all(result.outcome == "done" for result in results)
     errors = [result.result for result in results if result.kind == "certificate"]
     certified = max(error.get("certified", 0.0) for error in errors)

@@ -22,8 +22,8 @@ from locum.language.python import (
 )
 from locum.paper import listings
 from locum.simulators import UniversalSimulator
-from locum.verification.checker.formulas import Formula
 from locum.verification.claims.claim import Claim, about
+from locum.verification.claims.formula import Formula
 from locum.verification.claims.universal import attention, embedded
 
 

@@ -22,8 +22,8 @@ from locum.verification.prover.prove import Proof, Refutation, prove
 Settings = list[dict[str, Any]]
 
 #: Random inputs for the certified error, in so many parts.
-INPUTS, PARTS = 1000, 20
-#: How long one proof may take; the longest needs a minute, but the machine may be busy with other work.
+INPUTS, PARTS = 500, 10
+#: The limit of CPU time of one proof.
 SECONDS = 3600.0
 
 

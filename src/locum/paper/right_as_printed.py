@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from locum.paper import listings
 from locum.paper.item import ClaimInstance
-from locum.verification.checker.formulas import Formula
 from locum.verification.claims.claim import Claim, about
+from locum.verification.claims.formula import Formula
 from locum.verification.claims.named import claim as named_claim
 
 

@@ -192,7 +192,7 @@ KINDS: dict[str, Kind] = {
     ),
     "fuzz": Kind(
         "a random program, every executor against dense execution",
-        "locum.verification.fuzzing:compare",
+        "locum.execution.fuzzing:compare",
         {
             "seed": Setting("an integer", "of the program and its input", least=0),
             "size": Setting("an integer", "the most operations of the program", 12, least=1),

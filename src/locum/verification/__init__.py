@@ -1,12 +1,11 @@
-"""Certainty: proofs for all inputs, counterexamples, certificates, and certified error.
+"""Verification: proofs for all inputs, counterexamples, certificates, and certified error.
 
-- :func:`prove`: a claim (by name and shape, or your own by :func:`about`) → a :class:`Proof` for all
-  inputs, a :class:`Refutation` with numbers, or an :class:`Unproven` that claims nothing;
-- :func:`check`: a certificate or a refutation, verified without the prover's code;
-- :func:`certify`: an enclosure of the true result of U on given numbers, and a bound on what floating
-  point loses.
+- :func:`prove` a claim (by name and shape, or by :func:`about`): :class:`Proof`, :class:`Refutation` or
+  :class:`Unproven`;
+- :func:`check` a certificate or a refutation without the prover's code;
+- :func:`certify` the result of U on given numbers: an enclosure, and a bound on the rounding error.
 
-Names are imported when they are first used, so that the checker can be loaded without the prover.
+Names are imported when they are first used: the checker does not load the prover.
 """
 
 import importlib
@@ -15,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from locum.verification.certified.certify import Certified as Certified
     from locum.verification.certified.certify import certify as certify
-    from locum.verification.checker.check import Checked as Checked
+    from locum.verification.checker.check import Refuted as Refuted
     from locum.verification.checker.content import RejectedError as RejectedError
-    from locum.verification.checker.formulas import Formula as Formula
-    from locum.verification.checker.refutation import Refuted as Refuted
     from locum.verification.checking import Verified as Verified
     from locum.verification.checking import check as check
     from locum.verification.claims.claim import Claim as Claim
     from locum.verification.claims.claim import about as about
+    from locum.verification.claims.formula import Formula as Formula
     from locum.verification.claims.named import FAMILIES as FAMILIES
     from locum.verification.claims.named import claim as claim
     from locum.verification.prover.prove import Proof as Proof
@@ -32,10 +30,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "certified.certify": ("Certified", "certify"),
-    "checker.check": ("Checked",),
+    "checker.check": ("Refuted",),
     "checker.content": ("RejectedError",),
-    "checker.formulas": ("Formula",),
-    "checker.refutation": ("Refuted",),
+    "claims.formula": ("Formula",),
     "checking": ("Verified", "check"),
     "claims.claim": ("Claim", "about"),
     "claims.named": ("FAMILIES", "claim"),

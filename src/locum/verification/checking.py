@@ -1,7 +1,7 @@
-"""Check a file, and say which claim by name it is about.
+"""Check a file, and identify the claim that it is about.
 
-The checker (``checker/``) knows programs by their hashes only. Here the claim that the file names is
-built again, and must be the one that the file is about: then its name can be said.
+The checker (``checker/``) reads a claim as data. This module writes the claim as a sentence. If the
+file contains the name of a claim, this module builds that claim again and compares both.
 """
 
 from __future__ import annotations
@@ -9,52 +9,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locum.errors import GraphError, InputError
-from locum.verification.checker.check import Checked
+from locum.errors import LocumError
+from locum.verification.checker.check import Refuted, check_refutation
 from locum.verification.checker.check import check as check_certificate
-from locum.verification.checker.content import REFUTATION, RejectedError
-from locum.verification.checker.refutation import Refuted, check_refutation
-from locum.verification.checker.work import STEPS
+from locum.verification.checker.content import CLAIM_FIELDS, REFUTATION, RejectedError, reject_errors
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import FAMILIES, claim
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What a file shows, and the title of the claim if it is one of those by name."""
+    """What a file shows."""
 
-    shows: Checked | Refuted
+    #: The claim as a sentence, its title if it has a name, and the hash of the program.
+    statement: str
     title: str | None
-
-    @property
-    def statement(self) -> str:
-        """What is proven, or refuted."""
-        return self.shows.statement
-
-    @property
-    def cases(self) -> int:
-        """How many cases were gone through; 0 for a refutation."""
-        return self.shows.cases if isinstance(self.shows, Checked) else 0
+    program: str
+    #: The number of cases of a proof; 0 for a refutation.
+    cases: int
+    refuted: Refuted | None = None
 
 
-def check(content: Any, stated: Claim | None = None, *, steps: int = STEPS) -> Verified:
-    """Check a certificate or a refutation; :class:`RejectedError` if it does not show what it says.
+def check(content: Any, stated: Claim | None = None) -> Verified:
+    """Check a certificate or a refutation; raises :class:`RejectedError` if it shows nothing.
 
-    ``stated`` is the claim that it must be about, if you have one; else the one that the file names.
-    ``steps`` is how much work it may take: what takes more is rejected, whatever it shows.
+    The file must be about ``stated``, or about the claim that the file names.
     """
     is_refutation = isinstance(content, dict) and content.get("format") == REFUTATION
-    shows = check_refutation(content, steps) if is_refutation else check_certificate(content, steps)
-    claimed = stated if stated is not None else _named(content.get("claim"))
-    if claimed is None:
-        return Verified(shows, None)
-    if claimed.statement != shows.statement or claimed.hash != shows.program:
+    refuted = check_refutation(content) if is_refutation else None
+    cases = 0 if is_refutation else check_certificate(content)
+    claimed = stated if stated is not None else _find_claim(content["claim"])
+    if claimed is not None and claimed.content != {field: content[field] for field in CLAIM_FIELDS}:
         raise RejectedError(f"the file is not about {claimed.title}")
-    return Verified(shows, claimed.title)
+    title = None if claimed is None else claimed.title
+    shown = reject_errors(Claim.from_content, content) if claimed is None else claimed
+    statement = reject_errors(lambda one: one.statement, shown)
+    return Verified(statement, title, content["program"]["hash"], cases, refuted)
 
 
-def _named(label: Any) -> Claim | None:
-    """Return the claim by that name; None for claims of one's own."""
+def _find_claim(label: Any) -> Claim | None:
+    """Return the claim with that name; None if no claim has it."""
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
             if len(label) > 4:
@@ -67,5 +61,5 @@ def _named(label: Any) -> Claim | None:
         raise RejectedError("expected the shape of a named claim as integers from 1 to 100")
     try:
         return claim(name, *shape, recipe=recipe or None, tolerance=tolerance)
-    except (InputError, GraphError, TypeError) as problem:
-        raise RejectedError(f"the claim's name does not make sense: {problem}") from None
+    except (LocumError, TypeError) as problem:
+        raise RejectedError(f"the named claim cannot be built: {problem}") from None

@@ -1,267 +1,196 @@
-"""Check a certificate of a proof.
+"""Check a certificate of a proof, or a refutation.
 
-A certificate contains the program, the reference formula and trees of cases. A branch of a tree must
-have a child for each answer, so that the cases cover all inputs. At a leaf marked ``"shown"``, the
-program and the reference are evaluated under the assumptions of the branches above it, and the entries
-must be equal. A leaf marked ``"impossible"`` must have contradictory assumptions. The trees together
-must compare every entry. For every operation, one tree must show that the operation has a value.
+A certificate contains a claim and *trees* of cases. A branch of a tree asks a question and has a child
+for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each leaf, the checker
+starts from the claim and the answers above the leaf, and evaluates the reference and every node of the
+program. Nothing is kept from one leaf to the next.
 
-Each leaf is evaluated from scratch. A value that is the same in all cases must not be reused: it may
-have operands that the result does not depend on, and these operands must also have a value.
+The entries of a tree must be equal at each of its shown leaves, and an impossible leaf must contradict
+itself. The trees must compare every entry, and for every operation one tree must show at all of its
+leaves that the operation has a value.
 
-The result depends on this package and on the program graph (``locum.graph``), which the prover also
-uses. It does not depend on the rest of Locum.
+A refutation contains a claim and rational numbers. The claim is refuted if the conditions hold at these
+numbers, the reference has a value, and the program has no value or another value. A comparison that the
+rational bounds of functions do not decide refutes nothing.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from locum.errors import InputError
-from locum.verification.checker.content import CERTIFICATE, RejectedError, Subject, read_subject
-from locum.verification.checker.evaluate import Evaluator, Site
-from locum.verification.checker.formula_table import rational
-from locum.verification.checker.knowledge import ANY, Knowledge, Signs
-from locum.verification.checker.numbers import Numbers
-from locum.verification.checker.polynomials import MAX_DEGREE, Polynomial
-from locum.verification.checker.quotients import Quotient
-from locum.verification.checker.reference import Matrix, Reference
-from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import Missing, Scalar, is_number
-from locum.verification.checker.work import OPERATION, STEPS
+from locum.verification.checker import content as files
+from locum.verification.checker.case import COMPARISONS, Case, Hints, NoValueError, Value, is_number
+from locum.verification.checker.content import RejectedError, Subject, require_indices
+from locum.verification.checker.evaluate import Site
+from locum.verification.checker.facts import ANY, Signs
+from locum.verification.checker.quotients import Polynomial, Quotient, simplify
+from locum.verification.checker.reference import Matrix, evaluate_formulas, read_rational
 
-#: Polynomials and functions of a certificate, terms of one, and levels of a tree, at most.
-MAX_LISTED = 2_000
-MAX_TERMS = 20_000
-MAX_DEPTH = 150
+#: An answer: (question, signs) or (entry, modulus, remainder).
+Answer: TypeAlias = "tuple[Any, Signs] | tuple[Any, int, int]"
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What a certificate proves."""
+class Refuted:
+    """The input matrices of a refutation, and what the program and the reference give."""
 
-    statement: str
-    #: The hash of the program.
-    program: str
-    cases: int
-    entries: int
-    #: The steps that it needed (``work.py``).
-    steps: int
+    inputs: dict[str, list[list[str]]]
+    #: Row by row; None if the program has no value.
+    found: tuple[float, ...] | None
+    expected: tuple[float, ...]
+    problem: str
 
 
-def check(certificate: Any, steps: int = STEPS) -> Checked:
-    """Go through a certificate; :class:`RejectedError` if anything is amiss, or takes too much work."""
-    checked: Checked = guarded(lambda: _Check(certificate, steps).run())
-    return checked
+def check(certificate: Any) -> int:
+    """Check a certificate and return the number of cases; raises :class:`RejectedError`."""
+    return files.reject_errors(_check, certificate)
 
 
-def guarded(action: Any) -> Any:
-    """Turn every complaint about a file into a described rejection."""
-    try:
-        return action()
-    except RejectedError:
-        raise
-    except InputError as error:
-        raise RejectedError(str(error)) from None
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise RejectedError(f"this is not a certificate, or a damaged one ({problem})") from None
-    except RecursionError:
-        raise RejectedError("this is not a certificate: it is nested too deeply") from None
-    except MemoryError:
-        raise RejectedError("it takes more memory than there is") from None
+def _check(content: Any) -> int:
+    subject = files.read_subject(content, files.CERTIFICATE)
+    files.require_table(content["questions"])
+    cases, left = 0, set(range(len(subject.places)))
+    open_sites: list[set[Site]] = []
+    for tree in content["trees"]:
+        require_indices(tree["entries"], len(subject.places), "entries")
+        count, sites = _visit(subject, content, tree["cases"], (), tree["entries"])
+        open_sites.append(sites)
+        cases += count
+        left -= set(tree["entries"]) if count else set()
+    if left:
+        raise RejectedError(f"the certificate does not show entries {sorted(left)[:10]}")
+    if set.intersection(*open_sites):
+        raise RejectedError("the certificate does not show that every operation has a value")
+    return cases
 
 
-class _Check:
-    def __init__(self, content: Any, steps: int) -> None:
-        self.subject: Subject = read_subject(content, CERTIFICATE)
-        self.content = content
-        self.numbers = Numbers(self.subject.entries, steps)
-        # To read a file takes its time, too: a step for every character.
-        self.numbers.spend(len(json.dumps(content)))
-        self.cases = 0
-        self.compared: set[int] = set()
+def _visit(
+    subject: Subject, content: Any, node: Any, path: Sequence[Answer], entries: Sequence[int]
+) -> tuple[int, set[Site]]:
+    """Check a tree; returns the number of shown leaves, and the sites that are open at one of them."""
+    if "shown" in node:
+        hints = iter(node["shown"])
+        leaf = Leaf(subject, content, path, lambda *_: next(hints, ([], 1)))
+        return 1, leaf.compare(entries)
+    if "impossible" in node:
+        leaf = Leaf(subject, content, path, lambda *_: ([], 1))
+        if not leaf.case.facts.contradict([(leaf.question(n), s) for n, s in node["impossible"]]):
+            raise RejectedError("a case is called impossible, but its facts do not show it")
+        return 0, set()
+    answers, cases, open_sites = list_answers(node), 0, set[Site]()
+    if len(answers) != len(node["answers"]):
+        raise RejectedError("branch: expected a child for each answer")
+    for answer, child in zip(answers, node["answers"], strict=True):
+        count, sites = _visit(subject, content, child, (*path, answer), entries)
+        cases, open_sites = cases + count, open_sites | sites
+    return cases, open_sites
 
-    def run(self) -> Checked:
-        subject, content = self.subject, self.content
-        start = assumed(subject, self.numbers)
-        self.polynomials = self._polynomials(start)
-        self.snapshot = self.numbers.snapshot()
-        entries = set(range(sum(map(len, subject.places))))
-        left = set(entries)
-        #: The operations that each tree does not show to have a value.
-        left_open: list[set[Site]] = []
-        for tree in content["trees"]:
-            shown = set(tree["entries"])
-            if not shown <= entries or not all(type(number) is int for number in shown):
-                raise RejectedError("a tree is about an entry that there is not")
-            left_open.append(self._walk(tree["cases"], start, shown, 0))
-            left -= shown
-        if left:
-            raise RejectedError(f"the certificate does not show entries {sorted(left)[:10]}")
-        if self.compared != entries:
-            raise RejectedError("some entry is never compared with the reference")
-        if set.intersection(*left_open):
-            raise RejectedError("the certificate does not show that every operation has a value")
-        if type(content["cases"]) is not int or self.cases != content["cases"]:
-            raise RejectedError(f"the certificate has {self.cases} cases, not {content['cases']}")
-        steps = self.numbers.work.needed
-        return Checked(subject.statement, subject.hash, self.cases, len(entries), steps)
 
-    @property
-    def tokens(self) -> list[Scalar]:
-        return tokens_of(self.subject, self.numbers.entries)
+def list_answers(node: Any) -> list[Answer]:
+    """List all answers to the question of a branch; one of them holds."""
+    match node:
+        case {"sign": ">" | "=" as relation, "of": number}:
+            holds = COMPARISONS["greater" if relation == ">" else "equal"]
+            return [(number, holds), (number, ANY - holds)]
+        case {"remainder": entry, "modulus": modulus} if type(modulus) is int and modulus >= 1:
+            return [(entry, modulus, rest) for rest in range(modulus)]
+    raise RejectedError("branch: expected a sign or a remainder by a modulus of at least 1")
 
-    def _polynomials(self, start: Knowledge) -> list[Polynomial]:
-        """Read the polynomials that questions are about."""
-        functions, polynomials = self.content["functions"], self.content["polynomials"]
-        if len(functions) > MAX_LISTED or len(polynomials) > MAX_LISTED:
-            raise RejectedError(f"expected at most {MAX_LISTED:,} functions and polynomials")
-        variables = list(self.numbers.entries)
-        scalars = Scalars(start, self.subject.integer)
-        for row in functions:
-            top, bottom = (self._quotient(row[part], variables) for part in ("top", "bottom"))
-            argument = scalars.divide(scalars.plain(top), scalars.plain(bottom))
-            base = None if row["base"] is None else rational(row["base"])
-            if base is not None:
-                value = scalars.power(base, argument) if row["function"] == "exp" else None
+
+class Leaf:
+    """A case: the conditions of the claim and the answers above a leaf."""
+
+    def __init__(self, subject: Subject, content: Any, path: Sequence[Answer], hints: Hints) -> None:
+        self.subject, self.content = subject, content
+        self.case = Case(subject.entries, subject.integer, hints)
+        self.entries = self.case.entries
+        self.known: dict[int, Matrix] = {}
+        for root, relation in subject.conditions:
+            signs = COMPARISONS["greater" if relation == ">" else "not_equal"]
+            self.case.facts.state(
+                self._numerator(subject.formula(root, self.case, self.entries)), signs
+            )
+        for answer in path:
+            if len(answer) == 2:
+                self.case.facts.state(self.question(answer[0]), answer[1])
             else:
-                value = scalars.operations[row["function"]](argument)
-            if not is_number(value):
-                raise RejectedError("a function of the certificate may have no value")
-            variables.append(scalars.quotient(value))
-        read = []
-        for terms in polynomials:
-            value = self._quotient(terms, variables)
-            for number, _ in value.factors:
-                if start.possible(self.numbers.factor(number)) != {1}:
-                    raise RejectedError("a polynomial of the certificate has a denominator")
-            read.append(value.top)
-        return read
+                require_indices([answer[0]], len(self.entries) * subject.integer, "remainder")
+                self.case.facts.remainders.setdefault(answer[:2], answer[2])
 
-    def _quotient(self, terms: Any, variables: list[Quotient]) -> Quotient:
-        """Read a polynomial: [coefficient, [[variable, power], …]] for every term."""
-        if not isinstance(terms, list) or len(terms) > MAX_TERMS:
-            raise RejectedError(f"expected a polynomial of at most {MAX_TERMS:,} terms")
-        total = self.numbers.number(0)
-        for coefficient, factors in terms:
-            self.numbers.spend(OPERATION * (2 + len(factors)))
-            term = self.numbers.number(rational(coefficient))
-            for variable, power in factors:
-                if type(power) is not int or not 1 <= power <= MAX_DEGREE or type(variable) is not int:
-                    raise RejectedError(f"expected powers from 1 to {MAX_DEGREE}")
-                if not 0 <= variable < len(variables):
-                    raise RejectedError("a polynomial of the certificate has an unknown variable")
-                term = self.numbers.multiply(term, self.numbers.power(variables[variable], power))
-            total = self.numbers.add(total, term)
-        return total
+    def _numerator(self, matrix: Matrix) -> Polynomial:
+        """Return the numerator of a 1×1 matrix; the denominator must be positive."""
+        [[value]] = matrix
+        if not is_number(value):
+            raise RejectedError("condition or question: expected a number that has a value")
+        quotient = Quotient.of(value)
+        if any(self.case.facts.sign_of_polynomial(one) != {1} for one in quotient.factors):
+            raise RejectedError("condition or question: expected no denominator")
+        return quotient.top
 
-    # Trees ----------------------------------------------------------------------------------------
+    def question(self, number: Any) -> Polynomial:
+        """Return the polynomial that a question is about."""
+        table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
+        require_indices([number], len(roots), "question")
+        inputs, apply = self.subject.matrices(self.entries), self.case.apply
+        self.known = evaluate_formulas(table, [roots[number]], inputs, apply, self.known)
+        return self._numerator(self.known[roots[number]])
 
-    def _walk(self, node: Any, case: Knowledge, entries: set[int], depth: int) -> set[Site]:
-        """Go through a tree; gives the sites that some leaf leaves open."""
-        self.numbers.spend(OPERATION)
-        if depth > MAX_DEPTH:
-            raise RejectedError(f"expected trees of at most {MAX_DEPTH} levels")
-        if node == "shown":
-            return self._leaf(case, entries)
-        if "impossible" in node:
-            self.numbers.spend(10 * OPERATION)
-            self.numbers.restore(self.snapshot)  # what the case before noted holds there alone
-            bounds = [(self._polynomial(number), side) for number, side in node["impossible"]]
-            if not case.refuted_by(bounds):
-                raise RejectedError("a case is called impossible, but its assumptions do not show it")
-            return set()
-        answers = node["answers"]
-        cases = self._remainders(node, case) if "remainder" in node else self._signs(node, case)
-        if not isinstance(answers, list) or len(answers) != len(cases):
-            raise RejectedError("a branch does not have a child for each of its answers")
-        left_open: set[Site] = set()
-        for child, here in zip(answers, cases, strict=True):
-            left_open |= self._walk(child, here, entries, depth + 1)
-        return left_open
-
-    def _remainders(self, node: Any, case: Knowledge) -> list[Knowledge]:
-        modulus, entry = node["modulus"], node["remainder"]
-        if type(modulus) is not int or not 1 <= modulus <= 1_000:
-            raise RejectedError("expected a modulus from 1 to 1,000")
-        if not self.subject.integer or type(entry) is not int or not 0 <= entry < self.subject.entries:
-            raise RejectedError("expected a remainder of an entry that is an integer")
-        return [case.with_remainder(entry, modulus, rest) for rest in range(modulus)]
-
-    def _signs(self, node: Any, case: Knowledge) -> list[Knowledge]:
-        holds: Signs = {">": frozenset((1,)), "=": frozenset((0,))}[node["sign"]]
-        polynomial = self._polynomial(node["of"])
-        return [case.with_sign(polynomial, holds), case.with_sign(polynomial, ANY - holds)]
-
-    def _polynomial(self, number: Any) -> Polynomial:
-        if type(number) is not int or not 0 <= number < len(self.polynomials):
-            raise RejectedError("a question is about a polynomial that is not listed")
-        return self.polynomials[number]
-
-    def _leaf(self, case: Knowledge, entries: set[int]) -> set[Site]:
-        """Evaluate program and reference in a case, and compare these entries."""
-        self.cases += 1
-        self.numbers.spend(20 * OPERATION)
-        self.numbers.restore(self.snapshot)
-        case = Knowledge(self.numbers, case.stated, case.remainders)
-        scalars = Scalars(case, self.subject.integer)
-        evaluator = Evaluator(scalars, self.tokens)
-        values = evaluator.evaluate(self.subject.program)
-        result = [values[place] for row in self.subject.places for place in row]
-        reference = Reference(scalars, inputs_of(self.subject, self.numbers.entries))
-        rows = reference.evaluate(self.subject.reference)
-        expected = [value for row in rows for value in row]
-        self.numbers.spend(OPERATION * len(expected))
+    def compare(self, entries: Sequence[int]) -> set[Site]:
+        """Evaluate reference and program, compare entries, and return the open sites."""
+        expected = self.subject.expected(self.case, self.entries)
+        try:
+            result, open_sites = self.subject.result(self.case, self.entries)
+        except NoValueError as error:
+            raise RejectedError(f"the program has no value in some case: {error}") from None
         for number in entries:
-            self._compare(number, result[number], expected[number], scalars)
-        return evaluator.open_sites
-
-    def _compare(self, number: int, actual: Scalar, expected: Scalar, scalars: Scalars) -> None:
-        numeric = [scalars.numeric(value) for value in (actual, expected)]
-        if not all(map(is_number, numeric)):
-            raise RejectedError(f"entry {number} has no definite value in some case")
-        a, b = map(scalars.quotient, numeric)
-        if not scalars.knowledge.vanishes(self.numbers.subtract(a, b).top):
-            raise RejectedError(f"entry {number} is not what the reference gives")
-        self.compared.add(number)
+            a, b = result[number], expected[number]
+            if not is_number(a) or not is_number(b):
+                raise RejectedError(f"entry {number} has no definite value in some case")
+            if not self.case.facts.is_zero((Quotient.of(a) - Quotient.of(b)).top):
+                raise RejectedError(f"entry {number} is not what the reference gives")
+        return open_sites
 
 
-def tokens_of(subject: Subject, entries: list[Quotient] | list[Scalar]) -> list[Scalar]:
-    """Return the sequence that the program is run on."""
-    matrices = list(inputs_of(subject, entries).values())
-    return [
-        token if isinstance(token, int) else matrices[token[0]][token[1]][token[2]]
-        for token in subject.tokens
-    ]
+def check_refutation(content: Any) -> Refuted:
+    """Check a refutation; raises :class:`RejectedError` if it does not refute its claim."""
+    return files.reject_errors(_check_refutation, content)
 
 
-def inputs_of(subject: Subject, entries: list[Quotient] | list[Scalar]) -> dict[str, Matrix]:
-    """Arrange the entries as the input matrices, by name."""
-    values = iter(entries)
-    return {
-        x.attribute[0]: [[next(values) for _ in range(x.columns)] for _ in range(x.rows)]
-        for x in subject.inputs
-    }
+def _check_refutation(content: Any) -> Refuted:
+    subject = files.read_subject(content, files.REFUTATION)
+    point: list[Value] = [simplify(read_rational(text)) for text in content["entries"]]
+    if len(point) != subject.entries or (subject.integer and {type(x) for x in point} != {int}):
+        raise RejectedError(f"entries: expected {subject.entries} numbers of the domain of the claim")
+    case = Case(0, subject.integer)
+    for root, relation in subject.conditions:
+        [[value]] = subject.formula(root, case, point)
+        if case.compare("greater" if relation == ">" else "not_equal", value, 0) is not True:
+            raise RejectedError("entries: expected numbers that meet the conditions")
+    expected = subject.expected(case, point)
+    if not all(map(is_number, expected)):
+        raise RejectedError("the reference has no definite value at these numbers")
+    shown = tuple(_middle(value, case) for value in expected)
+    inputs = {name: [[str(x) for x in row] for row in m] for name, m in subject.matrices(point).items()}
+    try:
+        result, open_sites = subject.result(case, point)
+    except NoValueError as error:
+        return Refuted(inputs, None, shown, f"the program has no value there: {error}")
+    if open_sites:
+        raise RejectedError("it is not decided whether the program has a value at these numbers")
+    for place, (a, b) in enumerate(zip(result, expected, strict=True)):
+        if case.compare("not_equal", a, b) is True:
+            found = tuple(_middle(value, case) for value in result)
+            problem = f"entry {place} is {found[place]:.9g}, but should be {shown[place]:.9g}"
+            return Refuted(inputs, found, shown, problem)
+    raise RejectedError("the program gives what the reference gives, as far as the bounds decide")
 
 
-def assumed(subject: Subject, numbers: Numbers) -> Knowledge:
-    """Return what the conditions state."""
-    knowledge = Knowledge(numbers)
-    scalars = Scalars(knowledge, subject.integer)
-    reference = Reference(scalars, inputs_of(subject, numbers.entries))
-    for formula, relation in subject.conditions:
-        value = reference.evaluate(formula)[0][0]
-        if not is_number(value) or isinstance(value, Missing):
-            raise RejectedError("a condition may have no value")
-        quotient = scalars.quotient(value)
-        for number, _ in quotient.factors:
-            if knowledge.possible(numbers.factor(number)) != {1}:
-                raise RejectedError("a condition is about a quotient: multiply by its denominator")
-        if quotient.top.is_constant:
-            raise RejectedError("a condition is not about any input")
-        allowed: Signs = frozenset((1,)) if relation == ">" else frozenset((-1, 1))
-        knowledge = knowledge.with_sign(quotient.top, allowed)
-    return knowledge
+def _middle(value: Value, case: Case) -> float:
+    """Return a float for display: the middle of the bounds; nan if there are none."""
+    bounds = case.facts.bounds(Quotient.of(value)) if is_number(value) else None
+    try:
+        return float("nan") if bounds is None else float((bounds[0] + bounds[1]) / 2)
+    except OverflowError:
+        return float("inf")

@@ -1,54 +1,246 @@
-"""Quotients of polynomials, and what their variables stand for: the forms of the checker's numbers.
+"""Exact arithmetic: polynomials with rational coefficients, and quotients of polynomials.
 
-A :class:`Quotient` is a polynomial over an integer and a product of *factors*, polynomials that were
-divided by. Factors are kept apart, so that sums over one denominator stay small.
+A monomial is one integer: bits ``WIDTH·v`` to ``WIDTH·v + WIDTH − 1`` hold the exponent of variable v.
+The product of two monomials is the sum of the integers, and the order of the integers is a monomial
+order. The highest bit of each field stays 0, because the degree of every polynomial is limited.
+
+>>> x, y = Polynomial.variable(0), Polynomial.variable(1)
+>>> (x * x + y * y.scale(-1)).over(x + y.scale(-1)) == x + y, x.over(y)
+(True, None)
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+import heapq
+import operator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import reduce
+from itertools import repeat
 from typing import TypeAlias
 
-from locum.verification.checker.polynomials import Polynomial
+from locum.errors import InputError
 
 Rational: TypeAlias = "int | Fraction"
-#: A variable and its power in a denominator; or the number of a factor and its power.
-Powers: TypeAlias = tuple[tuple[int, int], ...]
+#: Bits of one exponent, and the greatest degree of a polynomial.
+WIDTH = 12
+MAX_DEGREE: int = 2 ** (WIDTH - 1) - 1
 
 
-class Quotient:
-    """top / (scale · product of the factors)."""
+def simplify(value: Rational) -> Rational:
+    """Return a fraction without a denominator as an integer."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
-    __slots__ = ("factors", "scale", "top")
 
-    def __init__(self, top: Polynomial, scale: int = 1, factors: Powers = ()) -> None:
-        self.top = top
-        self.scale = scale
-        self.factors = factors
+class Polynomial:
+    """An immutable sum of terms: monomial → coefficient, which is not 0."""
 
-    @property
-    def key(self) -> Hashable:
-        """What two quotients written in the same way have in common."""
-        return self.top, self.scale, self.factors
+    __slots__ = ("_hash", "degree", "terms")
+
+    def __init__(self, terms: Mapping[int, Rational], degree: int) -> None:
+        if degree > MAX_DEGREE:
+            raise InputError(f"polynomial: expected a degree of at most {MAX_DEGREE}, got {degree}")
+        self.terms = terms
+        #: An upper bound on the total degree.
+        self.degree = degree
+        self._hash: int | None = None
+
+    @staticmethod
+    def constant(value: Rational) -> Polynomial:
+        """Return a constant polynomial."""
+        return Polynomial({0: value} if value else {}, 0)
+
+    @staticmethod
+    def variable(number: int) -> Polynomial:
+        """Return a variable."""
+        return Polynomial({1 << (WIDTH * number): 1}, 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
 
     @property
     def rational(self) -> Rational | None:
-        """Its value, if no variable occurs."""
-        if self.factors or not self.top.is_constant:
+        """The value of a constant polynomial."""
+        return self.terms.get(0) if len(self.terms) == 1 else None if self.terms else 0
+
+    @property
+    def leading(self) -> Rational:
+        """The coefficient of the greatest monomial."""
+        return self.terms[max(self.terms)]
+
+    def monic(self) -> Polynomial:
+        """Divide by the leading coefficient."""
+        return self.scale(Fraction(1) / self.leading)
+
+    def scale(self, factor: Rational) -> Polynomial:
+        """Multiply by a number."""
+        return Polynomial(_collect((m, c * factor) for m, c in self.terms.items()), self.degree)
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        total = dict(self.terms)
+        for monomial, coefficient in other.terms.items():
+            total[monomial] = total.get(monomial, 0) + coefficient
+        return Polynomial(_collect(total.items()), max(self.degree, other.degree))
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        total: dict[int, Rational] = {}
+        get = total.get
+        for shift, factor in self.terms.items():
+            for monomial, coefficient in other.terms.items():
+                key = monomial + shift
+                total[key] = get(key, 0) + coefficient * factor
+        terms = _collect(total.items())
+        return Polynomial(terms, self.degree + other.degree if terms else 0)
+
+    def __pow__(self, exponent: int) -> Polynomial:
+        return reduce(operator.mul, repeat(self, exponent), Polynomial.constant(1))
+
+    def split(self) -> tuple[dict[int, int], Polynomial]:
+        """Divide by the greatest common monomial; return its exponents, and the quotient."""
+        monomials = iter(self.terms)
+        common = dict(exponents(next(monomials, 0)))
+        for monomial in monomials:
+            here = dict(exponents(monomial)) if common else {}
+            common = {v: min(p, here[v]) for v, p in common.items() if v in here}
+        shift = sum(power << (WIDTH * variable) for variable, power in common.items())
+        return common, Polynomial({m - shift: c for m, c in self.terms.items()}, self.degree)
+
+    def over(self, divisor: Polynomial) -> Polynomial | None:
+        """Divide; None if the divisor does not divide this polynomial."""
+        lowest, other = min(self.terms, default=0), min(divisor.terms)
+        if self.terms and not _divides(other, lowest, _guard(max(lowest, other))):
             return None
-        value = Fraction(self.top.terms.get(0, 0), self.scale)
-        return value.numerator if value.denominator == 1 else value
+        quotient, rest = self.divide(divisor, exact=True)
+        return None if rest else quotient
+
+    def divide(self, divisor: Polynomial, exact: bool = False) -> tuple[Polynomial, Polynomial]:
+        """Return q and r with self = q·divisor + r; ``exact`` stops at the first term of r."""
+        lead = max(divisor.terms)
+        guard = _guard(max(lead, max(self.terms, default=0)))
+        left = dict(self.terms)
+        heap = [-monomial for monomial in left]
+        heapq.heapify(heap)
+        quotient: dict[int, Rational] = {}
+        rest: dict[int, Rational] = {}
+        while heap and not (exact and rest):
+            monomial = -heapq.heappop(heap)
+            if left.get(monomial) and not _divides(lead, monomial, guard):
+                rest[monomial] = left.pop(monomial)
+            elif left.get(monomial):
+                shift = monomial - lead
+                quotient[shift] = simplify(Fraction(left[monomial]) / divisor.terms[lead])
+                for m, c in divisor.terms.items():
+                    if (m + shift) & guard:
+                        raise InputError(f"division: expected powers of at most {MAX_DEGREE}")
+                    if m + shift not in left:
+                        heapq.heappush(heap, -(m + shift))
+                    left[m + shift] = left.get(m + shift, 0) - c * quotient[shift]
+        return Polynomial(quotient, _degree(quotient)), Polynomial(rest, _degree(rest))
 
 
-@dataclass(frozen=True)
-class Variable:
-    """What a variable stands for: an entry, exp or another function of ``argument``, or a choice."""
+def exponents(monomial: int) -> Iterator[tuple[int, int]]:
+    """Yield the (variable, exponent) pairs of a monomial."""
+    variable = 0
+    while monomial:
+        skip = ((monomial & -monomial).bit_length() - 1) // WIDTH
+        monomial >>= skip * WIDTH
+        variable += skip
+        yield variable, monomial & (1 << WIDTH) - 1
+        monomial >>= WIDTH
+        variable += 1
 
-    kind: str
-    argument: Quotient | None = None
-    #: Bounds on its value, if there are any; and whether a choice is an integer.
-    low: Rational | None = None
-    high: Rational | None = None
-    integer: bool = False
+
+def _collect(terms: Iterable[tuple[int, Rational]]) -> dict[int, Rational]:
+    return {m: c if type(c) is int else simplify(c) for m, c in terms if c}
+
+
+def _degree(terms: Iterable[int]) -> int:
+    return max((sum(power for _, power in exponents(m)) for m in terms), default=0)
+
+
+def _guard(largest: int) -> int:
+    # The highest bit of every field up to the last field of a monomial.
+    return int(("1" + "0" * (WIDTH - 1)) * (largest.bit_length() // WIDTH + 1), 2)
+
+
+def _divides(divisor: int, monomial: int, guard: int) -> bool:
+    """Tell whether no exponent of the divisor is greater: no field borrows its highest bit."""
+    return ((monomial | guard) - divisor) & guard == guard
+
+
+class Quotient:
+    """A polynomial over powers of *factors*: monic polynomials that are not 0.
+
+    A factor that divides the numerator is cancelled. ``signs`` are the signs that the value can have.
+    """
+
+    __slots__ = ("factors", "signs", "top")
+
+    def __init__(self, top: Polynomial, factors: Mapping[Polynomial, int] | None = None) -> None:
+        self.factors: dict[Polynomial, int] = {}
+        for factor, power in (factors or {}).items():
+            while power and (quotient := top.over(factor)) is not None:
+                top, power = quotient, power - 1
+            if power:
+                self.factors[factor] = power
+        self.top = top
+        self.signs = frozenset((-1, 0, 1))
+
+    @staticmethod
+    def of(value: Rational | Quotient) -> Quotient:
+        """Return a number as a quotient."""
+        return value if isinstance(value, Quotient) else Quotient(Polynomial.constant(value))
+
+    @property
+    def key(self) -> Hashable:
+        """The quotient as a key of a dictionary."""
+        return self.top, frozenset(self.factors.items())
+
+    @property
+    def rational(self) -> Rational | None:
+        """The value of a quotient without variables."""
+        return None if self.factors else self.top.rational
+
+    def __add__(self, other: Quotient) -> Quotient:
+        common = dict(self.factors)
+        for factor, power in other.factors.items():
+            common[factor] = max(power, common.get(factor, 0))
+        tops = [self.top, other.top]
+        for factor, power in common.items():
+            tops[0] = tops[0] * factor ** (power - self.factors.get(factor, 0))
+            tops[1] = tops[1] * factor ** (power - other.factors.get(factor, 0))
+        return Quotient(tops[0] + tops[1], common)
+
+    def __sub__(self, other: Quotient) -> Quotient:
+        return self + Quotient(other.top.scale(-1), other.factors)
+
+    def __mul__(self, other: Quotient) -> Quotient:
+        powers = dict(self.factors)
+        for factor, power in other.factors.items():
+            powers[factor] = powers.get(factor, 0) + power
+        return Quotient(self.top * other.top, powers)
+
+    def inverse(self) -> Quotient:
+        """Return 1 / self; the caller has shown that self is not 0."""
+        powers, rest = self.top.split()
+        below = {Polynomial.variable(variable): power for variable, power in powers.items()}
+        if rest.rational is None:
+            below[rest.monic()] = 1
+        top = Polynomial.constant(simplify(Fraction(1) / rest.leading))
+        for factor, power in self.factors.items():
+            top = top * factor**power
+        return Quotient(top, below)
+
+    def __pow__(self, exponent: int) -> Quotient:
+        if exponent < 0:
+            return self.inverse() ** -exponent
+        powers = {factor: power * exponent for factor, power in self.factors.items()}
+        return Quotient(self.top**exponent, powers)

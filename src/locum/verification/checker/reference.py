@@ -1,177 +1,185 @@
-"""The checker's evaluator of reference formulas, on the scalars of one case."""
+"""Evaluate a formula, entry by entry: the textbook definition of every operation.
+
+The definitions use elementwise operations on scalars alone. The checker and the prover call them with
+their own scalars.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import reduce
-from typing import TypeAlias
+from itertools import combinations
+from typing import Any, TypeAlias
 
-from locum.verification.checker.formula_table import rational
-from locum.verification.checker.formulas import Formula
-from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import Scalar, simple, without_value
-from locum.verification.checker.work import OPERATION
-from locum.verification.checker.writing import nodes
+from locum.errors import InputError
 
-Matrix: TypeAlias = "list[list[Scalar]]"
+Matrix: TypeAlias = "list[list[Any]]"
+Inputs: TypeAlias = Mapping[str, Matrix]
+#: Apply an elementwise operation of the table of programs to scalars.
+Apply: TypeAlias = Callable[..., Any]
 
-#: Operations that may not use every entry of their operand. Formulas are strict as programs are: the
-#: operand must have a value everywhere.
-_SELECTIVE = ("entry", "softmax", "cofactors")
+_RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
+_ELEMENTWISE = {
+    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "maximum": 2, "minimum": 2, "negate": 1,
+    "absolute": 1, "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "erf": 1,
+}  # fmt: skip
 
 
-class Reference:
-    """Evaluates formulas: the textbook definition of every operation, entry by entry."""
+def read_rational(text: Any) -> Fraction:
+    """Read ``"-3/7"``."""
+    if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
+        raise InputError(f"number: expected a rational number such as -3/7, got {str(text)[:40]!r}")
+    return Fraction(text)
 
-    def __init__(self, scalars: Scalars, inputs: Mapping[str, Matrix]) -> None:
-        self.scalars = scalars
+
+def evaluate_formulas(
+    table: Sequence[Any], roots: Sequence[int], inputs: Inputs, apply: Apply, known: Any = None
+) -> dict[int, Matrix]:
+    """Evaluate rows [operation, [numbers of earlier rows], attribute] of a table, and those below."""
+    needed, values, formulas = set(roots), dict(known or {}), Formulas(inputs, apply)
+    for number in reversed(range(len(table))):
+        needed.update(table[number][1] if number in needed - values.keys() else ())
+    for number in sorted(needed - values.keys()):
+        op, operands, attribute = table[number]
+        values[number] = formulas.evaluate(op, [values[n] for n in operands], attribute)
+    return values
+
+
+class Formulas:
+    """The operations on matrices of scalars; a matrix of another shape than expected is an error."""
+
+    def __init__(self, inputs: Inputs, apply: Apply) -> None:
         self.inputs = inputs
-        self.values: dict[int, Matrix] = {}
+        self.apply = apply
 
-    def evaluate(self, formula: Formula) -> Matrix:
-        """Return the matrix that a formula stands for."""
-        for part in nodes(formula):
-            if id(part) not in self.values:
-                self.scalars.numbers.spend(OPERATION * part.rows * part.columns)
-                self.values[id(part)] = self._value(part, [self.values[id(o)] for o in part.operands])
-                self.scalars.numbers.keep(entry for row in self.values[id(part)] for entry in row)
-        return self.values[id(formula)]
+    def evaluate(self, op: str, operands: Sequence[Matrix], attribute: Any) -> Matrix:
+        """Return the value of an operation."""
+        match op, attribute, operands:
+            case "input", [name, rows, columns], []:
+                if (len(self.inputs[name]), len(self.inputs[name][0])) == (rows, columns):
+                    return self.inputs[name]
+            case "constant", [number, rows, columns], [] if _are_sizes(rows, columns):
+                top, bottom = read_rational(number).as_integer_ratio()
+                entry = top if bottom == 1 else self.apply("divide", top, bottom)
+                return [[entry] * columns for _ in range(rows)]
+            case "identity", order, [] if _are_sizes(order):
+                return [[int(i == j) for j in range(order)] for i in range(order)]
+            case "entries", [rows, columns], _ if _are_sizes(rows, columns):
+                flat = [_only(operand) for operand in operands]
+                if len(flat) == rows * columns:
+                    return [flat[i * columns : (i + 1) * columns] for i in range(rows)]
+            case "entry", [i, j], [a] if i in range(len(a)) and j in range(len(a[0])):
+                # Every entry of the operand must have a value, also if it is not selected.
+                others = [self.apply("multiply", 0, x) for row in a for x in row]
+                return [[self.sum([a[i][j], *others])]]
+            case "transpose", None, [a]:
+                return [list(column) for column in zip(*a, strict=True)]
+            case "matmul", None, [a, b]:
+                return [[self.inner(row, column) for column in zip(*b, strict=True)] for row in a]
+            case "beside", None, _:
+                return [[x for row in rows for x in row] for rows in zip(*operands, strict=True)]
+            case "below", None, _ if len({len(operand[0]) for operand in operands}) == 1:
+                return [row for operand in operands for row in operand]
+            case "softmax", None | "causal", [a]:
+                return [self.softmax(row, i if attribute else len(row)) for i, row in enumerate(a)]
+            case "layer_norm", None, [a, epsilon]:
+                return [self.layer_norm(row, _only(epsilon)) for row in a]
+            case "hardmax", None, [a]:
+                return [self.hardmax(row) for row in a]
+            case "determinant" | "permanent" | "cofactors" | "inverse", None, [a]:
+                if len(a) == len(a[0]) <= 8:
+                    return self.minors(op, a)
+            case "sort", group, [a] if _are_sizes(group) and len(a[0]) % group == 0:
+                return [self.sort(row, group) for row in a]
+            case "match2", modulus, [[row]] if _are_sizes(modulus):
+                return [[self.match2(a, row, modulus) for a in row]]
+            case name, None, _ if _ELEMENTWISE.get(name) == len(operands):
+                rows = [zip(*rows, strict=True) for rows in zip(*operands, strict=True)]
+                return [[self.apply(name, *scalars) for scalars in row] for row in rows]
+        raise InputError(f"formula: expected an operation and its operands, got {str(op)[:40]}")
 
-    def _do(self, name: str, *values: Scalar) -> Scalar:
-        self.scalars.numbers.spend(OPERATION)
-        return self.scalars.operations[name](*values)
+    def sum(self, values: Sequence[Any]) -> Any:
+        return reduce(lambda a, b: self.apply("add", a, b), values)
 
-    def _sum(self, values: Sequence[Scalar]) -> Scalar:
-        self.scalars.numbers.spend(OPERATION * len(values))
-        return reduce(self.scalars.operations["add"], values)
+    def inner(self, row: Sequence[Any], column: Sequence[Any]) -> Any:
+        return self.sum([self.apply("multiply", a, b) for a, b in zip(row, column, strict=True)])
 
-    def _value(self, formula: Formula, operands: Sequence[Matrix]) -> Matrix:
-        rows, columns, attribute = formula.rows, formula.columns, formula.attribute
-        if formula.op in _SELECTIVE:
-            trouble = without_value([value for row in operands[0] for value in row])
-            if trouble is not None:
-                return [[trouble] * columns for _ in range(rows)]
-        match formula.op:
-            case "input":
-                return self.inputs[attribute[0]]
-            case "constant":
-                number = simple(rational(attribute[0]))
-                return [[number for _ in range(columns)] for _ in range(rows)]
-            case "identity":
-                return [[1 if i == j else 0 for j in range(columns)] for i in range(rows)]
-            case "entries":
-                entries = iter(operands)
-                return [[next(entries)[0][0] for _ in range(columns)] for _ in range(rows)]
-            case "entry":
-                return [[operands[0][attribute[0]][attribute[1]]]]
-            case "transpose":
-                return [[operands[0][i][j] for i in range(columns)] for j in range(rows)]
-            case "matmul":
-                return [[self._inner(operands, i, j) for j in range(columns)] for i in range(rows)]
-            case "beside":
-                return [[entry for part in operands for entry in part[i]] for i in range(rows)]
-            case "below":
-                return [row for part in operands for row in part]
-            case "softmax":
-                return [self._softmax(row, i, attribute) for i, row in enumerate(operands[0])]
-            case "layer_norm":
-                return [self._normed(row, operands[1][0][0]) for row in operands[0]]
-            case "hardmax":
-                return [self._hardmax(row) for row in operands[0]]
-            case "determinant" | "permanent":
-                return [[self._expand(operands[0], formula.op == "determinant")]]
-            case "cofactors":
-                return self._cofactors(operands[0])
-            case "inverse":
-                return self._inverse(operands[0])
-            case "sort":
-                return [self._sorted(row, attribute) for row in operands[0]]
-            case "match2":
-                return [[self._matches(a, row, attribute) for a in row] for row in operands[0]]
-        return [
-            [self._do(formula.op, *(part[i][j] for part in operands)) for j in range(columns)]
-            for i in range(rows)
-        ]
+    def normalise(self, weights: Sequence[Any]) -> list[Any]:
+        total = self.sum(weights)
+        return [self.apply("divide", weight, total) for weight in weights]
 
-    def _inner(self, operands: Sequence[Matrix], i: int, j: int) -> Scalar:
-        a, b = operands
-        return self._sum([self._do("multiply", a[i][k], b[k][j]) for k in range(len(b))])
+    def softmax(self, row: Sequence[Any], last: int) -> list[Any]:
+        """Return exp(x) over the sum of exp(x); entries after the last one are 0 but need a value."""
+        shown = [self.apply("exp", x) for x in row[: last + 1]]
+        return self.normalise(shown + [self.apply("multiply", 0, x) for x in row[last + 1 :]])
 
-    def _softmax(self, row: list[Scalar], number: int, mask: str | None) -> list[Scalar]:
-        seen = [mask is None or j <= number for j in range(len(row))]
-        weights = [self._do("exp", x) if here else 0 for x, here in zip(row, seen, strict=True)]
-        total = self._sum(weights)
-        return [self._do("divide", weight, total) for weight in weights]
+    def layer_norm(self, row: Sequence[Any], epsilon: Any) -> list[Any]:
+        mean = self.apply("divide", self.sum(row), len(row))
+        deviations = [self.apply("subtract", x, mean) for x in row]
+        variance = self.apply("divide", self.inner(deviations, deviations), len(row))
+        root = self.apply("sqrt", self.apply("add", variance, epsilon))
+        return [self.apply("divide", x, root) for x in deviations]
 
-    def _normed(self, row: list[Scalar], epsilon: Scalar) -> list[Scalar]:
-        mean = self._do("divide", self._sum(row), len(row))
-        away = [self._do("subtract", x, mean) for x in row]
-        squares = self._sum([self._do("multiply", x, x) for x in away])
-        spread = self._do("add", self._do("divide", squares, len(row)), epsilon)
-        return [self._do("divide", x, self._do("sqrt", spread)) for x in away]
+    def hardmax(self, row: Sequence[Any]) -> list[Any]:
+        """Return 1/k at the k entries that no entry exceeds, else 0."""
+        below = [[self.apply("less_equal", y, x) for y in row] for x in row]
+        greatest = [reduce(lambda a, b: self.apply("and", a, b), truths) for truths in below]
+        return self.normalise([self.apply("indicator", one) for one in greatest])
 
-    def _hardmax(self, row: list[Scalar]) -> list[Scalar]:
-        greatest = [
-            reduce(self.scalars.operations["and"], [self._do("less_equal", y, x) for y in row])
-            for x in row
-        ]
-        weights = [self._do("indicator", one) for one in greatest]
-        total = self._sum(weights)
-        return [self._do("divide", weight, total) for weight in weights]
-
-    def _expand(self, a: Matrix, signed: bool) -> Scalar:
-        """Expand the determinant (or permanent) along the first row, column sets shared."""
-        size = len(a)
-        below: dict[tuple[int, ...], Scalar] = {(): 1}
-        for i in reversed(range(size)):
-            here: dict[tuple[int, ...], Scalar] = {}
-            for columns in _subsets(size, size - i):
+    def expand(self, a: Matrix, signed: bool) -> Any:
+        """Expand the determinant, or the permanent, along the first row; minors are shared."""
+        minors: dict[tuple[int, ...], Any] = {(): 1}
+        for i in reversed(range(len(a))):
+            here = {}
+            for columns in combinations(range(len(a)), len(a) - i):
                 terms = []
                 for place, j in enumerate(columns):
-                    minor = below[columns[:place] + columns[place + 1 :]]
-                    term = self._do("multiply", a[i][j], minor)
-                    terms.append(self._do("negate", term) if signed and place % 2 else term)
-                here[columns] = self._sum(terms)
-            below = here
-        return below[tuple(range(size))]
+                    minor = minors[columns[:place] + columns[place + 1 :]]
+                    term = self.apply("multiply", a[i][j], minor)
+                    terms.append(self.apply("negate", term) if signed and place % 2 else term)
+                here[columns] = self.sum(terms)
+            minors = here
+        return minors[tuple(range(len(a)))]
 
-    def _cofactors(self, a: Matrix) -> Matrix:
-        size = len(a)
+    def minors(self, op: str, a: Matrix) -> Matrix:
+        size = range(len(a))
+        if op in ("determinant", "permanent"):
+            return [[self.expand(a, op == "determinant")]]
+        if op == "inverse":
+            adjugate, determinant = zip(*self.minors("cofactors", a), strict=True), self.expand(a, True)
+            return [[self.apply("divide", x, determinant) for x in row] for row in adjugate]
+        if len(a) == 1:
+            return [[self.apply("add", 1, self.apply("multiply", 0, a[0][0]))]]
         result = []
-        for i in range(size):
-            row = []
-            for j in range(size):
-                minor = [[a[s][t] for t in range(size) if t != j] for s in range(size) if s != i]
-                value = self._expand(minor, signed=True)
-                row.append(self._do("negate", value) if (i + j) % 2 else value)
-            result.append(row)
+        for i in size:
+            minors = [[[a[s][t] for t in size if t != j] for s in size if s != i] for j in size]
+            values = [self.expand(minor, signed=True) for minor in minors]
+            result.append([self.apply("negate", x) if (i + j) % 2 else x for j, x in enumerate(values)])
         return result
 
-    def _inverse(self, a: Matrix) -> Matrix:
-        determinant = self._expand(a, signed=True)
-        cofactors = self._cofactors(a)
-        size = range(len(a))
-        return [[self._do("divide", cofactors[j][i], determinant) for j in size] for i in size]
-
-    def _sorted(self, row: list[Scalar], group: int) -> list[Scalar]:
-        """Sort every group by exchanging neighbours, the smallest going to the end first."""
+    def sort(self, row: Sequence[Any], group: int) -> list[Any]:
+        """Sort every group by exchanging neighbours; the smallest entry goes to the end first."""
         result = list(row)
         for start in range(0, len(row), group):
             for last in reversed(range(start + 1, start + group)):
                 for place in range(start, last):
-                    pair = result[place], result[place + 1]
-                    result[place : place + 2] = self._do("maximum", *pair), self._do("minimum", *pair)
+                    a, b = result[place : place + 2]
+                    result[place : place + 2] = self.apply("maximum", a, b), self.apply("minimum", a, b)
         return result
 
-    def _matches(self, a: Scalar, row: list[Scalar], modulus: int) -> Scalar:
-        rests = [self._do("modulo", self._do("add", a, b), modulus) for b in row]
-        matched = [self._do("equal", rest, 0) for rest in rests]
-        return self._do("indicator", reduce(self.scalars.operations["or"], matched))
+    def match2(self, a: Any, row: Sequence[Any], modulus: int) -> Any:
+        rests = [self.apply("modulo", self.apply("add", a, b), modulus) for b in row]
+        matched = [self.apply("equal", rest, 0) for rest in rests]
+        return self.apply("indicator", reduce(lambda x, y: self.apply("or", x, y), matched))
 
 
-def _subsets(size: int, count: int) -> list[tuple[int, ...]]:
-    """Yield all ascending choices of ``count`` numbers below ``size``."""
-    subsets: list[tuple[int, ...]] = [()]
-    for _ in range(count):
-        subsets = [(*one, n) for one in subsets for n in range(one[-1] + 1 if one else 0, size)]
-    return subsets
+def _only(matrix: Matrix) -> Any:
+    """Return the entry of a 1×1 matrix."""
+    [[entry]] = matrix
+    return entry
+
+
+def _are_sizes(*values: Any) -> bool:
+    return all(type(value) is int and value >= 1 for value in values)

@@ -1,8 +1,4 @@
-"""A claim: a program, the inputs it is about, and the formula it is said to compute.
-
-A :class:`Claim` has all that a proof, a certificate and a counterexample need: the graph, which tokens
-are indeterminates and which are fixed (blanks, sizes), where the result lies, and the reference
-formula. Its statement is generated from these (``checker/statement.py``).
+"""A claim: a program, its inputs, and the formula that it computes.
 
 >>> from locum import tokens
 >>> square = about("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
@@ -12,6 +8,7 @@ for all s ∈ ℝ^{1×2}: P⟨s⟩ = s ⊙ s, where P is the program 6c97c909083
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,12 +17,12 @@ from typing import Any, TypeAlias
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.execution.domains import Domain, Value
-from locum.graph import Node, postorder
+from locum.graph import Node, dumps, loads, postorder, stable_hash
 from locum.language.handles import SOp
-from locum.verification.checker.content import Subject
-from locum.verification.checker.formulas import Formula
-from locum.verification.checker.statement import Token
-from locum.verification.claims.meaning import Rows, evaluate
+from locum.verification.checker.reference import Matrix as Rows
+from locum.verification.checker.reference import evaluate_formulas
+from locum.verification.claims.formula import Formula, from_json, to_json
+from locum.verification.claims.statement import Token, write_statement
 
 #: A matrix of the input: name, rows, columns.
 Input: TypeAlias = tuple[str, int, int]
@@ -76,22 +73,39 @@ class Claim:
         }  # fmt: skip
 
     @cached_property
-    def subject(self) -> Subject:
-        """What is claimed, as certificates have it."""
-        return Subject(
-            self.program, self.inputs, self.integer, self.conditions, self.layout, self.places,
-            self.reference,
+    def content(self) -> dict[str, Any]:
+        """The claim as certificates contain it (``checker/content.py``)."""
+        return {
+            "inputs": [x.attribute for x in self.inputs],
+            "domain": "integer" if self.integer else "real",
+            "formulas": to_json(self.reference, *(formula for formula, _ in self.conditions)),
+            "relations": [relation for _, relation in self.conditions],
+            "tokens": [token if isinstance(token, int) else list(token) for token in self.layout],
+            "places": [list(row) for row in self.places],
+            "program": {"hash": self.hash, "graph": json.loads(dumps(self.program))},
+        }
+
+    @staticmethod
+    def from_content(content: dict[str, Any]) -> Claim:
+        """Read the claim of a certificate, without its name."""
+        reference, *conditions = from_json(content["formulas"])
+        return Claim(
+            "", (), loads(json.dumps(content["program"]["graph"])),
+            tuple(Formula("input", (), x) for x in content["inputs"]),
+            tuple(token if isinstance(token, int) else tuple(token) for token in content["tokens"]),
+            tuple(map(tuple, content["places"])), reference, content["domain"] == "integer",
+            tuple(zip(conditions, content["relations"], strict=True)),
         )  # fmt: skip
 
     @cached_property
     def hash(self) -> str:
         """The hash of the program."""
-        return self.subject.hash
+        return stable_hash(self.program)
 
     @cached_property
     def statement(self) -> str:
         """What is claimed, as a sentence."""
-        return self.subject.statement
+        return write_statement(self)
 
     @property
     def entries(self) -> list[str]:
@@ -118,24 +132,29 @@ class Claim:
             for token in self.layout
         ]
 
+    def evaluate(
+        self, roots: Sequence[int], entries: Sequence[Value], domain: Domain, known: Any = None
+    ) -> dict[int, Rows]:
+        """Return the values of rows of the table of formulas, and of the rows below them."""
+        names = [x.attribute[0] for x in self.inputs]
+        inputs = dict(zip(names, self.matrices(entries), strict=True))
+        table = self.content["formulas"]["table"]
+        return evaluate_formulas(
+            table, roots, inputs, lambda name, *values: domain.meanings[name](*values), known
+        )
+
     def expected(
         self, entries: Sequence[Value], domain: Domain, known: Mapping[int, Rows] | None = None
     ) -> list[Value]:
-        """Return what the reference gives, row by row; ``known`` has values of its parts, by ``id``."""
-        rows = self.reference_values(entries, domain, known)[id(self.reference)]
-        return [value for row in rows for value in row]
-
-    def reference_values(
-        self, entries: Sequence[Value], domain: Domain, known: Mapping[int, Rows] | None = None
-    ) -> dict[int, Rows]:
-        """Return the values of the reference and of its parts, by ``id``."""
-        return evaluate([self.reference], self.matrices(entries), self.inputs, domain, known)
+        """Return what the reference gives, row by row; ``known`` has values of its parts."""
+        root = self.content["formulas"]["roots"][0]
+        return [value for row in self.evaluate([root], entries, domain, known)[root] for value in row]
 
     def condition_values(self, entries: Sequence[Value], domain: Domain) -> list[tuple[Value, str]]:
         """Return the values that the conditions are about, each with its relation to 0."""
-        formulas = [formula for formula, _ in self.conditions]
-        values = evaluate(formulas, self.matrices(entries), self.inputs, domain)
-        return [(values[id(formula)][0][0], relation) for formula, relation in self.conditions]
+        roots = self.content["formulas"]["roots"][1:]
+        values = self.evaluate(roots, entries, domain)
+        return [(values[r][0][0], s) for r, s in zip(roots, self.content["relations"], strict=True)]
 
     def result(self, values: Any) -> list[Any]:
         """Pick the result, row by row, from the values that the program has at all positions."""

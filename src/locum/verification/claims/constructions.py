@@ -1,7 +1,4 @@
-"""Claims about constructions: each against its textbook formula.
-
-Each function builds the claim of one family (``named.py``) for one shape. The references use nothing of
-the constructions (``checker/formulas.py``).
+"""Claims about constructions, each with its textbook formula.
 
 >>> transpose(2, 3, "view").reference
 Xᵀ
@@ -17,8 +14,8 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.language.python import full, tokens
-from locum.verification.checker.formulas import Formula
 from locum.verification.claims.claim import Claim, Condition, about
+from locum.verification.claims.formula import Formula
 
 #: State a claim whose name and shape ``named.py`` gives.
 _stated = partial(about, "", ())

@@ -1,7 +1,4 @@
-"""The claims that can be proven by name: constructions and U, each against its textbook formula.
-
-``claim("matmul", 3, 3, 4)`` is the claim that the paper's matrix product is the product, for all 3×3
-and 3×4 matrices. The references use nothing of the constructions (``checker/formulas.py``).
+"""Claims with names: constructions and U, each with its textbook formula.
 
 >>> claim("transpose", 2, 3).reference
 Xᵀ

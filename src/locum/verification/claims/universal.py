@@ -1,7 +1,4 @@
-"""Claims about U: that it computes what T does, for every kind of T.
-
-Each function builds the claim of one family (``named.py``) for one shape: U for that order, and the
-textbook formula of T on the matrices that are U's tokens.
+"""Claims about U: it computes the textbook formula of T, for every kind of T.
 
 >>> str(attention(*(Formula.input(name, 2, 2) for name in "XAV")))
 'σ(XAXᵀ)XV'
@@ -16,10 +13,10 @@ from locum.simulators import UniversalSimulator
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
-from locum.verification.checker.formulas import Formula
-from locum.verification.checker.statement import Token
 from locum.verification.claims.claim import Claim, Condition, Input, about
 from locum.verification.claims.constructions import invertible
+from locum.verification.claims.formula import Formula
+from locum.verification.claims.statement import Token
 
 
 def attention(x: Formula, a: Formula, v: Formula) -> Formula:

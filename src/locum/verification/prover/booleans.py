@@ -1,8 +1,4 @@
-"""Booleans that may be open, and patterns of them: what selectors are in the symbolic domain.
-
-``and``, ``or`` and ``not`` are Kleene's: what is false whatever the answer is false. An open boolean
-has the question that stands in its way, and a number: equal numbers, equal booleans.
-"""
+"""Booleans that may be open, by Kleene's logic, and patterns of them; equal numbers, equal booleans."""
 
 from __future__ import annotations
 

@@ -1,15 +1,8 @@
-"""Cases: what is assumed of the signs of polynomials while a program is run on symbols.
+"""Cases: assumptions about the signs of polynomials.
 
-A program asks whether a value is positive, or zero. A :class:`Case` answers from what is assumed so
-far; where that is not enough the answer is :class:`Undecided`, with the :class:`Question` to be
-settled first. Questions are about irreducible polynomials: the sign of a product is the product of
-signs. Some signs need no assumption: exponentials are positive, and so are sums of products of
-them; a choice lies between its bounds. No question is about a choice: the question that the choice
-depends on comes first.
-
-A case whose assumptions add up to a contradiction (p > 0, q ≥ 0, but p + q = 0) is impossible; only
-such sums are looked for, so that a case not found impossible may still be. That can cost a proof,
-but never makes one: it only adds to what has to be shown.
+A :class:`Case` decides comparisons from its assumptions, or returns :class:`Undecided` with a
+:class:`Question`. Questions are about irreducible polynomials without choices. A case is impossible if
+assumptions have a sum that cannot be (p > 0, q ≥ 0, but p + q = 0). No other contradictions are found.
 """
 
 from __future__ import annotations

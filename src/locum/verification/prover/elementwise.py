@@ -1,10 +1,8 @@
 """Elementwise operations on symbols, in one case.
 
-Rational numbers and booleans are what they are in the exact domain; what depends on the input is a
-:class:`~locum.verification.prover.ring.Ratio` (a number) or an open
-:class:`~locum.verification.prover.booleans.Boolean`. A number that depends on an open boolean is a
-*choice* of the ring. ``Broken`` (``operands.py``) is what has no value; ``Undecided`` is that of which
-nothing is known, perhaps not even whether it has a value.
+A value is a rational number, a boolean, a :class:`~locum.verification.prover.ring.Ratio`, or an open
+:class:`~locum.verification.prover.booleans.Boolean`. ``Broken`` (``operands.py``) has no value.
+``Undecided`` may have no value.
 """
 
 from __future__ import annotations
@@ -250,41 +248,13 @@ class Elementwise:
         trouble = first_open([value])
         if trouble is not None:
             return trouble
-        value = self.numeric(value)
-        candidates: list[tuple[Value, Value]] = []
-        certain, question = False, None
         for key, entry in table:
             answer = self.meanings["equal"](value, EXACT.constant(key))
-            if answer is True and not candidates:
-                return EXACT.constant(entry)
+            if isinstance(answer, Boolean):
+                return Undecided(answer.question)
             if answer is not False:
-                candidates.append((EXACT.constant(key), EXACT.constant(entry)))
-            if answer is True:
-                certain = True
-                break
-            if isinstance(answer, Boolean) and question is None:
-                question = answer.question
-        if not candidates or question is None:
-            return Broken("the lookup table has no entry for a value")
-        if not certain and not self._covered(value, [key for key, _ in candidates]):
-            return Undecided(question)
-        entries = [self.plain(entry) for _, entry in candidates]
-        identity = ("lookup", self.identity_of(value), str(table))
-        if all(map(is_boolean, entries)):
-            return self._open(question, identity)
-        if all(map(is_number, entries)):
-            return self.ring.choice(identity, question, entries)
-        return Undecided(question)
-
-    def _covered(self, value: Value, keys: Sequence[Value]) -> bool:
-        """Return whether an integer between bounds is certainly one of the keys."""
-        if not isinstance(value, Ratio) or not value.bottom.is_one():
-            return False
-        slot = self.ring.behind(value.top)
-        if slot is None or not slot.integer or slot.low is None or slot.high is None:
-            return False
-        low, high = int(slot.low.p), int(slot.high.p)
-        return high - low <= len(keys) and all(n in keys for n in range(low, high + 1))
+                return self.plain(EXACT.constant(entry)) if answer is True else answer
+        return Broken("the lookup table has no entry for a value")
 
     # Arithmetic -----------------------------------------------------------------------------------
 

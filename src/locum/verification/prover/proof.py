@@ -1,17 +1,10 @@
-"""Proofs for all inputs: a program run on indeterminates, case by case, against its reference.
+"""Proofs for all inputs: a program on indeterminates, case by case, compared with its reference.
 
-What has to be shown are *targets*: every entry of the result equals the reference's, and every site
-(a division, a lookup) has a value. A run in a case decides some of them and leaves others open,
-each with the question that stands in its way; the question is answered both ways (or, for a
-remainder, in all ways), which makes a tree whose leaves decide the target. Coverage is by
-construction: a tree branches on complete sets of answers, from the empty case on. Targets are
-settled tree by tree, so that cases of independent rows add up instead of multiplying.
-
-A target may hold whatever the answers are: the row maximum that a stable softmax subtracts is a
-*choice*, and cancels. Only where a difference is left is the question of a choice asked.
-
-A leaf where a target fails is not a proof, unless its assumptions contradict one another. Then numbers
-are tried (``refute.py``), those of the failing case among them.
+Each entry of the result and each operation that may have no value is a *target*. A run in a case shows
+a target, or returns the question that the target depends on. The prover splits the case by all answers
+to the question, until every leaf of the tree shows the target. A target may hold for all values of a
+choice: the row maximum that a stable softmax subtracts cancels. If a target fails at a leaf, the prover
+searches for a counterexample (``refute.py``).
 """
 
 from __future__ import annotations
@@ -144,12 +137,11 @@ class Prover:
         self.settled: dict[Node, Any] = {}
         self.cases = self.terms = 0
         # The reference comes first: its exponentials are the simplest, and others are made of them.
-        reference = claim.reference_values(
-            self.symbols, SymbolicDomain(self.ring, Case(self.questions))
-        )
+        root = claim.content["formulas"]["roots"][0]
+        domain = SymbolicDomain(self.ring, Case(self.questions))
         self.settled_reference = {
             part: rows
-            for part, rows in reference.items()
+            for part, rows in claim.evaluate([root], self.symbols, domain).items()
             if not any(has_open(row, self.ring) for row in rows)
         }
         evidence = Evidence(self.ring, self.questions, self._hypotheses())

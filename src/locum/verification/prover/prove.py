@@ -1,7 +1,4 @@
-"""``prove``: a claim in, a proof, a refutation or a plain "not proven" out.
-
-Whatever the search finds is checked by the checker, which shares no code with it: what the checker
-rejects is not called proven, and not called refuted.
+"""Prove a claim: a proof, a refutation, or neither; the checker checks both.
 
 >>> proof = prove("transpose", 2, 2)
 >>> proof.holds, proof.cases
@@ -19,10 +16,8 @@ from typing import Any, TypeAlias
 
 from locum.errors import InputError
 from locum.html_table import text_rows
-from locum.verification.checker.check import check
+from locum.verification.checker.check import Refuted, check
 from locum.verification.checker.content import RejectedError
-from locum.verification.checker.refutation import Refuted
-from locum.verification.checker.work import STEPS
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import claim as named_claim
 from locum.verification.prover.certificate import certificate
@@ -32,9 +27,6 @@ from locum.verification.prover.refute import counterexample, quick_counterexampl
 
 #: A number of a counterexample.
 Number: TypeAlias = int | float | Fraction
-
-#: Steps for checking a certificate that was just made, which is not hostile.
-_STEPS = 100 * STEPS
 
 
 class _Verdict:
@@ -48,6 +40,10 @@ class _Verdict:
     def statement(self) -> str:
         """What is proven, refuted, or neither."""
         return self.claim.statement
+
+    def check_command(self, file: object) -> str:
+        """Return the command that checks ``file`` again."""
+        return f"locum check {file}"
 
     def _about(self, verdict: str) -> dict[str, Any]:
         """Begin a dictionary: the verdict, and what it is about."""
@@ -80,21 +76,14 @@ class Proof(_Verdict):
     #: Seconds spent searching, and checking.
     seconds: float
     checking: float
-    #: Steps that the check took.
-    steps: int
     holds: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON, without the certificate."""
         return {
             **self._about("proven"), "cases": self.cases, "terms": self.terms,
-            "seconds": self.seconds, "checking_seconds": self.checking, "checking_steps": self.steps,
+            "seconds": self.seconds, "checking_seconds": self.checking,
         }  # fmt: skip
-
-    def check_command(self, file: object) -> str:
-        """Return the command that checks ``file`` again."""
-        more = f" --steps {self.steps}" if self.steps > STEPS else ""
-        return f"locum check {file}{more}"
 
     def __str__(self) -> str:
         s = "" if self.cases == 1 else "s"
@@ -149,10 +138,6 @@ class Refutation(_Verdict):
             "expected": list(self.refuted.expected), "problem": self.problem,
             "seconds": self.seconds,
         }  # fmt: skip
-
-    def check_command(self, file: object) -> str:
-        """Return the command that checks ``file`` again."""
-        return f"locum check {file}"
 
     def __str__(self) -> str:
         numbers = ", ".join(
@@ -228,16 +213,17 @@ def prove(
         if refutation is not None:
             return Refutation(claim, *refutation, spent)
         return Unproven(claim, str(problem), problem.assumptions, spent)
-    content, cases, found_terms = certificate(claim, evidence), evidence.cases, evidence.terms
-    del evidence  # its polynomials are large, and so are the checker's
-    searched = time.perf_counter()
+    cases, terms_compared = evidence.cases, evidence.terms
     try:
-        checked = check(content, _STEPS)
+        content = certificate(claim, evidence)
+        del evidence  # its polynomials need much memory
+        searched = time.perf_counter()
+        check(content)
     except RejectedError as problem:
         reason = f"{claim.title} is not proven: the checker rejects the certificate: {problem}"
         return Unproven(claim, reason, "", time.perf_counter() - started)
     spent = time.perf_counter() - searched
-    return Proof(claim, content, cases, found_terms, searched - started, spent, checked.steps)
+    return Proof(claim, content, cases, terms_compared, searched - started, spent)
 
 
 def _number(text: str) -> Number:

@@ -1,8 +1,6 @@
-"""Search for counterexamples: numbers for which a program does not give what is claimed.
+"""Search for counterexamples: numbers for which a program does not compute what is claimed.
 
-Small integers are tried first, then points of the case that a proof failed in, then random numbers.
-What looks wrong in floats is only a suggestion: a claim is refuted by the checker
-(``checker/refutation.py``), which evaluates exactly or in enclosures.
+Floating-point differences are suggestions; the checker evaluates the numbers exactly or with bounds.
 """
 
 from __future__ import annotations
@@ -19,19 +17,17 @@ from flint import fmpq, fmpq_mpoly
 from locum.errors import ExecutionError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.verification.checker.content import REFUTATION, RejectedError, sealed, subject_json
-from locum.verification.checker.polynomials import TooLargeError
-from locum.verification.checker.refutation import Refuted, check_refutation
+from locum.verification.checker.check import Refuted, check_refutation
+from locum.verification.checker.content import REFUTATION, RejectedError
 from locum.verification.claims.claim import Claim
 from locum.verification.prover.cases import Case
+from locum.verification.prover.limits import LimitError
 
 Number: TypeAlias = "int | Fraction"
 
 _FLOAT = FloatDomain()
 #: Differences that floats can be trusted to show.
 _VISIBLE = 1e-9
-#: Work allowed to the check of one suggestion.
-_STEPS = 20_000_000
 
 
 def counterexample(
@@ -53,7 +49,7 @@ def counterexample(
         # Floats do not show every difference: points of the failing case are checked at once.
         try:
             suspicious = of_the_case or looks_wrong(claim, entries)
-        except TooLargeError:
+        except LimitError:
             return None
         if suspicious:
             refutation = confirmed(claim, entries)
@@ -68,7 +64,7 @@ def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
     for entries in (chosen, counting):
         try:
             refutation = confirmed(claim, entries) if looks_wrong(claim, entries) else None
-        except TooLargeError:
+        except LimitError:
             return None
         if refutation is not None:
             return refutation
@@ -77,16 +73,14 @@ def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
 
 def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], Refuted] | None:
     """Return the refutation by these numbers, if the checker accepts it."""
-    content = sealed(
-        {
-            "format": REFUTATION,
-            "claim": claim.label,
-            **subject_json(claim.subject),
-            "entries": [str(entry) for entry in entries],
-        }
-    )
+    content = {
+        "format": REFUTATION,
+        "claim": claim.label,
+        **claim.content,
+        "entries": [str(entry) for entry in entries],
+    }
     try:
-        return content, check_refutation(content, _STEPS)
+        return content, check_refutation(content)
     except RejectedError:
         return None
 
@@ -108,7 +102,7 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 
 
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
-    """Return whether floats differ under dense execution; TooLargeError beyond its limits."""
+    """Return whether floats differ under dense execution; LimitError beyond its limits."""
     numbers = [entry if claim.integer else float(entry) for entry in entries]
     try:
         for value, relation in claim.condition_values(numbers, _FLOAT):
@@ -121,7 +115,7 @@ def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
         values = dense.evaluate(claim.program, claim.tokens(numbers), _FLOAT, claim.names)
     except ExecutionError as error:
         if error.kind in ("too large", "refused"):
-            raise TooLargeError(str(error)) from None
+            raise LimitError(str(error)) from None
         return error.kind != "OverflowError"
     result = [float(value) for value in claim.result(values)]
     scale = max(1.0, *map(abs, expected))

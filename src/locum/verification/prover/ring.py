@@ -1,16 +1,11 @@
-"""Rational functions over ℚ in the entries of the input, in exponentials, and in choices.
+"""Rational functions over ℚ in the entries of the input, in functions, and in choices.
 
-A :class:`Ring` has one indeterminate for each entry, and slots for other numbers. exp(p) is a
-slot of its own, or a product of powers of slots: an argument that is an integer combination of
-arguments met before becomes that product, so that exp(a − m) *is* exp(a)/exp(m), and softmax is
-invariant under shifts by mere cancellation. bˣ is exp(x·log b), log b being one more label of the
-coordinates. Other functions (absolute values, tanh, …) are slots known by their argument only. A
-*choice* is a number that depends on an open question, such as the maximum of a row: a slot of which
-nothing is used but that it is real, and bounds that hold of it alone.
+A :class:`Ring` has an indeterminate for each entry, and slots for other numbers. exp(p) is a product of
+powers of slots if p is an integer combination of earlier exponents: exp(a − m) = exp(a)/exp(m). Other
+functions have a slot for each argument. A *choice* is a slot for a number that depends on an open
+question, such as the maximum of a row; only its bounds are used.
 
-A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator: equal functions
-of the indeterminates are equal objects. What holds of indeterminates holds of all numbers put in their
-places, exponentials included; the converse is not needed (a claim is refuted by numbers, not by this).
+A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator.
 
 >>> ring = Ring(["x", "y"])
 >>> x, y = ring.entries
@@ -64,10 +59,9 @@ class Slot:
     base: fmpq | None = None
     #: What has to be answered before more is known of it.
     question: Any = None
-    #: Of a choice: bounds, if there are any, and whether it is an integer.
+    #: Bounds of a choice.
     low: fmpq | None = None
     high: fmpq | None = None
-    integer: bool = False
 
 
 class Ring:
@@ -168,9 +162,7 @@ class Ring:
             self._known[key] = Ratio(self, self.generators[slot], self.one)
         return self._known[key]
 
-    def choice(
-        self, key: Hashable, question: Any, candidates: Sequence[Any] = (), mean: bool = False
-    ) -> Ratio:
+    def choice(self, key: Hashable, question: Any, candidates: Sequence[Any] = ()) -> Ratio:
         """Return a number that depends on an open question.
 
         Within the candidates, if they are rational.
@@ -178,8 +170,7 @@ class Ring:
         bounds: dict[str, Any] = {}
         if candidates and not any(isinstance(value, Ratio) for value in candidates):
             ends = [fmpq(value) for value in candidates]
-            integer = not mean and all(end.q == 1 for end in ends)
-            bounds = {"low": min(ends), "high": max(ends), "integer": integer}
+            bounds = {"low": min(ends), "high": max(ends)}
         # Slots outlive the case they were made in: bounds belong to the key.
         known = ("choice", question, key, *map(str, bounds.values()))
         if known not in self._known:

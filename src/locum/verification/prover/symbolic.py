@@ -1,11 +1,7 @@
-"""The symbolic domain: a dense run on indeterminates, in one case, is one case of a proof.
+"""The symbolic domain: dense execution on indeterminates, in one case.
 
-Elementwise operations are in ``elementwise.py``; here are tokens, constants and attention. A pattern of
-which the case leaves cells open has :class:`~locum.verification.prover.booleans.Boolean` cells; a mean
-over such a row is a choice.
-
-RASP is strict, so every operation that may have no value (a division, a lookup, a mean of booleans) is
-a *site*: the domain notes for each whether it is fine, open or broken; a proof settles all of them.
+A pattern that the case does not decide has open cells (``booleans.py``); a mean over such a row is a
+choice. Every operation that may have no value is a *site*: the domain records whether it has a value.
 """
 
 from __future__ import annotations
@@ -186,7 +182,7 @@ class SymbolicDomain(Domain):
             number = self.ring.identities.number(key)
             return Boolean(None, question, number, self.ring.identities)
         if all(map(is_number, candidates)):
-            return self.ring.choice(key, question, candidates, mean=len(chosen) > 1)
+            return self.ring.choice(key, question, candidates)
         return Undecided(question)
 
     def widths(self, selected: Pattern) -> list[Value]:

@@ -1,0 +1,204 @@
+"""Formulas of matrices: what a claim says that a program computes.
+
+A :class:`Formula` is an expression over the input matrices. It can be written to a certificate, read
+back, printed (``statement.py``) and evaluated (``checker/reference.py``, which lists all operations).
+
+>>> x = Formula.input("X", 2, 3)
+>>> str(x.T), str((x @ x.T).softmax() @ x), (x @ x.T).shape
+('Xᵀ', 'σ(XXᵀ)X', (2, 2))
+>>> x + x.T
+Traceback (most recent call last):
+...
+locum.errors.InputError: add: expected operands of shapes that fit, got 2×3 and 3×2
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from locum.errors import InputError
+from locum.verification.checker.reference import Formulas
+from locum.verification.claims.statement import list_parts, write_formula
+
+Number: TypeAlias = "int | Fraction"
+Shape: TypeAlias = tuple[int, int]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,11}")
+#: Names with another meaning in statements: the program and identity matrices.
+_RESERVED = re.compile(r"P|I(_.*)?")
+
+
+def _unary(op: str, meaning: str) -> Callable[[Formula], Formula]:
+    def method(self: Formula) -> Formula:
+        return Formula(op, (self,))
+
+    method.__doc__ = meaning
+    return method
+
+
+def _binary(op: str, meaning: str = "", reflected: bool = False) -> Callable[[Formula, Any], Formula]:
+    def method(self: Formula, other: Any) -> Formula:
+        operands = (self, Formula.of(other, self.shape))
+        return Formula(op, operands[::-1] if reflected else operands)
+
+    method.__doc__ = meaning
+    return method
+
+
+class Formula:
+    """A matrix-valued expression; ``+``, ``-``, ``*`` and ``/`` work entry by entry, ``@`` does not."""
+
+    __slots__ = ("attribute", "columns", "op", "operands", "rows")
+
+    def __init__(self, op: str, operands: Sequence[Formula] = (), attribute: Any = None) -> None:
+        self.op = op
+        self.operands = tuple(operands)
+        self.attribute = attribute
+        self.rows, self.columns = self._find_shape()
+
+    def _find_shape(self) -> Shape:
+        """Evaluate the operation on zeros."""
+        inputs, problem = {}, "of shapes that fit"
+        try:
+            if self.op == "input":
+                name, rows, columns = self.attribute
+                inputs[name] = _zeros((rows, columns))
+                problem = "a name of at most 12 letters, digits or underscores, other than P and I"
+                if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
+                    raise ValueError
+            zeros = [_zeros(operand.shape) for operand in self.operands]
+            value = Formulas(inputs, lambda *_: 0).evaluate(self.op, zeros, self.attribute)
+            return len(value), len(value[0])
+        except (InputError, LookupError, TypeError, ValueError):
+            shapes = " and ".join(f"{x.rows}×{x.columns}" for x in self.operands)
+            got = shapes if self.attribute is None else f"{shapes} {self.attribute}"[:60].strip()
+            expected = problem if self.op == "input" else f"operands {problem}"
+            raise InputError(f"{str(self.op)[:40]}: expected {expected}, got {got}") from None
+
+    @property
+    def shape(self) -> Shape:
+        """Rows and columns."""
+        return self.rows, self.columns
+
+    @staticmethod
+    def input(name: str, rows: int, columns: int) -> Formula:
+        """Name an input matrix."""
+        return Formula("input", (), [name, rows, columns])
+
+    @staticmethod
+    def constant(value: Number, rows: int = 1, columns: int = 1) -> Formula:
+        """Fill a matrix with one rational number."""
+        return Formula("constant", (), [str(Fraction(value)), rows, columns])
+
+    @staticmethod
+    def identity(size: int) -> Formula:
+        """Build the identity matrix."""
+        return Formula("identity", (), size)
+
+    @staticmethod
+    def of(value: Formula | Number | Sequence[Sequence[Any]], shape: Shape = (1, 1)) -> Formula:
+        """Turn a number, or rows of 1×1 formulas and numbers, into a formula."""
+        if isinstance(value, Formula):
+            return value
+        if isinstance(value, (int, Fraction)):
+            return Formula.constant(value, *shape)
+        if not isinstance(value, Sequence) or not all(isinstance(row, Sequence) for row in value):
+            raise InputError(
+                f"expected a formula, an integer, a Fraction, or rows of them, got {value!r}; "
+                "try Fraction(3, 10) for a number that is not an integer"
+            )
+        rows = [[Formula.of(entry) for entry in row] for row in value]
+        if not rows or len({len(row) for row in rows}) != 1:
+            raise InputError("expected rows of equal, positive length")
+        flat = [entry for row in rows for entry in row]
+        return Formula("entries", flat, [len(rows), len(rows[0])])
+
+    @property
+    def T(self) -> Formula:  # noqa: N802  # the usual symbol
+        """The transpose."""
+        return Formula("transpose", (self,))
+
+    def __matmul__(self, other: Formula) -> Formula:
+        return Formula("matmul", (self, other))
+
+    __add__ = _binary("add")
+    __sub__ = _binary("subtract")
+    __mul__ = _binary("multiply")
+    __truediv__ = _binary("divide")
+    __radd__ = _binary("add", reflected=True)
+    __rsub__ = _binary("subtract", reflected=True)
+    __rmul__ = _binary("multiply", reflected=True)
+    __rtruediv__ = _binary("divide", reflected=True)
+    __neg__ = _unary("negate", "Return −a.")
+    __abs__ = _unary("absolute", "Return |a|, entry by entry.")
+    maximum = _binary("maximum", "Return the greater of two, entry by entry.")
+    minimum = _binary("minimum", "Return the smaller of two, entry by entry.")
+    exp = _unary("exp", "Return e to the power of every entry.")
+    hardmax = _unary("hardmax", "Return 1/k at the k greatest entries of each row, 0 elsewhere.")
+    determinant = _unary("determinant", "Return the determinant, as a 1×1 matrix.")
+    permanent = _unary("permanent", "Return the permanent, as a 1×1 matrix.")
+    cofactors = _unary("cofactors", "Return (−1)^(i+j) times the minor without row i and column j.")
+    inverse = _unary("inverse", "Return the transposed cofactors over the determinant.")
+
+    def __getitem__(self, place: tuple[int, int]) -> Formula:
+        return Formula("entry", (self,), list(place))
+
+    def relu(self) -> Formula:
+        """Return max(x, 0), entry by entry."""
+        return self.maximum(0)
+
+    def softmax(self, mask: str | None = None) -> Formula:
+        """Return the softmax of each row; ``mask="causal"`` keeps column j ≤ row i, the rest is 0."""
+        return Formula("softmax", (self,), mask)
+
+    def layer_norm(self, epsilon: Formula) -> Formula:
+        """Return (x − mean) / √(variance + ε) in each row, ε being a 1×1 matrix."""
+        return Formula("layer_norm", (self, epsilon))
+
+    def sort(self, group: int) -> Formula:
+        """Sort every ``group`` consecutive entries of each row, greatest first."""
+        return Formula("sort", (self,), group)
+
+    def match2(self, modulus: int) -> Formula:
+        """Return 1 where the entry plus some entry (maybe itself) is a multiple of ``modulus``."""
+        return Formula("match2", (self,), modulus)
+
+    @staticmethod
+    def beside(*blocks: Formula) -> Formula:
+        """Concatenate matrices horizontally."""
+        return Formula("beside", blocks)
+
+    @staticmethod
+    def below(*blocks: Formula) -> Formula:
+        """Concatenate matrices vertically."""
+        return Formula("below", blocks)
+
+    def __str__(self) -> str:
+        return write_formula(self)
+
+    __repr__ = __str__
+
+
+def _zeros(shape: Shape) -> list[list[int]]:
+    return [[0] * shape[1] for _ in range(shape[0])]
+
+
+def to_json(*roots: Formula) -> dict[str, Any]:
+    """Write formulas as a table of rows ``[operation, [numbers of operands], attribute]``."""
+    numbers: dict[int, int] = {}
+    table: list[Any] = []
+    for formula in list_parts(*roots):
+        numbers[id(formula)] = len(table)
+        table.append([formula.op, [numbers[id(part)] for part in formula.operands], formula.attribute])
+    return {"table": table, "roots": [numbers[id(root)] for root in roots]}
+
+
+def from_json(content: Any) -> list[Formula]:
+    """Read formulas that :func:`to_json` wrote."""
+    formulas: list[Formula] = []
+    for op, operands, attribute in content["table"]:
+        formulas.append(Formula(op, [formulas[number] for number in operands], attribute))
+    return [formulas[number] for number in content["roots"]]
