@@ -16,7 +16,15 @@ from locum.errors import InputError
 from locum.locks import Lock
 from locum.torch.concrete_graph import SymbolBinding, read_metadata
 from locum.torch.program import Program
-from locum.torch.program_family import LONGEST, SHORTEST, ProgramFamily, Values, make_family
+from locum.torch.program_family import (
+    FEWEST,
+    LONGEST,
+    SHORTEST,
+    ProgramFamily,
+    Values,
+    count_steps,
+    make_family,
+)
 from locum.torch.step_recorder import Recorder, active_recorder
 from locum.torch.usage import GraphUsage, ProgramUsage
 
@@ -99,15 +107,17 @@ class CompiledGraph:
         step = tuple(b - a for a, b in zip(two, three, strict=True))
         if not any(step) or step != tuple(b - a for a, b in zip(one, two, strict=True)):
             return None
-        count = min(SHORTEST << len(families), LONGEST)
+        count = min(SHORTEST << len(families), LONGEST, count_steps(values, step))
+        if count < FEWEST:
+            return None
         make = partial(self._make, recorded=recorded)
-        family = make_family(self._module, self._binding.symbols, make, values, step, count)
-        if family is None:
+        made = make_family(self._module, self._binding.symbols, make, values, step, count)
+        if made is None:
             self._unlike.add(recorded)
             return None
-        families.append((family, self._usage.add_program(family.last, self._kind)))
-        recent[:] = [family.at(count - 1), family.at(count)]
-        return family.first, families[-1][1]
+        families.append((made, self._usage.add_program(made.last, self._kind)))
+        recent[:] = [made.at(count - 1), made.at(count)]
+        return made.first, families[-1][1]
 
 
 def check_tangents(arguments: Sequence[Any]) -> None:

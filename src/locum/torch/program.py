@@ -75,7 +75,7 @@ class Program:
         self._device = translation.device
         self._conditions = translation.conditions
         #: The small programs, and the names of the storages that are fed, for the fast executor.
-        self._composition = translation if is_composed else None
+        self._composition = translation if isinstance(translation, Composition) else None
         #: The roots, or the names of storages, that are read, and the positions of each.
         self.read = _roots(translation, outputs)
         self.token_count, self.length = translation.token_count, translation.length

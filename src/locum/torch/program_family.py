@@ -24,8 +24,12 @@ from locum.torch.program import Program
 Values = tuple[int, ...]
 #: The number of lengths of the first family of a graph; later families are longer.
 SHORTEST, LONGEST = 64, 1_024
+#: Families of fewer lengths are not worthwhile: three programs are made for a family.
+FEWEST = 8
+#: The least value of a symbol: Dynamo captures lengths of 0 and 1 as other graphs.
+_LEAST = 2
 #: The attributes of a program that are interpolated, besides its results and its plan.
-_LINEAR = ("feeds", "read", "token_count", "length", "multiply_adds")
+_LINEAR = ("feeds", "read", "token_count", "multiply_adds")
 
 
 class ProgramFamily:
@@ -64,6 +68,16 @@ class ProgramFamily:
         return program
 
 
+def count_steps(first: Values, step: Values) -> int:
+    """Return how many steps can be made until a value is too small.
+
+    >>> count_steps((20, 4), (-2, 0))
+    9
+    """
+    falling = [(a - _LEAST) // -d for a, d in zip(first, step, strict=True) if d < 0]
+    return min([LONGEST, *falling])
+
+
 def make_family(
     module: fx.GraphModule,
     symbols: Sequence[sympy.Symbol],
@@ -79,7 +93,7 @@ def make_family(
         return None
     try:
         return ProgramFamily(make, first, step, count)
-    except (NotLinearError, LocumError):
+    except (NotLinearError, LocumError, RuntimeError):  # PyTorch's error for impossible sizes
         return None
 
 

@@ -63,9 +63,11 @@ def draw_line(first: Any, last: Any, count: int) -> Line:
         return _Constant(first)
     if is_dataclass(first) and not isinstance(first, type):
         names = [part.name for part in fields(first)]
-        parts = ([getattr(one, name) for name in names] for one in (first, last))
         return _join(
-            lambda values: replace(first, **dict(zip(names, values, strict=True))), *parts, count
+            lambda values: replace(first, **dict(zip(names, values, strict=True))),
+            [getattr(first, name) for name in names],
+            [getattr(last, name) for name in names],
+            count,
         )
     if isinstance(first, Node) or first != last:
         raise NotLinearError

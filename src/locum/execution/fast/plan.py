@@ -59,7 +59,7 @@ class Plan:
         unread = {r for r, step in zip(results, last_steps, strict=True) if r is not step}
         unread.difference_update(i for step in self.steps for i in step.inputs)
         kept = {place[step] for step in last_steps}
-        program = []
+        program: list[RegisterInstruction] = []
         #: The number of the instruction of each step.
         self._numbers: dict[Step, int] = {}
         for n, step in enumerate(self.steps):

@@ -49,7 +49,7 @@ def written(
         finished = [_name(register) for register in done if register not in constants]
         if finished:
             lines.append(f"    del {', '.join(finished)}")
-    lines.append(f"    return ({', '.join(map(_name, results))},)")
+    lines.append(f"    return ({''.join(f'{_name(result)}, ' for result in results)})")
     exec("\n".join(lines), scope)
     run: Callable[[Sequence[Any], Any], tuple[Any, ...]] = scope["run"]
     return run

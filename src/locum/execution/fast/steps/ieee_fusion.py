@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -141,6 +142,11 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     order = (*range(len(batch)), len(batch) + 1, len(batch))
     k = steps.permute(transposed, order)
+    if mask is not None and rows[-1] != keys:  # scores and mask in one row
+        if mask.size != math.prod(rows):
+            return None
+        rows = (*batch, queries, keys)
+        mask = steps.reshape(_bare(mask), rows)
     is_causal = mask is not None and _is_causal(mask, keys)
     if is_causal:
         assert mask is not None
@@ -148,10 +154,12 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     elif mask is None:
         outer, length, mask_shape = _outer(batch), queries, None
     else:
-        found = _arrange_mask(mask.shape, rows, batch, queries)
+        found = _arrange_mask(mask.shape, rows[:-1], batch, queries)
         if found is None:
             return None
         outer, length, mask_shape = found
+    if is_causal and scale <= 0:  # PyTorch's kernel for a CPU returns NaN
+        return None
     heads = math.prod(batch) // outer
     if queries % length or math.prod(batch) % outer:
         return None
@@ -193,8 +201,8 @@ def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step
 
 
 def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
-    """Return scores before a mask, the mask (true where they count, or added), and their rows."""
-    rows = scores.shape[:-1]
+    """Return scores before a mask, the mask (true where they count, or added), and their shape."""
+    rows = scores.shape
     if _is(scores, "if_else"):
         mask, inner, hidden = scores.inputs
         if _is_number(hidden, -math.inf) and inner.shape == scores.shape and mask.boolean:
@@ -239,7 +247,7 @@ def _is_causal(mask: Step, keys: int) -> bool:
     return bool((mask.value.reshape(rows, keys) == np.tri(rows, keys)).all())
 
 
-def _compared_positions(mask: Step) -> Shape | None:
+def _compared_positions(mask: Step) -> tuple[Shape, ...] | None:
     """Return the sizes and coefficients of a table of positions, if a mask shows where it is ≥ 0."""
     if mask.op == "permute" and mask.settings == ((1, 0),):
         found = _compared_positions(mask.inputs[0])
@@ -252,7 +260,7 @@ def _compared_positions(mask: Step) -> Shape | None:
     if _is(mask, "greater_equal") and _is_number(mask.inputs[1], 0.0):
         table = mask.inputs[0]
         if table.op == "positions" and table.settings[1] == 0:
-            return table.settings[0]  # type: ignore[return-value]
+            return cast(tuple[Shape, ...], table.settings[0])
     return None
 
 
@@ -339,15 +347,22 @@ def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 def _is_with_cube(step: Step, x: Step) -> bool:
     """Return whether a step is x + 0.044715 x³."""
     for first, second in _operands(step, "add"):
-        cube = _times(second, 0.044715)
-        if _bare(first) is not x or cube is None:
-            continue
-        for square, last in _operands(cube, "multiply"):
-            if _bare(last) is x and any(
-                _bare(a) is x and _bare(b) is x for a, b in _operands(_bare(square), "multiply")
-            ):
-                return True
+        factors = _factors(second)
+        numbers = [float(f.value.reshape(())) for f in factors if f.value is not None and f.size == 1]
+        others = [f for f in factors if f.value is None]
+        is_cube = len(factors) == 4 and len(others) == 3 and all(f is x for f in others)
+        if _bare(first) is x and is_cube and _is_close(numbers[0], 0.044715):
+            return True
     return False
+
+
+def _factors(step: Step) -> list[Step]:
+    """Return the factors of a product of products; five if there are more than four."""
+    step = _bare(step)
+    if not _is(step, "multiply"):
+        return [step]
+    first, second = step.inputs
+    return [*_factors(first), *_factors(second)][:5]
 
 
 def _silu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
@@ -437,10 +452,11 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     """Match pieces that follow one another along an axis of the result."""
     if step.op != "assemble":
         return None
-    layouts: list[dict[int, int]] = []  # for each piece: stride → size
-    for shape, strides, _ in step.settings:  # type: ignore[misc]
-        layouts.append({s: n for n, s in zip(shape, strides, strict=True) if n > 1})
-    offsets = [place[2] for place in step.settings]  # type: ignore[index]
+    places = cast(tuple[tuple[Shape, Shape, int], ...], step.settings)
+    layouts = [  # for each piece: stride → size
+        {s: n for n, s in zip(shape, strides, strict=True) if n > 1} for shape, strides, _ in places
+    ]
+    offsets = [offset for *_, offset in places]
     shared = {s: n for s, n in layouts[0].items() if all(d.get(s) == n for d in layouts)}
     own = [{s: n for s, n in layout.items() if s not in shared} for layout in layouts]
     along = {s for rest in own for s in rest} or {offsets[1] - offsets[0]}
@@ -454,8 +470,8 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     inner = sorted(((s, n) for s, n in shared.items() if s < axis), reverse=True)
     before, after = [n for _, n in outer], [n for _, n in inner]
     whole = (*before, sum(sizes), *after)
-    strides = [*(s for s, _ in outer), axis, *(s for s, _ in inner)]
-    if math.prod(whole) != step.size or tuple(strides) != row_major(whole):
+    expected = (*(s for s, _ in outer), axis, *(s for s, _ in inner))
+    if math.prod(whole) != step.size or expected != row_major(whole):
         return None
     parts = []
     for part, layout, size in zip(step.inputs, layouts, sizes, strict=True):
@@ -543,9 +559,14 @@ def _times(step: Step, factor: float) -> Step | None:
     for number, other in _operands(_bare(step), "multiply"):
         if number.value is not None and number.size == 1:
             found = float(number.value.reshape(()))
-            if found == factor or found == float(np.float32(factor)):
+            if _is_close(found, factor):
                 return _bare(other)
     return None
+
+
+def _is_close(found: float, number: float) -> bool:
+    """Return whether a constant is a number, as a float64 or rounded to float32."""
+    return math.isclose(found, number, rel_tol=1e-15) or found == float(np.float32(number))
 
 
 def _plus(step: Step, addend: float) -> Step | None:
