@@ -80,6 +80,8 @@ ROOMS: dict[str, list[str]] = {
         "written",
         "plan",
         "cache",
+        "composition",
+        "interpolation",
         "execute",
     ],
     "transformer": [

@@ -132,5 +132,6 @@ def test_corpus_of_generated_texts(name: str, setting: str) -> None:
     report = locum.torch.report(model)
     assert report.runs == report.calls == passes
     assert report.share == 1.0
-    if setting == "static cache":
-        assert report.plans <= 2
+    stacks = len(compiled)
+    # A dynamic cache has programs for its first lengths, and one family for the others.
+    assert report.plans <= (1 + stacks if setting == "static cache" else 6 + stacks)

@@ -109,7 +109,7 @@ def test_equal_layers_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     for layers in (1, 5):
         cache.forget_plans()
-        made = []
+        made: list[Any] = []
         original = cache._steps
 
         def count(*arguments: Any, made: Any = made, original: Any = original) -> Any:

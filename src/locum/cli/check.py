@@ -80,7 +80,7 @@ def check_in_limits() -> None:
     try:
         verified = check(content)
     except RejectedError as problem:
-        print(json.dumps({"accepted": False, "problem": str(problem)}))  # noqa: T201
+        output.print_json({"accepted": False, "problem": str(problem)})
         return
     result = {
         "accepted": True,
@@ -92,7 +92,7 @@ def check_in_limits() -> None:
     }
     if verified.refuted is not None:
         result["problem"] = verified.refuted.problem
-    print(json.dumps(result))  # noqa: T201
+    output.print_json(result)
 
 
 def _limit_process(seconds: int, megabytes: int) -> None:
