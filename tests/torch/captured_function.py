@@ -64,12 +64,12 @@ class CapturedFunction:
             raise
 
     def _compile_forward(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return self._compile(graph, is_backward=False)
+        return self._compile(graph, kind="inference")
 
     def _compile_backward(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return self._compile(graph, is_backward=True)
+        return self._compile(graph, kind="backward")
 
-    def _compile(self, graph: fx.GraphModule, is_backward: bool) -> Any:
+    def _compile(self, graph: fx.GraphModule, kind: str) -> Any:
         number = len(self.graphs)
         self.graphs.append(graph)
 
@@ -81,7 +81,7 @@ class CapturedFunction:
             settings = Settings(self.executor, self.host)
             if number not in self.programs:
                 concrete = read_metadata(graph)
-                self.programs[number] = Program(concrete, settings, is_backward=is_backward)
+                self.programs[number] = Program(concrete, settings, kind=kind)
             program = self.programs[number]
             if self.longest is not None and program.length > self.longest:
                 raise TooLargeError

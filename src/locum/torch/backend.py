@@ -35,6 +35,7 @@ from locum.torch.usage import GraphUsage
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "executor": ("fast", "dense", "heads"),
     "host": ("allowed", "forbidden"),
+    "cuda_graphs": ("allowed", "forbidden"),
 }
 
 

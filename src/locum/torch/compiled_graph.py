@@ -29,8 +29,10 @@ from locum.torch.step_recorder import Recorder, active_recorder
 from locum.torch.usage import GraphUsage, ProgramUsage
 
 #: Programs that a graph keeps: one for each combination of values of the symbols in its shapes. The
-#: least recently used one is dropped first.
-MOST_PROGRAMS = 64
+#: least recently used one is dropped first. Interpolated programs are small, and made quickly.
+MOST_PROGRAMS, MOST_INTERPOLATED = 64, 256
+#: A program, and the record of its runs.
+Entry = tuple[Program, ProgramUsage]
 #: Held while a program is found or added.
 _lock = Lock()
 
@@ -44,7 +46,8 @@ class CompiledGraph:
     def __init__(self, module: fx.GraphModule, kind: str, usage: GraphUsage) -> None:
         self._module, self._kind, self._usage = module, kind, usage
         self._binding = SymbolBinding(module)
-        self._programs: OrderedDict[Hashable, tuple[Program, ProgramUsage]] = OrderedDict()
+        self._programs: OrderedDict[Hashable, Entry] = OrderedDict()
+        self._interpolated: OrderedDict[Hashable, Entry] = OrderedDict()
         #: For recorded modules: the families of programs, and the values of the last new programs.
         self._families: dict[Hashable, list[tuple[ProgramFamily, ProgramUsage]]] = {}
         self._recent: dict[Hashable, list[Values]] = {}
@@ -63,36 +66,34 @@ class CompiledGraph:
             recorder.add(steps)
         return results
 
-    def _find(
-        self, arguments: Sequence[Any], recorder: Recorder | None
-    ) -> tuple[Program, ProgramUsage]:
+    def _find(self, arguments: Sequence[Any], recorder: Recorder | None) -> Entry:
         """Return the program for these arguments, made or remembered."""
         recorded = recorder.module_patterns if recorder is not None else ()
         values = self._binding.find_values(arguments)
+        key = values, recorded
         with _lock:
-            if (values, recorded) in self._programs:
-                self._programs.move_to_end((values, recorded))
-                return self._programs[values, recorded]
+            for store in (self._programs, self._interpolated):
+                if key in store:
+                    store.move_to_end(key)
+                    return store[key]
         # Translated outside of the lock: two threads may both translate.
-        entry = self._find_in_families(values, recorded)
+        entry, store, most = self._find_in_families(*key), self._interpolated, MOST_INTERPOLATED
         if entry is None:
-            program = self._make(values, recorded)
+            program = self._make(*key)
             entry = program, self._usage.add_program(program, self._kind)
+            store, most = self._programs, MOST_PROGRAMS
         with _lock:
-            self._programs[values, recorded] = entry
-            while len(self._programs) > MOST_PROGRAMS:
-                self._programs.popitem(last=False)
+            store[key] = entry
+            while len(store) > most:
+                store.popitem(last=False)
         return entry
 
     def _make(self, values: Values, recorded: tuple[str, ...]) -> Program:
         symbols = dict(zip(self._binding.symbols, values, strict=True))
         concrete = read_metadata(self._module, symbols)
-        backward = self._kind == "backward"
-        return Program(concrete, self._usage.settings, is_backward=backward, recorded=recorded)
+        return Program(concrete, self._usage.settings, kind=self._kind, recorded=recorded)
 
-    def _find_in_families(
-        self, values: Values, recorded: tuple[str, ...]
-    ) -> tuple[Program, ProgramUsage] | None:
+    def _find_in_families(self, values: Values, recorded: tuple[str, ...]) -> Entry | None:
         """Return an interpolated program; a third value on a line starts a family."""
         families = self._families.setdefault(recorded, [])
         for family, usage in families:

@@ -7,9 +7,9 @@ inputs is in the program: they are its tokens.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch import fx
 from locum.errors import ExecutionError, InputError
 from locum.execution import run_all
 from locum.execution.fast.composition import plan_calls
+from locum.execution.fast.cuda_graph import GraphRunner
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import Segment
 from locum.graph import Node
@@ -42,6 +43,8 @@ class Settings:
     executor: str = "fast"
     #: ``allowed`` or ``forbidden``: whether the host computes tables of integers and positions.
     host: str = "allowed"
+    #: ``allowed`` or ``forbidden``: whether plans on a GPU are recorded as CUDA graphs.
+    cuda_graphs: str = "allowed"
 
 
 class Program:
@@ -52,13 +55,13 @@ class Program:
         concrete: ConcreteGraph,
         settings: Settings,
         *,
-        is_backward: bool = False,
+        kind: str = "inference",
         recorded: tuple[str, ...] = (),
     ) -> None:
         started = time.perf_counter()
         concrete = separate_random_numbers(concrete)
         known = choose_host_nodes(
-            concrete, tables=settings.host == "allowed", integer_inputs=not is_backward
+            concrete, tables=settings.host == "allowed", integer_inputs=kind != "backward"
         )
         collector = StepCollector(recorded) if recorded else None
         self.concrete, self._known = concrete, known
@@ -89,8 +92,15 @@ class Program:
             sum(count_multiply_adds(concrete, node) for node in nodes)
             for nodes in (self.on_u, self.on_host)
         )
-        #: The plan of the fast executor, made in the first run.
+        #: The plan of the fast executor, made in the first run, and what runs it.
         self.plan: Plan | None = None
+        self._run_plan: Callable[[list[torch.Tensor]], list[torch.Tensor]]
+        self._has_graph = (
+            kind == "inference"
+            and settings.cuda_graphs == "allowed"
+            and self._device.type == "cuda"
+            and bool(self.feeds)
+        )
         self.seconds_to_translate = time.perf_counter() - started
         self.seconds_to_plan = 0.0
 
@@ -143,7 +153,8 @@ class Program:
         if self._composition is None:
             values = run_all(self.read, parts, self.length, executor=self.settings.executor)
         else:
-            values = [value.reshape(-1).contiguous() for value in self.make_plan().run_all(parts)]
+            self.make_plan()
+            values = self._run_plan(parts)
         return dict(zip(self.read, values, strict=True))
 
     def _check_integers(self, feeds: Mapping[fx.Node, torch.Tensor]) -> None:
@@ -153,7 +164,13 @@ class Program:
             for node, part in feeds.items()
             if part.dtype in (torch.int64, torch.uint64)
         }
-        if not outside or not torch.stack([places.any() for places in outside.values()]).any():
+        if not outside:
+            return
+        has_any = torch.stack([places.any() for places in outside.values()]).any()
+        if has_any.is_cuda:  # without waiting for the GPU
+            torch._assert_async(~has_any, "integers: expected tokens of at most 2⁵³")
+            return
+        if not has_any:
             return
         node = next(node for node, places in outside.items() if places.any())
         (found,) = feeds[node][outside[node].nonzero()[0]].tolist()
@@ -179,7 +196,7 @@ class Program:
         if not inputs:
             inputs = {constant(0).node: Segment((1,), "float32")}  # the blank
         try:
-            self.plan = plan_calls(self._composition.calls, inputs, self.read, like)
+            plan = plan_calls(self._composition.calls, inputs, self.read, like)
         except ExecutionError as error:
             if error.kind != "no plan":
                 raise
@@ -187,14 +204,24 @@ class Program:
                 f"executor fast: expected a graph that has a plan, got one that has none ({error}); "
                 'try options={"executor": "dense"} or smaller tensors'
             ) from error
+        self.use_plan(plan, has_graph=self._has_graph)
         self.seconds_to_plan = time.perf_counter() - started
-        return self.plan
+        return plan
+
+    def use_plan(self, plan: Plan, *, has_graph: bool) -> None:
+        """Run the program by a plan, which may become a CUDA graph."""
+        self.plan = plan
+        run = partial(_run_plan, plan)
+        self._run_plan = GraphRunner(run) if has_graph else run
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
         """Raise an error if an input is not allowed, such as an index out of range."""
         if not self._conditions:
             return
         violations = torch.stack([found[root][0].double() for root in self._conditions])
+        if self._device.type == "cuda":  # without waiting for the GPU, as in eager execution
+            torch._assert_async((violations == 0).all(), next(iter(self._conditions.values()))[:200])
+            return
         broken = torch.nonzero(violations)
         if broken.numel():
             raise InputError(list(self._conditions.values())[int(broken[0])])
@@ -211,6 +238,11 @@ class Program:
             f"devices: expected all tensors on {self._device}, got one on {part.device}; "
             "try moving the model and its inputs to one device"
         )
+
+
+def _run_plan(plan: Plan, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the results of a plan, each in one row."""
+    return [value.reshape(-1).contiguous() for value in plan.run_all(parts)]
 
 
 def _roots(translation: Translation, outputs: Outputs) -> dict[Node, range]:

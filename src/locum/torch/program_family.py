@@ -64,7 +64,7 @@ class ProgramFamily:
         program.outputs = self.first.outputs.with_parts(*parts)
         for name, value in zip(_LINEAR, numbers, strict=True):
             setattr(program, name, value)
-        program.plan = self._plans.make(number)
+        program.use_plan(self._plans.make(number), has_graph=False)
         return program
 
 

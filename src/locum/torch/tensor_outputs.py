@@ -122,9 +122,13 @@ class Memory:
         if self.dtype == torch.bool:
             return value != 0
         is_rounded = value.is_floating_point() and not self.dtype.is_floating_point
-        if is_rounded and not bool((value.abs() <= LARGEST_EXACT).all()):
+        if is_rounded:
+            is_exact = (value.abs() <= LARGEST_EXACT).all()
             problem = f"expected integers of at most 2⁵³ as {self.dtype}, got larger ones or NaN"
-            raise ExecutionError(problem, "a result of U", kind="too large")
+            if value.is_cuda:  # without waiting for the GPU
+                torch._assert_async(is_exact, problem)
+            elif not is_exact:
+                raise ExecutionError(problem, "a result of U", kind="too large")
         return value.to(self.dtype)
 
 

@@ -125,7 +125,7 @@ class PlanFamily:
             raise NotLinearError
         place_in_first = {step: place for place, step in enumerate(first.steps)}
         place_in_last = {step: place for place, step in enumerate(last.steps)}
-        #: The steps that change, in order, with their shapes and settings.
+        #: The shapes and settings of the steps.
         self._lines: dict[Step, Line] = {}
         known: dict[Hashable, Line] = {}  # steps of equal layers share lines
         for a, b in zip(first.steps, last.steps, strict=True):
@@ -135,19 +135,34 @@ class PlanFamily:
             ]:
                 raise NotLinearError
             ends = ((a.shape, a.settings), (b.shape, b.settings))
-            line = known.get(ends) or known.setdefault(ends, draw_line(*ends, count))
-            if not isinstance(line, _Constant) or not self._lines.keys().isdisjoint(a.inputs):
-                self._lines[a] = line
+            self._lines[a] = known.get(ends) or known.setdefault(ends, draw_line(*ends, count))
+        #: Steps that have the same function at each length, for each function that changes.
+        self._alike: dict[Hashable, list[Step]] = {}
+        for step, line in self._lines.items():
+            lines = (line, *(self._lines[i] for i in step.inputs))
+            if not all(isinstance(one, _Constant) for one in lines):
+                self._alike.setdefault((step.op, *lines), []).append(step)
 
     def make(self, number: int) -> Plan:
         """Return the plan after a number of steps."""
+        changed = [(self._change(steps[0], number), steps) for steps in self._alike.values()]
+        return self._first.with_functions(changed, lambda: self._make_steps(number))
+
+    def _change(self, step: Step, number: int) -> Step:
+        """Return a step after a number of steps, on inputs that only have a shape and a value."""
+        inputs = tuple(
+            Step("input", (), self._lines[i](number)[0], (), i.boolean, i.value) for i in step.inputs
+        )
+        shape, settings = self._lines[step](number)
+        return Step(step.op, inputs, shape, settings, step.boolean, step.value)
+
+    def _make_steps(self, number: int) -> list[Step]:
         new: dict[Step, Step] = {}
-        found = {line: line(number) for line in set(self._lines.values())}
         for step, line in self._lines.items():
-            shape, settings = found[line]
-            inputs = tuple(new.get(i, i) for i in step.inputs)
+            shape, settings = line(number)
+            inputs = tuple(new[i] for i in step.inputs)
             new[step] = Step(step.op, inputs, shape, settings, step.boolean, step.value)
-        return self._first.with_steps(new)
+        return list(new.values())
 
     def has(self, plan: Plan, number: int) -> bool:
         """Return whether a plan that was made for its length is the interpolated one."""

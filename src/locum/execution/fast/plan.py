@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -51,7 +51,7 @@ class Plan:
     ) -> None:
         self.backend, self.blueprint, self.names, self.strict = backend, blueprint, names, strict
         results = blueprint.results
-        self.steps = in_order(*results)
+        self._make_steps: Callable[[], Sequence[Step]] = partial(in_order, *results)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}
         # A result is flattened last, and not at all for those who take it in another shape.
@@ -229,24 +229,31 @@ class Plan:
         plan.names = names
         return plan
 
-    def with_steps(self, changed: Mapping[Step, Step]) -> Plan:
+    def with_functions(
+        self,
+        changed: Iterable[tuple[Step, Sequence[Step]]],
+        make_steps: Callable[[], Sequence[Step]],
+    ) -> Plan:
         """Return the plan with other sizes, strides or offsets in some steps.
 
-        It is run by :meth:`run_all`.
+        ``changed`` has the new form of a step, and the steps of this plan that have its function. All
+        new steps are made when they are asked for. The plan is run by :meth:`run_all`.
         """
-        plan = copy.copy(self)
-        plan.steps = [changed.get(step, step) for step in self.steps]
-        known: dict[Hashable, Function] = {}  # steps of equal layers share functions
         functions: dict[int, Function] = {}
-        for old, new in changed.items():
-            if old in self._numbers:
-                key = (new.op, new.shape, new.settings, *(i.shape for i in new.inputs))
-                if key not in known:
-                    known[key] = self._function(new)
-                functions[self._numbers[old]] = known[key]
+        for new, olds in changed:
+            numbers = [self._numbers[old] for old in olds if old in self._numbers]
+            if numbers:
+                functions.update(dict.fromkeys(numbers, self._function(new)))
+        plan = copy.copy(self)
         plan._run = replace_functions(self._run, functions)
-        plan._numbers = {changed.get(step, step): n for step, n in self._numbers.items()}
+        plan._make_steps = make_steps
+        vars(plan).pop("steps", None)
         return plan
+
+    @cached_property
+    def steps(self) -> Sequence[Step]:
+        """The steps, inputs first."""
+        return self._make_steps()
 
     def greatest_integer(self, tokens: Types, largest: float) -> float:
         """Bound the integers in a run on tokens of these types, none larger than ``largest``."""

@@ -140,8 +140,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     features = transposed.shape[-2]
     if transposed.shape[-1] != keys or q.size != math.prod(batch) * queries * features:
         return None
-    order = (*range(len(batch)), len(batch) + 1, len(batch))
-    k = steps.permute(transposed, order)
+    k = _transpose(transposed, steps)
     if mask is not None and rows[-1] != keys:  # scores and mask in one row
         if mask.size != math.prod(rows):
             return None
@@ -173,6 +172,15 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         inputs.append(steps.reshape(_bare(mask), mask_shape))
     shape = (outer, heads * members, length, v.shape[-1])
     return steps.reshape(steps.make("attention", inputs, shape, (is_causal, scale)), step.shape)
+
+
+def _transpose(matrices: Step, steps: Steps) -> Step:
+    """Exchange the last two axes, before those in front are joined: kernels need rows in one piece."""
+    if matrices.op == "reshape" and matrices.inputs[0].shape[-2:] == matrices.shape[-2:]:
+        rows = _transpose(matrices.inputs[0], steps)
+        return steps.reshape(rows, (*matrices.shape[:-2], *rows.shape[-2:]))
+    last = len(matrices.shape) - 1
+    return steps.permute(matrices, (*range(last - 1), last, last - 1))
 
 
 def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step] | None:
