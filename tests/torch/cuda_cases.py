@@ -1,8 +1,8 @@
 """Compare the backend with eager execution on a GPU: ``python -m tests.torch.cuda_cases --json``.
 
 The cases are attention with each of PyTorch's kernels, layers, and small models of transformers,
-forward and backward, in several types. The error against float64 must be at most twice that of eager
-execution, or small.
+forward and backward, in several types; and calls that CUDA graphs run. The error against float64 must
+be at most twice that of eager execution, or small.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ def model_cases() -> Iterator[Case]:
                 eager = inner(given).last_hidden_state
                 torch._dynamo.reset()
                 inner.compile(backend=backend, fullgraph=True, dynamic=False)
-                found = inner(given).last_hidden_state
+                for _ in range(5):  # the last calls run a CUDA graph
+                    found = inner(given.clone()).last_hidden_state
             scale = float(exact.abs().max())
             errors = [[float((x.double() - exact).abs().max()) / scale for x in (eager, found)]]
             share = locum.torch.report(inner).share
@@ -211,6 +212,76 @@ def model_cases() -> Iterator[Case]:
     yield "convolutions in channels_last", convolve
 
 
+def repeated_cases() -> Iterator[Case]:
+    """List calls that are repeated, so that CUDA graphs run them."""
+    rounds = 8
+
+    def call_again(device: str) -> dict[str, Any]:
+        """Keep all results, change parameters in place, exchange one, and use two streams."""
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 8)).to(device)
+        torch._dynamo.reset()
+        compiled = torch.compile(net, backend=backend, fullgraph=True, dynamic=False)
+        kept = []
+        streams = [torch.cuda.current_stream(), torch.cuda.Stream()]
+        with torch.no_grad():
+            for number in range(4 * rounds):
+                x = torch.randn(5, 16, device=device)
+                if number % rounds == 5:
+                    net[0].weight.mul_(1.5)
+                if number == 2 * rounds:
+                    net[2].bias = nn.Parameter(torch.randn(8, device=device))
+                stream = streams[number >= 3 * rounds and number % 2]
+                stream.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(stream):
+                    kept.append((net(x), compiled(x)))
+                torch.cuda.current_stream().wait_stream(stream)
+        worst = max(float((one - two).abs().max()) for one, two in kept)
+        return {"errors": [[0.0, worst]], "holds": worst < 1e-5}
+
+    yield "repeated calls of a network", call_again
+
+    def alternate(device: str) -> dict[str, Any]:
+        """Alternate between two models, whose graphs share memory."""
+        torch.manual_seed(0)
+        nets = [
+            nn.Sequential(nn.Linear(n, 64), nn.Tanh(), nn.Linear(64, n)).to(device) for n in (8, 24)
+        ]
+        torch._dynamo.reset()
+        compiled = [torch.compile(net, backend=backend, fullgraph=True, dynamic=False) for net in nets]
+        kept = []
+        with torch.no_grad():
+            for _ in range(rounds):
+                for net, on_u, n in zip(nets, compiled, (8, 24), strict=True):
+                    x = torch.randn(3, n, device=device)
+                    kept.append((net(x), on_u(x)))
+        worst = max(float((one - two).abs().max()) for one, two in kept)
+        return {"errors": [[0.0, worst]], "holds": worst < 1e-5}
+
+    yield "two models in turn", alternate
+
+    def simulate(device: str) -> dict[str, Any]:
+        """Call U with other X and other T, and an X that is not finite."""
+        torch.manual_seed(0)
+        U, worst = locum.UniversalSimulator(12, 6, 4), 0.0
+        for _ in range(3):
+            a, v = torch.randn(6, 6, device=device) / 3, torch.randn(6, 4, device=device)
+            T = locum.Attention(a, v)
+            for _ in range(rounds):
+                x = torch.randn(12, 6, device=device)
+                expected = torch.softmax(x @ a @ x.mT, -1) @ (x @ v)
+                worst = max(worst, float((U(T, x) - expected).abs().max()))
+            x[3, 2] = float("nan")
+            try:
+                U(T, x)
+            except locum.InputError:
+                continue
+            worst = float("inf")
+        return {"errors": [[0.0, worst]], "holds": worst < 1e-5}
+
+    yield "U in repeated calls", simulate
+
+
 def main() -> int:
     """Run all cases."""
     parser = argparse.ArgumentParser(description="Compare the backend with eager execution on a GPU.")
@@ -220,7 +291,7 @@ def main() -> int:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     failed = 0
-    for name, work in (*attention_cases(), *model_cases()):
+    for name, work in (*repeated_cases(), *attention_cases(), *model_cases()):
         try:
             row = work(options.device)
         except Exception as error:

@@ -54,7 +54,10 @@ def test_the_installed_package_registers_the_backend() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"options": {"exector": "fast"}}, "options: expected executor or host or cuda_graphs, got 'exector'"),
+        (
+            {"options": {"exector": "fast"}},
+            "options: expected executor or host or cuda_graphs, got 'exector'",
+        ),
         ({"options": {"executor": "quick"}}, "expected fast or dense or heads for 'executor'"),
         ({"options": {"host": True}}, "expected allowed or forbidden for 'host', got True"),
         ({"mode": "reduce-overhead"}, 'mode: expected none for the backend "locum"'),

@@ -19,8 +19,8 @@ Tensors = list[torch.Tensor]
 _RUNS_BEFORE = 2
 #: How often a plan is recorded again, because its operands are in other memory than before.
 _MOST_RECORDINGS = 4
-#: The most bytes of operands and of results that are copied in a run: 0.1 ms on an H200.
-_MOST_COPIED = 2**28
+#: The most bytes of operands and of results that are copied in a run: 0.2 ms on an H200.
+_MOST_COPIED = 2**29
 #: The most graphs that are kept. The least recently used one is dropped first.
 _MOST_GRAPHS = 32
 
