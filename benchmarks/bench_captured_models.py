@@ -64,8 +64,8 @@ def transformers() -> Any:
     library.utils.logging.set_verbosity_error()
     library.utils.logging.disable_progress_bar()
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
-        # There Dynamo takes torch.compiler.is_exporting() for True, and the library builds masks that it
-        # does not build with the version of PyTorch in our constraints, nor in eager execution.
+        # There Dynamo takes torch.compiler.is_exporting() for True, so the library builds masks that it
+        # builds neither with the version of PyTorch in our constraints nor in eager execution.
         masks: Any = importlib.import_module("transformers.masking_utils")
         masks.is_torchdynamo_exporting = lambda: False
     return library

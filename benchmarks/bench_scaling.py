@@ -1,9 +1,10 @@
-"""Time and memory against size: sequences of 10³ to 10⁷ integers, and U on up to 32,768 rows.
+"""Time and memory against size: sequences of 10³ to 10⁷ integers, rows of X for U, layers of a model.
 
 Sequences: programs on an array of integers by ``executor="fast"``, and NumPy's expression for the same
 values. At 10⁵ tokens also the same program on a list, relative to ``np.asarray`` and a run. U: X is
 n×64, float32, one thread, and torch's fused attention on the same matrices; the same algebra with all
-scores in memory up to 8,192 rows.
+scores in memory up to 8,192 rows. Layers: an encoder of n layers of width 256, compiled with
+``backend="locum"``, on 64 tokens in float32 on one thread, and the same encoder in eager execution.
 
 Each kind of work takes turns in every round. Times are medians; ratios are medians over the rounds with
 their quartiles. Memory is the peak beyond the inputs. A slope is fitted to the logarithms at the three
@@ -51,6 +52,7 @@ from locum.display.charts import as_file, line_chart
 from locum.language.everyday import sort
 
 Integers = NDArray[np.int64]
+Work = dict[str, Callable[[], Any]]
 #: Values of the tokens: 0 … 99; for brackets 0 opens and 1 closes.
 _VALUES, _BRACKETS = 100, 2
 _LIST = 10**5
@@ -122,7 +124,7 @@ def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
             x = np.random.default_rng(size).integers(0, values, size)
             run = _running(program, x)
             assert np.array_equal(run(), numpy(x)), name
-            work: dict[str, Callable[[], Any]] = {"locum": run, "numpy": functools.partial(numpy, x)}
+            work: Work = {"locum": run, "numpy": functools.partial(numpy, x)}
             if size == _LIST:
                 listed = x.tolist()
                 work["list"] = _running(program, listed)
@@ -161,37 +163,35 @@ def _traced(work: Callable[[], object]) -> int:
     return held
 
 
-def measure_rows(sizes: Sequence[int], seconds: float) -> list[Row]:
-    """Return a row for each number of rows of X."""
+def measure_against(kind: str, sizes: Sequence[int], seconds: float) -> list[Row]:
+    """Return a row for each number of rows of X, or of layers."""
+    name, make = AGAINST[kind]
     rows = []
     for n in sizes:
-        work = _attention(n)
-        assert (work["locum"]() - work["fused"]()).abs().max() < 1e-4
+        work = make(n)
+        assert (work["locum"]() - work["peer"]()).abs().max() < 1e-4
         times = interleave(work, seconds, rounds=3, warm=1)
-        row: Row = {"kind": "U", "name": "U(T, X)", "size": n}
-        row |= _ratio("ratio", times["locum"], times["fused"])
+        row: Row = {"kind": kind, "name": name, "size": n}
+        row |= _ratio("ratio", times["locum"], times["peer"])
         row["seconds"] = statistics.median(times["locum"])
-        row["peer_seconds"] = statistics.median(times["fused"])
-        row["bytes"], row["peer_bytes"] = _resident("locum", n), _resident("fused", n)
+        row["peer_seconds"] = statistics.median(times["peer"])
+        row["bytes"], row["peer_bytes"] = _resident(kind, "locum", n), _resident(kind, "peer", n)
         if "direct" in times:
             row |= _ratio("direct_ratio", times["locum"], times["direct"])
         rows.append(row)
     return rows
 
 
-def _attention(n: int) -> dict[str, Callable[[], Any]]:
+def _attention(n: int) -> Work:
     """Return U, torch's fused attention and the plain algebra on n rows."""
-    import torch
-
-    torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
+    torch = _torch()
     torch.manual_seed(n)
     x, a, v = (torch.randn(rows, _WIDTH) / 8 for rows in (n, _WIDTH, _WIDTH))
     U, T = UniversalSimulator(n, _WIDTH, _WIDTH), Attention(a, v)
     attend = torch.nn.functional.scaled_dot_product_attention
-    work: dict[str, Callable[[], Any]] = {
+    work: Work = {
         "locum": lambda: U(T, x),
-        "fused": lambda: attend((x @ a)[None, None], x[None, None], (x @ v)[None, None], scale=1.0)[
+        "peer": lambda: attend((x @ a)[None, None], x[None, None], (x @ v)[None, None], scale=1.0)[
             0, 0
         ],
     }
@@ -200,15 +200,44 @@ def _attention(n: int) -> dict[str, Callable[[], Any]]:
     return work
 
 
-def _resident(name: str, n: int) -> int | None:
-    """Return the bytes that one run adds to a process that has run it on a few rows; Linux only."""
+def _layers(n: int) -> Work:
+    """Return an encoder of n layers on U, and in eager execution."""
+    torch = _torch()
+    torch.manual_seed(n)
+    torch._dynamo.reset()
+    layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, n, enable_nested_tensor=False).eval()
+    torch.backends.mha.set_fastpath_enabled(False)
+    x = torch.randn(1, 64, 256)
+    on_u = torch.compile(encoder, backend="locum", fullgraph=True)
+    return {"locum": lambda: on_u(x), "peer": lambda: encoder(x)}
+
+
+def _torch() -> Any:
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    return torch
+
+
+#: What is measured against a size: the name of a row, and the calls.
+AGAINST: dict[str, tuple[str, Callable[[int], Work]]] = {
+    "U": ("U(T, X)", _attention),
+    "layers": ("encoder on U", _layers),
+}
+
+
+def _resident(kind: str, name: str, n: int) -> int | None:
+    """Return the bytes that a first run adds to a process that has run a smaller one; Linux only."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_resident_here, (name, n))
+        return pool.apply(_resident_here, (kind, name, n))
 
 
-def _resident_here(name: str, n: int) -> int | None:
-    work = _attention(n)[name]
-    _attention(256)[name]()
+def _resident_here(kind: str, name: str, n: int) -> int | None:
+    make = AGAINST[kind][1]
+    work = make(n)[name]
+    make(256 if kind == "U" else 1)[name]()  # loads all libraries
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
     except OSError:
@@ -257,10 +286,15 @@ def slopes(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Draw time and memory of the sequences and of U, each a file."""
+    """Draw time and memory of each kind, each a file."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for kind, label, peer in (("sequences", "tokens", "NumPy"), ("U", "rows of X", "torch SDPA")):
+    kinds = (
+        ("sequences", "tokens", "NumPy", "programs on integers"),
+        ("U", "rows of X", "torch SDPA", "U(T, X)"),
+        ("layers", "layers", "eager", "an encoder on U"),
+    )
+    for kind, label, peer, what_runs in kinds:
         own = [row for row in rows if row["kind"] == kind]
         sizes = sorted({row["size"] for row in own})
         if len(sizes) < 2:
@@ -270,12 +304,12 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
                 name: [scale * row[what] for row in own if row["name"] == name]
                 for name in dict.fromkeys(row["name"] for row in own if row["name"] != "reverse")
             }
-            if kind == "U":
+            if kind in AGAINST:
                 lines[peer] = [scale * row[f"peer_{what}"] for row in own]
             lines = {name: [max(v, 1e-3) for v in values] for name, values in lines.items()}
             heading = f"{unit.split(',')[0].capitalize()} against {label}"
             chart = line_chart(
-                f"{heading}: {'programs on integers' if kind == 'sequences' else 'U(T, X)'}",
+                f"{heading}: {what_runs}",
                 [round(100 * math.log10(size)) for size in sizes],
                 lines,
                 label,
@@ -298,18 +332,20 @@ def _written(size: int) -> str:
 def main() -> None:
     """Measure, draw, and print a table or (``--json``) one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", choices=("sequences", "U"), help="Measure one of the two.")
+    parser.add_argument("--only", choices=("sequences", *AGAINST), help="Measure one kind.")
     parser.add_argument("--sizes", default="1000,10000,100000,1000000,10000000", help="Tokens.")
     parser.add_argument("--rows", default="512,1024,2048,4096,8192,16384,32768", help="Rows of X.")
+    parser.add_argument("--layers", default="1,2,4,8,16,32", help="Layers of the encoder.")
     parser.add_argument("--seconds", type=float, default=1.0, help="Time for each row, in seconds.")
     parser.add_argument("--charts", type=Path, default=Path("build/scaling"), help="Folder for charts.")
     parser.add_argument("--json", action="store_true", help="Print one JSON object.")
     arguments = parser.parse_args()
     rows: list[Row] = []
-    if arguments.only != "U":
+    if arguments.only in (None, "sequences"):
         rows += measure_sequences([int(size) for size in arguments.sizes.split(",")], arguments.seconds)
-    if arguments.only != "sequences":
-        rows += measure_rows([int(n) for n in arguments.rows.split(",")], arguments.seconds)
+    for kind, chosen in (("U", arguments.rows), ("layers", arguments.layers)):
+        if arguments.only in (None, kind):
+            rows += measure_against(kind, [int(n) for n in chosen.split(",")], arguments.seconds)
     fitted, drawn = slopes(rows), draw(rows, arguments.charts)
     torch: Any = sys.modules.get("torch")
     where_run = machine(*([f"torch {torch.__version__}, one thread"] if torch else []))
