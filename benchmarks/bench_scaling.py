@@ -324,9 +324,9 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def _written(size: int) -> str:
-    """Return a size, as a power of ten if it is one."""
+    """Return a size, as a power of ten if it is a large one."""
     power = round(math.log10(size))
-    return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if size == 10**power else f"{size:,}"
+    return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if size == 10**power >= 1000 else f"{size:,}"
 
 
 def main() -> None:
