@@ -24,6 +24,7 @@ from locum.torch.numbers import (
     compute,
     computing_type,
     convert,
+    dtype_name,
     is_float,
     read,
     truncate,
@@ -320,10 +321,12 @@ def exp2(x: SOp) -> SOp:
     return 2.0**x
 
 
-@formula("ldexp.Tensor")
-def ldexp(x: SOp, y: SOp) -> SOp:
-    """Return x times 2 to the power of y."""
-    return x * 2.0**y
+@operation("elementwise", "ldexp.Tensor")
+def ldexp(out: Layout, a: Tensor, b: Tensor) -> Tensor:
+    """Return a · 2ᵇ; the power is rounded to the type of b, or to the default type."""
+    default = dtype_name(torch.get_default_dtype())
+    powers = Layout.contiguous(b.shape, b.dtype if is_float(b.dtype) else default)
+    return compute(out, lambda x, y: x * y, a, compute(powers, exp2, b))
 
 
 @formula("expm1", dtype="float64")
