@@ -121,6 +121,10 @@ class Case:
         constant = result.rational if isinstance(result, Quotient) else None
         return result if constant is None else constant
 
+    def apply_strictly(self, name: str, *values: Value) -> Value:
+        """Apply an operation of a formula: without a value of every operand, the result is unknown."""
+        return UNKNOWN if any(value is UNKNOWN for value in values) else self.apply(name, *values)
+
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 

@@ -109,9 +109,8 @@ class Leaf:
         self.known: dict[int, Matrix] = {}
         for root, relation in subject.conditions:
             signs = COMPARISONS["greater" if relation == ">" else "not_equal"]
-            self.case.facts.state(
-                self._numerator(subject.formula(root, self.case, self.entries)), signs
-            )
+            value = subject.formula(root, self.case, self.entries)
+            self.case.facts.state(self._numerator(value), signs)
         for answer in path:
             if len(answer) == 2:
                 self.case.facts.state(self.question(answer[0]), answer[1])
@@ -133,7 +132,7 @@ class Leaf:
         """Return the polynomial that a question is about."""
         table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
         require_indices([number], len(roots), "question")
-        inputs, apply = self.subject.matrices(self.entries), self.case.apply
+        inputs, apply = self.subject.matrices(self.entries), self.case.apply_strictly
         self.known = evaluate_formulas(table, [roots[number]], inputs, apply, self.known)
         return self._numerator(self.known[roots[number]])
 
