@@ -14,6 +14,7 @@ import pytest
 from locum.cli.check import run_check
 from locum.errors import InputError
 from locum.verification import Proof, RejectedError, check, claim, prove
+from locum.verification.claims.named import FAMILIES, Family
 from locum.verification.prover import limits
 from tests.verification.hostile import LABORIOUS, MALFORMED, certificate
 
@@ -72,6 +73,26 @@ def test_a_name_takes_no_work_that_the_file_does_not_show() -> None:
         label = {"name": name, "shape": [12], "recipe": "", "tolerance": None}
         with pytest.raises(RejectedError, match="cannot be built"):
             check(certificate() | {"claim": label})
+
+
+def test_an_error_in_building_a_named_claim_rejects_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: int) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setitem(FAMILIES, "relu", Family("relu", ("n",), fail))  # type: ignore[arg-type]
+    label = {"name": "relu", "shape": [1], "recipe": "", "tolerance": None}
+    with pytest.raises(RejectedError, match="cannot be built: a mistake"):
+        check(certificate() | {"claim": label})
+
+
+def test_an_encoder_with_one_head_has_an_output_projection() -> None:
+    """The claim with H = 1 was a traceback: U had no W_O."""
+    proof = prove("multihead_encoder", 1, 2, 1, 1, 1, 1)
+    assert isinstance(proof, Proof)
+    assert "V·W_O)W1, 0)W2" in check(proof.certificate).statement
+    label = {"name": "multihead_encoder", "shape": [1, 2, 1, 1, 1, 1], "recipe": "", "tolerance": None}
+    with pytest.raises(RejectedError, match="the file is not about multihead_encoder 1 2 1 1 1 1"):
+        check(certificate() | {"claim": label})
 
 
 def test_a_proof_says_how_to_check_it() -> None:
