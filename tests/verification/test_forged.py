@@ -154,6 +154,37 @@ def test_a_refutation_needs_a_reference_and_conditions_with_a_value() -> None:
             check(forge_refutation(forge(stated), [Fraction(0)]))
 
 
+HUGE = build("power", constant(10), constant(400))
+EXACT = Formula.constant(Fraction(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("program", "reference", "problem"),
+    [
+        (constant(5), ONE, "entry 0 is 5, but should be 1"),
+        (constant(0.1), EXACT, "entry 0 exceeds what it should be by 5.6e-18"),
+        (constant(-0.1), -EXACT, "entry 0 is less than what it should be by 5.6e-18"),
+        (
+            build("add", HUGE, constant(2)),
+            Formula.constant(10**400),
+            "entry 0 exceeds what it should be by 2",
+        ),
+        (HUGE, Formula.constant(-(10**400)), "entry 0 is inf, but should be -inf"),
+        (
+            build("negate", HUGE),
+            Formula.constant(-(10**401)),
+            "entry 0 exceeds what it should be",
+        ),
+        (build("divide", constant(1), HUGE), ONE * 0, "entry 0 differs from what it should be"),
+    ],
+)
+def test_a_refutation_states_a_difference(program: Node, reference: Formula, problem: str) -> None:
+    """A message was "entry 0 is 0.1, but should be 0.1"."""
+    refuted = check(forge_refutation(forge(claim(program, reference)), [Fraction(0)])).refuted
+    assert refuted is not None
+    assert refuted.problem == problem
+
+
 def test_the_strict_evaluator_has_every_elementwise_operation() -> None:
     """cos was missing, so that no test drew it, and the checker accepted that cos(0) = 0."""
     rows = OPERATIONS.items()

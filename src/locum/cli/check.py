@@ -97,7 +97,7 @@ def check_in_limits() -> None:
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
     """Read and check a file."""
-    from locum.verification.checking import RejectedError, check
+    from locum.verification import RejectedError, check
 
     try:
         content = file.read(LIMIT + 1)

@@ -38,12 +38,12 @@ def check(content: Any, stated: Claim | None = None) -> Verified:
     refuted = check_refutation(content) if is_refutation else None
     cases = 0 if is_refutation else check_certificate(content)
     claimed = stated if stated is not None else _find_claim(content["claim"])
-    named = None if claimed is None else reject_errors(lambda one: one.content, claimed)
+    named = None if claimed is None else reject_errors(lambda one: one.content)(claimed)
     if claimed is not None and named != {field: content[field] for field in CLAIM_FIELDS}:
         raise RejectedError(f"the file is not about {claimed.title}")
     title = None if claimed is None else claimed.title
-    shown = reject_errors(Claim.from_content, content) if claimed is None else claimed
-    statement = reject_errors(lambda one: one.statement, shown)
+    shown = reject_errors(Claim.from_content)(content) if claimed is None else claimed
+    statement = reject_errors(lambda one: one.statement)(shown)
     return Verified(statement, title, content["program"]["hash"], cases, refuted)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar
 
 from locum.errors import InputError, LocumError
@@ -60,8 +61,7 @@ class Subject:
 
     def formula(self, root: int, case: Case, entries: Sequence[Value]) -> Matrix:
         """Evaluate a row of the table."""
-        inputs = self.matrices(entries)
-        return evaluate_formulas(self.table, [root], inputs, case.apply_strictly)[root]
+        return evaluate_formulas(self.table, [root], self.matrices(entries), case.apply_strict)[root]
 
     def expected(self, case: Case, entries: Sequence[Value]) -> list[Value]:
         """Evaluate the reference, row by row."""
@@ -125,12 +125,15 @@ def require_table(formulas: Any) -> None:
     require_indices(formulas["roots"], len(formulas["table"]), "formulas")
 
 
-def reject_errors(function: Callable[[Any], T], content: Any) -> T:
-    """Call a function on a file; every error becomes a :class:`RejectedError`."""
-    try:
-        return function(content)
-    except RejectedError:
-        raise
-    except Exception as error:  # a file can contain anything at any place
-        prefix = "" if isinstance(error, LocumError) else f"file: got {type(error).__name__}: "
-        raise RejectedError(f"{prefix}{error}") from None
+def reject_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return a function that raises every error as a :class:`RejectedError`."""
+
+    @wraps(function)
+    def call(content: Any) -> T:
+        try:
+            return function(content)
+        except Exception as error:  # a file can contain anything at any place
+            prefix = "" if isinstance(error, LocumError) else f"file: got {type(error).__name__}: "
+            raise RejectedError(f"{prefix}{error}") from None
+
+    return call
