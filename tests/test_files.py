@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,25 @@ def test_json_is_as_deep_as_its_brackets(levels: int, one: tuple[str, str, int],
         return
     with pytest.raises(InputError, match="nested too deeply"):
         files.parse_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"' + '\\"' * 100_000,
+        '["' + "\\\\" * 100_000,
+        "[" + ("[" * 400 + "]" * 400 + ",") * 5_000 + "1]",
+    ],
+    ids=["a string without an end", "backslashes without an end", "towers"],
+)
+def test_the_depth_of_json_takes_linear_time(text: str) -> None:
+    """A string without an end was read again from each of its quotes."""
+    start = time.process_time()
+    assert not files._is_too_deep(text)
+    assert time.process_time() - start < 2
+
+
+def test_json_of_bytes() -> None:
+    assert files.parse_json(b"\xef\xbb\xbf[1]") == [1]
+    with pytest.raises(InputError, match="byte 1 is not UTF-8"):
+        files.parse_json(b'"\xff"')

@@ -21,6 +21,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -28,6 +29,9 @@ from locum.errors import InputError, LocumError
 
 #: How deeply JSON may be nested: parsers recurse, each Python version to another depth.
 DEEPEST = 500
+#: Brackets as steps of the depth: signed bytes 1 and −1; and all other bytes.
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
 #: The content of a file: text, bytes, or pieces of it that are written one after another.
 Pieces = Iterable[bytes | memoryview]
@@ -86,40 +90,43 @@ def read_all(file: IO[bytes], path: str | Path, limit: int) -> bytes:
 
 def read_text(path: str | Path, limit: int) -> str:
     """Return the text of a UTF-8 file of at most ``limit`` bytes, without a byte order mark."""
+    content = read_bytes(path, limit)
     try:
-        return read_bytes(path, limit).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {path}: byte {error.start} is not UTF-8 text") from None
-
-
-def read_json(path: str | Path, limit: int) -> Any:
-    """Return the data of a JSON file of at most ``limit`` bytes."""
-    text = read_text(path, limit)
-    try:
-        return parse_json(text)
+        return _decode(content)
     except InputError as error:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def _depth(text: str) -> int:
-    """Count how deeply a JSON text is nested; brackets inside of strings do not count."""
-    brackets = re.sub(r'"(?:[^"\\]|\\.)*"|[^][{}"]+', "", text)
-    # Innermost pairs go first: a file is large, but flat.
-    depth = 0
-    while len(brackets) > 2 * DEEPEST and depth < DEEPEST:
-        depth, before = depth + 1, len(brackets)
-        brackets = re.sub(r"\[\]|\{\}", "", brackets)
-        if len(brackets) == before:
-            break
-    deepest = here = 0
-    for bracket in brackets:
-        here += 1 if bracket in "[{" else -1
-        deepest = max(deepest, here)
-    return depth + deepest
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start} is not UTF-8 text") from None
 
 
-def parse_json(text: str) -> Any:
+def read_json(path: str | Path, limit: int) -> Any:
+    """Return the data of a JSON file of at most ``limit`` bytes."""
+    content = read_bytes(path, limit)
+    try:
+        return parse_json(content)
+    except InputError as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _is_too_deep(text: str) -> bool:
+    """Tell whether a JSON text is nested too deeply; brackets inside of strings do not count.
+
+    The time is linear in the text, also if a string has no end: possessive repeats do not backtrack.
+    """
+    outside = re.sub(r'"(?:[^"\\]++|\\.)*+"?', "", text, flags=re.DOTALL)
+    steps = outside.encode(errors="replace").translate(_STEPS, _NOT_BRACKETS)
+    return any(map(DEEPEST.__lt__, accumulate(memoryview(steps).cast("b"))))
+
+
+def parse_json(text: str | bytes) -> Any:
     """Return the data of a JSON text; NaN, infinities and repeated names are not JSON.
+
+    Bytes are UTF-8 text, with or without a byte order mark.
 
     >>> parse_json('{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
@@ -138,7 +145,9 @@ def parse_json(text: str) -> Any:
             raise InputError("a JSON object has the same name twice")
         return content
 
-    if _depth(text) > DEEPEST:
+    if isinstance(text, bytes):
+        text = _decode(text)
+    if _is_too_deep(text):
         raise InputError(f"the JSON is nested too deeply: expected {DEEPEST} levels at most")
     try:
         return json.loads(text, parse_constant=refuse, parse_float=number, object_pairs_hook=named)

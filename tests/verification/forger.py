@@ -375,7 +375,17 @@ class Forger:
         quotient = 1 / (self.input[0, draw.randrange(self.size)] - draw.choice(SMALL))
         ones = Formula.constant(1, 2, 1)
         pair = Formula.beside(Formula.constant(1), quotient)
-        return draw.choice((quotient.cofactors(), pair.softmax("causal") @ ones, pair[0, 0]))
+        bits = Formula.beside(Formula.constant(1), quotient * 0)
+        return self.pick(
+            quotient.cofactors,
+            lambda: pair.softmax("causal") @ ones,
+            lambda: pair[0, 0],
+            lambda: draw.choice((bits.hardmax(), bits.sort(2), bits.match2(1) / 2)) @ ones,
+            lambda: draw.choice((bits.hardmax(), bits.sort(2), bits.match2(1), bits.match2(2)))[0, 0],
+            lambda: draw.choice((quotient.hardmax(), quotient.sort(1) * 0 + 1)),
+            lambda: draw.choice((quotient, pair, bits)).match2(2)[0, 0] * 0 + 1,
+            lambda: Formula.beside(quotient, quotient).hardmax() @ ones,
+        )
 
     def question(self) -> Formula:
         """Draw a formula whose sign distinguishes cases: mostly an entry minus a constant."""

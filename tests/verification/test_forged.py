@@ -117,6 +117,10 @@ def test_an_operation_must_have_a_value_in_every_case(
         (1 / X).cofactors(),
         Formula.beside(ONE, 1 / X).softmax("causal") @ Formula.constant(1, 2, 1),
         Formula.beside(ONE, 1 / X)[0, 0],
+        Formula.beside(ONE, 0 / X).match2(1)[0, 0],
+        Formula.beside(ONE, 0 / X).hardmax()[0, 0],
+        Formula.beside(ONE, 0 / X).sort(2)[0, 0],
+        ONE + (0 / X).match2(2) * 0,
     ],
     ids=str,
 )
@@ -128,6 +132,57 @@ def test_an_entry_of_a_formula_that_is_not_used_must_have_a_value(reference: For
     with pytest.raises(RejectedError, match="division by zero"):
         check(forge_refutation(certificate, [Fraction(0)]))
     assert check(forge(claim(constant(1), reference, (X, "!=")))).cases == 1
+
+
+def test_a_condition_and_a_question_must_have_a_value() -> None:
+    """An undecided comparison with 1/x must not count as 0 or 1, because 1/0 has no value."""
+    bit = (1 / X).match2(2)
+    split = [{"entries": [0], "cases": {"sign": ">", "of": 0, "answers": [SHOWN, SHOWN]}}]
+    for content in (
+        forge(claim(constant(1), ONE, (bit + 1, ">"))),
+        forge(claim(constant(1)), split, [bit + 1]),
+    ):
+        with pytest.raises(RejectedError, match="expected a number that has a value"):
+            check(content)
+
+
+def test_a_refutation_needs_a_reference_and_conditions_with_a_value() -> None:
+    """exp(1)·exp(−1) − 1 is 0, but rational bounds do not show it."""
+    bit = (1 / (ONE.exp() * (-ONE).exp() - 1)).match2(2)
+    for stated in (claim(constant(5), bit * 0), claim(constant(5), ONE, (bit + 1, ">"))):
+        with pytest.raises(RejectedError, match=r"no definite value|meet the conditions"):
+            check(forge_refutation(forge(stated), [Fraction(0)]))
+
+
+HUGE = build("power", constant(10), constant(400))
+EXACT = Formula.constant(Fraction(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("program", "reference", "problem"),
+    [
+        (constant(5), ONE, "entry 0 is 5, but should be 1"),
+        (constant(0.1), EXACT, "entry 0 exceeds what it should be by 5.6e-18"),
+        (constant(-0.1), -EXACT, "entry 0 is less than what it should be by 5.6e-18"),
+        (
+            build("add", HUGE, constant(2)),
+            Formula.constant(10**400),
+            "entry 0 exceeds what it should be by 2",
+        ),
+        (HUGE, Formula.constant(-(10**400)), "entry 0 is inf, but should be -inf"),
+        (
+            build("negate", HUGE),
+            Formula.constant(-(10**401)),
+            "entry 0 exceeds what it should be",
+        ),
+        (build("divide", constant(1), HUGE), ONE * 0, "entry 0 differs from what it should be"),
+    ],
+)
+def test_a_refutation_states_a_difference(program: Node, reference: Formula, problem: str) -> None:
+    """A message was "entry 0 is 0.1, but should be 0.1"."""
+    refuted = check(forge_refutation(forge(claim(program, reference)), [Fraction(0)])).refuted
+    assert refuted is not None
+    assert refuted.problem == problem
 
 
 def test_the_strict_evaluator_has_every_elementwise_operation() -> None:

@@ -10,18 +10,21 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from locum.cli import output
 from locum.cli.options import PATH, json_option
-from locum.files import read_json
+from locum.errors import InputError
+from locum.files import open_file, parse_json
 
 #: The most bytes of a certificate.
 LIMIT = 2**25
 #: What the separate process runs.
 _SCRIPT = "from locum.cli.check import check_in_limits; check_in_limits()"
+#: The exit code of the separate process if its memory limit is reached.
+_NO_MEMORY = 3
 
 
 @click.command("check", help=__doc__)
@@ -35,7 +38,6 @@ _SCRIPT = "from locum.cli.check import check_in_limits; check_in_limits()"
 @json_option
 def command(file: Path, seconds: int, megabytes: int, as_json: bool) -> None:
     """Check a certificate and print whether it is accepted, and what it shows."""
-    read_json(file, LIMIT)
     result = run_check(file, seconds, megabytes)
     problem = result.pop("problem", None)
     if as_json:
@@ -52,36 +54,60 @@ def command(file: Path, seconds: int, megabytes: int, as_json: bool) -> None:
 
 
 def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
-    """Check a file in a process with limits; returns whether it is accepted, and why or what."""
-    command_line = [sys.executable, "-c", _SCRIPT, str(file), str(seconds), str(megabytes)]
+    """Check a file in a process with limits; returns whether it is accepted, and why or what.
+
+    This process opens the file and does not read it: the other process does, within its limits.
+    """
+    command_line = [sys.executable, "-c", _SCRIPT, str(seconds), str(megabytes)]
     try:
         # The limit of CPU time ends the process; the timeout is for systems without such a limit.
-        done = subprocess.run(
-            command_line, capture_output=True, text=True, check=False, timeout=20 * seconds + 60
-        )
+        with open_file(file, LIMIT) as content:
+            done = subprocess.run(
+                command_line,
+                stdin=content,
+                capture_output=True,
+                check=False,
+                timeout=20 * seconds + 60,
+            )
     except subprocess.TimeoutExpired:
         return {"accepted": False, "problem": f"it takes more than {seconds} s; try --seconds N"}
     if done.returncode == 0:
         result: dict[str, Any] = json.loads(done.stdout)
+        if "unreadable" in result:
+            raise InputError(f"cannot read {file}: {result['unreadable']}")
         return result
-    if done.returncode > 0 and "MemoryError" not in done.stderr:
-        raise RuntimeError(done.stderr)
+    if done.returncode > 0 and done.returncode != _NO_MEMORY and b"MemoryError" not in done.stderr:
+        raise RuntimeError(done.stderr.decode(errors="replace"))
     limits = f"it takes more than {seconds} s of CPU time or {megabytes} MB of memory"
     return {"accepted": False, "problem": f"{limits}; try --seconds N or --megabytes N"}
 
 
 def check_in_limits() -> None:
-    """Set the limits of this process, check a file, and print the result as JSON."""
+    """Set the limits of this process, check its standard input, and print the result as JSON."""
+    # Imports are not part of the work that the limits are for.
+    import locum.verification.checking  # noqa: F401
+
+    _limit_process(*map(int, sys.argv[1:]))
+    try:
+        # ASCII, in every locale.
+        sys.stdout.buffer.write(json.dumps(_check(sys.stdin.buffer)).encode("ascii"))
+    except MemoryError:
+        sys.exit(_NO_MEMORY)
+
+
+def _check(file: IO[bytes]) -> dict[str, Any]:
+    """Read and check a file."""
     from locum.verification import RejectedError, check
 
-    file, seconds, megabytes = sys.argv[1:]
-    content = read_json(Path(file), LIMIT)
-    _limit_process(int(seconds), int(megabytes))
     try:
-        verified = check(content)
+        content = file.read(LIMIT + 1)
+        if len(content) > LIMIT:  # a file whose size the system does not know, or that grows
+            raise InputError(f"it has more than {LIMIT:,} bytes")
+        verified = check(parse_json(content))
     except RejectedError as problem:
-        output.print_json({"accepted": False, "problem": str(problem)})
-        return
+        return {"accepted": False, "problem": str(problem)}
+    except InputError as problem:
+        return {"unreadable": str(problem)}
     result = {
         "accepted": True,
         "shows": "proof" if verified.refuted is None else "refutation",
@@ -92,7 +118,7 @@ def check_in_limits() -> None:
     }
     if verified.refuted is not None:
         result["problem"] = verified.refuted.problem
-    output.print_json(result)
+    return result
 
 
 def _limit_process(seconds: int, megabytes: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locum.errors import LocumError
 from locum.verification.checker.check import Refuted, check_refutation
 from locum.verification.checker.check import check as check_certificate
 from locum.verification.checker.content import CLAIM_FIELDS, REFUTATION, RejectedError, reject_errors
@@ -39,11 +38,12 @@ def check(content: Any, stated: Claim | None = None) -> Verified:
     refuted = check_refutation(content) if is_refutation else None
     cases = 0 if is_refutation else check_certificate(content)
     claimed = stated if stated is not None else _find_claim(content["claim"])
-    if claimed is not None and claimed.content != {field: content[field] for field in CLAIM_FIELDS}:
+    named = None if claimed is None else reject_errors(lambda one: one.content)(claimed)
+    if claimed is not None and named != {field: content[field] for field in CLAIM_FIELDS}:
         raise RejectedError(f"the file is not about {claimed.title}")
     title = None if claimed is None else claimed.title
-    shown = reject_errors(Claim.from_content, content) if claimed is None else claimed
-    statement = reject_errors(lambda one: one.statement, shown)
+    shown = reject_errors(Claim.from_content)(content) if claimed is None else claimed
+    statement = reject_errors(lambda one: one.statement)(shown)
     return Verified(statement, title, content["program"]["hash"], cases, refuted)
 
 
@@ -61,5 +61,5 @@ def _find_claim(label: Any) -> Claim | None:
         raise RejectedError("expected the shape of a named claim as integers from 1 to 100")
     try:
         return claim(name, *shape, recipe=recipe or None, tolerance=tolerance)
-    except (LocumError, TypeError) as problem:
+    except Exception as problem:  # a label can ask for any shape
         raise RejectedError(f"the named claim cannot be built: {problem}") from None

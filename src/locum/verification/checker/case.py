@@ -121,6 +121,10 @@ class Case:
         constant = result.rational if isinstance(result, Quotient) else None
         return result if constant is None else constant
 
+    def apply_strict(self, name: str, *values: Value) -> Value:
+        """Apply an operation of a formula: without a value of every operand, the result is unknown."""
+        return UNKNOWN if any(value is UNKNOWN for value in values) else self.apply(name, *values)
+
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
@@ -173,9 +177,7 @@ class Case:
         return value if is_boolean(value) else self.compare("not_equal", value, 0)
 
     def _not(self, truth: Value) -> Value:
-        if isinstance(truth, Open):
-            return Open(self._number(("not", truth.number)))
-        return not truth
+        return Open(self._number(("not", truth.number))) if isinstance(truth, Open) else not truth
 
     def _all_of(self, truths: Sequence[Value]) -> Value:
         """Tell whether all hold: False if one is False, whatever the other ones are."""

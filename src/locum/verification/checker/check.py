@@ -2,9 +2,7 @@
 
 A certificate contains a claim and *trees* of cases. A branch of a tree asks a question and has a child
 for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each leaf, the checker
-starts from the claim and the answers above the leaf, and evaluates the reference and every node of the
-program. Nothing is kept from one leaf to the next.
-
+evaluates the reference and every node of the program, from the claim and the answers above the leaf.
 The entries of a tree must be equal at each of its shown leaves, and an impossible leaf must contradict
 itself. The trees must compare every entry, and for every operation one tree must show at all of its
 leaves that the operation has a value.
@@ -16,6 +14,7 @@ rational bounds of functions do not decide refutes nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -43,12 +42,9 @@ class Refuted:
     problem: str
 
 
-def check(certificate: Any) -> int:
+@files.reject_errors
+def check(content: Any) -> int:
     """Check a certificate and return the number of cases; raises :class:`RejectedError`."""
-    return files.reject_errors(_check, certificate)
-
-
-def _check(content: Any) -> int:
     subject = files.read_subject(content, files.CERTIFICATE)
     files.require_table(content["questions"])
     cases, left = 0, set(range(len(subject.places)))
@@ -109,9 +105,8 @@ class Leaf:
         self.known: dict[int, Matrix] = {}
         for root, relation in subject.conditions:
             signs = COMPARISONS["greater" if relation == ">" else "not_equal"]
-            self.case.facts.state(
-                self._numerator(subject.formula(root, self.case, self.entries)), signs
-            )
+            value = subject.formula(root, self.case, self.entries)
+            self.case.facts.state(self._numerator(value), signs)
         for answer in path:
             if len(answer) == 2:
                 self.case.facts.state(self.question(answer[0]), answer[1])
@@ -133,7 +128,7 @@ class Leaf:
         """Return the polynomial that a question is about."""
         table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
         require_indices([number], len(roots), "question")
-        inputs, apply = self.subject.matrices(self.entries), self.case.apply
+        inputs, apply = self.subject.matrices(self.entries), self.case.apply_strict
         self.known = evaluate_formulas(table, [roots[number]], inputs, apply, self.known)
         return self._numerator(self.known[roots[number]])
 
@@ -153,12 +148,9 @@ class Leaf:
         return open_sites
 
 
+@files.reject_errors
 def check_refutation(content: Any) -> Refuted:
     """Check a refutation; raises :class:`RejectedError` if it does not refute its claim."""
-    return files.reject_errors(_check_refutation, content)
-
-
-def _check_refutation(content: Any) -> Refuted:
     subject = files.read_subject(content, files.REFUTATION)
     point: list[Value] = [simplify(read_rational(text)) for text in content["entries"]]
     if len(point) != subject.entries or (subject.integer and {type(x) for x in point} != {int}):
@@ -182,7 +174,8 @@ def _check_refutation(content: Any) -> Refuted:
     for place, (a, b) in enumerate(zip(result, expected, strict=True)):
         if case.compare("not_equal", a, b) is True:
             found = tuple(_middle(value, case) for value in result)
-            problem = f"entry {place} is {found[place]:.9g}, but should be {shown[place]:.9g}"
+            gap = _middle(case.apply("subtract", a, b), case)
+            problem = f"entry {place} {_describe(found[place], shown[place], gap)}"
             return Refuted(inputs, found, shown, problem)
     raise RejectedError("the program gives what the reference gives, as far as the bounds decide")
 
@@ -190,7 +183,17 @@ def _check_refutation(content: Any) -> Refuted:
 def _middle(value: Value, case: Case) -> float:
     """Return a float for display: the middle of the bounds; nan if there are none."""
     bounds = case.facts.bounds(Quotient.of(value)) if is_number(value) else None
+    low, high = bounds or (math.nan, math.nan)
     try:
-        return float("nan") if bounds is None else float((bounds[0] + bounds[1]) / 2)
+        return float((low + high) / 2)
     except OverflowError:
-        return float("inf")
+        return math.inf if low + high > 0 else -math.inf
+
+
+def _describe(found: float, expected: float, gap: float) -> str:
+    """Compare two numbers in words, by their gap if they look equal."""
+    texts = f"{found:.9g}", f"{expected:.9g}"
+    if texts[0] != texts[1] and "nan" not in texts:
+        return f"is {texts[0]}, but should be {texts[1]}"
+    words = "exceeds" if gap > 0 else "is less than" if gap < 0 else "differs from"
+    return f"{words} what it should be" + (f" by {abs(gap):.2g}" if 0 < abs(gap) < math.inf else "")

@@ -16,10 +16,8 @@ _LARGEST = 10_000
 
 def enclose(name: str, low: Rational, high: Rational) -> Interval | None:
     """Enclose the values of a function from ``low`` to ``high``, where it is defined."""
-    functions = {"exp": _exp, "log": _log, "sqrt": _sqrt}
-    if name not in functions:
-        return None
-    return functions[name](Fraction(low))[0], functions[name](Fraction(high))[1]
+    function = {"exp": _exp, "log": _log, "sqrt": _sqrt}.get(name)
+    return None if function is None else (function(Fraction(low))[0], function(Fraction(high))[1])
 
 
 def _down(x: Fraction) -> Fraction:

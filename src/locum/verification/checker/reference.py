@@ -60,14 +60,14 @@ class Formulas:
             case "input", [name, rows, columns], []:
                 if (len(self.inputs[name]), len(self.inputs[name][0])) == (rows, columns):
                     return self.inputs[name]
-            case "constant", [number, rows, columns], [] if _are_sizes(rows, columns):
+            case "constant", [number, rows, columns], [] if are_sizes(rows, columns):
                 top, bottom = read_rational(number).as_integer_ratio()
                 entry = top if bottom == 1 else self.apply("divide", top, bottom)
                 return [[entry] * columns for _ in range(rows)]
-            case "identity", order, [] if _are_sizes(order):
+            case "identity", order, [] if are_sizes(order):
                 return [[int(i == j) for j in range(order)] for i in range(order)]
-            case "entries", [rows, columns], _ if _are_sizes(rows, columns):
-                flat = [_only(operand) for operand in operands]
+            case "entries", [rows, columns], _ if are_sizes(rows, columns):
+                flat = [entry for [[entry]] in operands]
                 if len(flat) == rows * columns:
                     return [flat[i * columns : (i + 1) * columns] for i in range(rows)]
             case "entry", [i, j], [a] if i in range(len(a)) and j in range(len(a[0])):
@@ -84,16 +84,16 @@ class Formulas:
                 return [row for operand in operands for row in operand]
             case "softmax", None | "causal", [a]:
                 return [self.softmax(row, i if attribute else len(row)) for i, row in enumerate(a)]
-            case "layer_norm", None, [a, epsilon]:
-                return [self.layer_norm(row, _only(epsilon)) for row in a]
+            case "layer_norm", None, [a, [[epsilon]]]:
+                return [self.layer_norm(row, epsilon) for row in a]
             case "hardmax", None, [a]:
                 return [self.hardmax(row) for row in a]
             case "determinant" | "permanent" | "cofactors" | "inverse", None, [a]:
                 if len(a) == len(a[0]) <= 8:
                     return self.minors(op, a)
-            case "sort", group, [a] if _are_sizes(group) and len(a[0]) % group == 0:
+            case "sort", group, [a] if are_sizes(group) and len(a[0]) % group == 0:
                 return [self.sort(row, group) for row in a]
-            case "match2", modulus, [[row]] if _are_sizes(modulus):
+            case "match2", modulus, [[row]] if are_sizes(modulus):
                 return [[self.match2(a, row, modulus) for a in row]]
             case name, None, _ if _ELEMENTWISE.get(name) == len(operands):
                 rows = [zip(*rows, strict=True) for rows in zip(*operands, strict=True)]
@@ -175,11 +175,6 @@ class Formulas:
         return self.apply("indicator", reduce(lambda x, y: self.apply("or", x, y), matched))
 
 
-def _only(matrix: Matrix) -> Any:
-    """Return the entry of a 1×1 matrix."""
-    [[entry]] = matrix
-    return entry
-
-
-def _are_sizes(*values: Any) -> bool:
+def are_sizes(*values: Any) -> bool:
+    """Tell whether all values are positive integers."""
     return all(type(value) is int and value >= 1 for value in values)

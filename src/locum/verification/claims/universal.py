@@ -104,7 +104,9 @@ def of_heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> 
             residual = residual + attention(x, a[h], v[h]) @ w_o[h]
         return (residual @ w1).relu() @ w2
 
-    return _about_u(Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2)), reference)
+    # One head would have no W_O by default.
+    order = Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2), projection=d)
+    return _about_u(order, reference)
 
 
 def _positive_epsilon(*matrices: Formula) -> list[Condition]:
