@@ -70,6 +70,7 @@ ROOMS: dict[str, list[str]] = {
         "fuzzing",
     ],
     "execution.fast": [
+        "cuda_graph",
         "symbolic",
         "steps",
         "structured",
