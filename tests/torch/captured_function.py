@@ -32,20 +32,6 @@ class _NotRunError(Exception):
     """A graph was captured and is not run."""
 
 
-class _Interpreter(fx.Interpreter):
-    """Runs a graph and keeps the operations that it calls."""
-
-    def __init__(self, graph: fx.GraphModule, calls: list[tuple[Any, Any, Any]]) -> None:
-        super().__init__(graph)
-        self._calls = calls
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """Call an operation."""
-        if isinstance(target, torch._ops.OpOverload):
-            self._calls.append((target, args, kwargs))
-        return super().call_function(target, args, kwargs)
-
-
 class CapturedFunction:
     """A function whose graphs are captured in the first call; each becomes a program when it is run.
 
@@ -55,8 +41,6 @@ class CapturedFunction:
 
     def __init__(self, function: Any, host: str = "allowed") -> None:
         self.host, self.executor = host, "fast"
-        #: Operations that the executor ``eager`` calls, and their arguments.
-        self.calls: list[tuple[Any, Any, Any]] = []
         #: The greatest length of a program that is run.
         self.longest: int | None = None
         self.graphs: list[fx.GraphModule] = []
@@ -79,11 +63,11 @@ class CapturedFunction:
                 raise CaptureError(str(error)) from error
             raise
 
-    def _compile_forward(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return self._compile(gm, kind="inference")
+    def _compile_forward(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return self._compile(graph, kind="inference")
 
-    def _compile_backward(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return self._compile(gm, kind="backward")
+    def _compile_backward(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return self._compile(graph, kind="backward")
 
     def _compile(self, graph: fx.GraphModule, kind: str) -> Any:
         number = len(self.graphs)
@@ -93,7 +77,7 @@ class CapturedFunction:
             if self.executor == "none":
                 raise _NotRunError
             if self.executor == "eager":
-                return _Interpreter(graph, self.calls).run(*arguments)
+                return graph(*arguments)
             settings = Settings(self.executor, self.host)
             if number not in self.programs:
                 concrete = read_metadata(graph)
@@ -133,15 +117,11 @@ def run(function: Any, tensors: Sequence[torch.Tensor], *, gradients: bool) -> l
     if gradients:
         roots = [r for r in found if isinstance(r, torch.Tensor) and r.requires_grad]
         leaves = [tensor for tensor in given if tensor.requires_grad]
+        generator = torch.Generator().manual_seed(0)
+        weights = [(torch.rand(r.shape, generator=generator) + 0.5).to(r.dtype) for r in roots]
         if roots:
-            found += torch.autograd.grad(roots, leaves, choose_weights(roots), allow_unused=True)
+            found += torch.autograd.grad(roots, leaves, weights, allow_unused=True)
     return [_as_plain(x) for x in (*found, *given)]
-
-
-def choose_weights(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the weights with which results are added up."""
-    generator = torch.Generator().manual_seed(0)
-    return [(torch.rand(r.shape, generator=generator) + 0.5).to(r.dtype) for r in results]
 
 
 def _as_plain(value: Any) -> Any:

@@ -202,8 +202,7 @@ def read_sample(overload: str, words: list[str]) -> RowSample:
     """Return a sample of op_db. A view is copied, because a view of an input is no result of U."""
     name, dtype, number, *options = words
     gradients = bool(options)
-    samples = find_samples(name, dtype, gradients=gradients)
-    sample = next(itertools.islice(samples, int(number), None))
+    *_, sample = find_samples(name, dtype, gradients=gradients, limit=int(number) + 1)
     if ROWS[overload].kind != "views":
         return RowSample(sample.function, sample.tensors, gradients)
     return RowSample(copy_results(sample.function), sample.tensors, gradients)
@@ -277,7 +276,7 @@ def _run_executors(captured: CapturedFunction, sample: RowSample) -> dict[str, l
 def choose_samples(missing: set[str]) -> Iterator[tuple[str, list[str]]]:
     """Iterate over rows and the first small sample of op_db that shows a change of the row."""
     for dtype, gradients, name in itertools.product(DTYPES, (False, True), OPS):
-        for sample in itertools.islice(find_samples(name, dtype, gradients=gradients), 6):
+        for sample in find_samples(name, dtype, gradients=gradients, limit=6):
             if not missing:
                 return
             if sample.size > LARGEST["heads"]:
