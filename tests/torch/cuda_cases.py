@@ -223,12 +223,13 @@ def repeated_cases() -> Iterator[Case]:
         torch._dynamo.reset()
         compiled = torch.compile(net, backend=backend, fullgraph=True, dynamic=False)
         kept = []
-        streams = [torch.cuda.current_stream(), torch.cuda.Stream()]
+        other: Any = torch.cuda.Stream
+        streams = [torch.cuda.current_stream(), other()]
         with torch.no_grad():
             for number in range(4 * rounds):
                 x = torch.randn(5, 16, device=device)
                 if number % rounds == 5:
-                    net[0].weight.mul_(1.5)
+                    next(net.parameters()).mul_(1.5)
                 if number == 2 * rounds:
                     net[2].bias = nn.Parameter(torch.randn(8, device=device))
                 stream = streams[number >= 3 * rounds and number % 2]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from locum.execution.types import MIXING, Types, has_strings, measure, possible_types
@@ -22,6 +23,8 @@ class Description:
     unplanned: str | None
     #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
     has_arithmetic: bool
+    #: Weak references to plans that only moved integers, by the length and the positions.
+    moves: dict[tuple[int, range], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def static(self) -> list[Node]:

@@ -16,7 +16,7 @@ import contextlib
 import warnings
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -40,6 +40,10 @@ _DENSE = 4_096
 #: Why each program was left to dense execution: said once.
 _warned: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
 _lock = Lock()
+
+
+#: Plans that only move integers, of one program, that are found at once.
+_MOST_MOVES = 8
 
 
 class FallbackWarning(UserWarning):
@@ -139,6 +143,10 @@ def _untyped(root: Node, reason: _Unfit) -> ExecutionError:
 def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
     """Return the value of an s-op, of the types that dense execution gives."""
     known = described(root, tokens.types)
+    moved = known.moves.get((len(tokens), positions))
+    plan = None if moved is None else moved()
+    if plan is not None and tokens.whole is not None:
+        return plan.move(tokens.whole)
     floats, bools = known.floats, known.bools
     if tokens.is_array and tokens.types == {float}:
         # Arrays of floats stay such unless the program alone says otherwise.
@@ -149,6 +157,9 @@ def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
         with contextlib.suppress(_Unplanned):
             plan = _plan(root, len(tokens), positions, strict)
             if plan.only_moves:
+                if len(known.moves) >= _MOST_MOVES:
+                    known.moves.clear()
+                known.moves[len(tokens), positions] = ref(plan)
                 return plan.move(tokens.whole)
     roots = [root, *(m for m in (floats, bools) if isinstance(m, Node))]
 
