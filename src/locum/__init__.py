@@ -6,6 +6,7 @@
 """
 
 import ast
+import builtins
 import importlib
 import pkgutil
 from typing import Any
@@ -25,7 +26,8 @@ def _public_names() -> dict[str, str]:
 
 
 _MODULES = _public_names()
-__all__ = sorted(name for name, module in _MODULES.items() if module)
+#: ``from locum import *`` must not replace Python's own ``compile`` and ``map``.
+__all__ = sorted(name for name, module in _MODULES.items() if module and not hasattr(builtins, name))
 
 
 def __getattr__(name: str) -> Any:
@@ -49,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_MODULES})
