@@ -198,6 +198,14 @@ def test_repl_leaves_and_takes_an_example() -> None:
     assert [r["kind"] for r in json_of("repl", typed="1;\nfull_s;")["results"]] == ["atom", "selector"]
 
 
+def test_a_program_of_definitions_has_the_last_one(tmp_path: Path) -> None:
+    path = tmp_path / "program.rasp"
+    path.write_text("x = tokens;\ny = x + 1;\nx = indices * 2;\n")
+    done = command_line("run", str(path), "--input", "[5, 7]", "--json")
+    (result,) = json.loads(done.stdout)["results"]
+    assert (result["name"], result["values"]) == ("x", [0, 2])
+
+
 BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--input", "hello,"], "--input: expected JSON, got 'hello,'"),
     ("indices;", ["--input", "[]"], "expected at least one token, got an empty input"),

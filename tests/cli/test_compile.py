@@ -161,7 +161,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*start, "--length", "4", "--vocab", str(bad)), "expected a list of strings, or of numbers"),
         ((*start, "--length", "4", "--vocab", str(half)), "unpaired surrogate"),
         ((*start, "--length", "4", "--vocab", "a\udcff"), "unpaired surrogate"),
-        (("compile", rasp, "--length", "4", "--vocab", "ab"), "shows nothing"),
+        (("compile", rasp, "--length", "4", "--vocab", "ab"), "it has no value at position 0"),
         (("compile", rasp, "--name", "nobody", "--length", "4", "--vocab", "ab"), "nobody"),
         (
             ("compile", rasp, "--name", "flip", "--length", "4", "--vocab", "ab"),

@@ -48,17 +48,25 @@ class Program:
             raise LocumError(f"{self.path}, {error.pretty()}") from None
 
     def value(self, name: str | None) -> tuple[str, Any]:
-        """Return a name and its value: the one asked for, or the last that the program shows."""
+        """Return a name and its value: the one asked for, or the last that the program shows.
+
+        A program that shows nothing has the s-op or selector that it assigned last.
+        """
         if name is not None and self.session is not None:
             return name, self.session.value_of(name)
         if name is not None and name != self.shown[0][0]:
             raise InputError(f"{self.path}: expected the name {self.shown[0][0]}, got {name}")
-        if not self.shown:
-            raise InputError(
-                f"{self.path} shows nothing; try to end it with an expression, or name an s-op "
-                "(--name; for run: --show)"
-            )
-        return self.shown[-1]
+        if self.shown:
+            return self.shown[-1]
+        last = self.session.last_assigned if self.session is not None else None
+        if last is not None and self.session is not None:
+            value = self.session.get(last)
+            if isinstance(value, (SOp, Selector)):
+                return last, value
+        raise InputError(
+            f"{self.path} shows nothing; try to end it with an expression, or name an s-op "
+            "(--name; for run: --show)"
+        )
 
     def program(self, name: str | None) -> tuple[str, SOp | Selector]:
         """Return a name and the s-op or selector of that name."""

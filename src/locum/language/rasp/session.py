@@ -80,6 +80,8 @@ class Session:
         self._read_ahead: tuple[str, list[Statement]] | None = None
         #: What a statement has to say beside its value, and the names that loaded files have shown.
         self._notes: list[str] = []
+        #: The name that the program assigned last.
+        self.last_assigned: str | None = None
         self._listed: list[tuple[str, str]] = []
         self._loading: list[Path] = []
         self._library = library_scope(self._machine, self.display_names)
@@ -361,6 +363,8 @@ class Session:
                     value = self._machine.evaluate(tree, scope)
                 if tree.data == "show":
                     name = name_shown(tree)
+                elif tree.data == "assign" and not self._loading:
+                    self.last_assigned = str(tree.children[0].children[-1])
                 if self._loading:
                     self._list(tree, scope)
             except LocumError as problem:
