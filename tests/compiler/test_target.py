@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from locum import compiler, tokens
+from locum.compiler.target import Target
 from locum.errors import CompileError
 
 
@@ -33,3 +35,14 @@ def test_unknown_options_name_the_nearest() -> None:
 def test_what_are_no_ranges(ranges: Any) -> None:
     with pytest.raises(CompileError, match="ranges: expected"):
         compiler.compile(tokens, length=2, numeric=True, ranges=ranges)
+
+
+def test_numbers_and_types_of_numpy() -> None:
+    plain = Target.read(length=4, vocabulary=[1, 2], dtype="float32")
+    assert Target.read(length=np.int64(4), vocabulary=np.array([1, 2]), dtype=np.float32) == plain
+    assert Target.read(length=2, vocabulary=np.array(["a", "b"])).vocabulary == ("a", "b")
+    for wrong in (b"ab", np.array(5), np.eye(2)):
+        with pytest.raises(CompileError, match="vocabulary: expected"):
+            Target.read(length=2, vocabulary=wrong)
+    with pytest.raises(CompileError, match="length: expected an integer"):
+        Target.read(length=np.float64(3), vocabulary="ab")

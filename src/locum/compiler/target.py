@@ -65,6 +65,7 @@ class Target:
     reuse_slots: bool = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "length", _plain(self.length))
         if type(self.length) is not int or self.length < 1:
             raise CompileError(
                 f"length: expected an integer ≥ 1 (number of tokens), got {self.length!r}"
@@ -78,7 +79,9 @@ class Target:
             raise CompileError(
                 "expected the tokens: try vocabulary=… to list them, or numeric=True for real numbers"
             )
-        object.__setattr__(self, "dtype", str(self.dtype).rsplit(".", 1)[-1])
+        # NumPy's types are classes with a name, and those of torch are written as torch.float32.
+        named = getattr(self.dtype, "__name__", str(self.dtype))
+        object.__setattr__(self, "dtype", named.rsplit(".", 1)[-1])
         for name, choices in (
             ("attention", ATTENTIONS),
             ("feed_forward", FEED_FORWARDS),
@@ -150,10 +153,18 @@ class Target:
         return None if unlimited else self.ranges
 
 
+def _plain(value: Any) -> Any:
+    """Return a number, string or boolean of NumPy as one of Python; all else as it is."""
+    return (
+        value.item() if type(value).__module__ == "numpy" and not getattr(value, "ndim", 1) else value
+    )
+
+
 def _vocabulary(listed: Sequence[Atom]) -> tuple[Atom, ...]:
-    if not isinstance(listed, Iterable):
+    is_list = isinstance(listed, Iterable) and getattr(listed, "ndim", 1) != 0
+    if isinstance(listed, (bytes, bytearray)) or not is_list:
         raise CompileError(f"vocabulary: expected a list of tokens, got {listed!r}")
-    atoms = list(listed)
+    atoms = [_plain(token) for token in listed]
     for token in atoms:
         if not is_atom(token):
             raise CompileError(
