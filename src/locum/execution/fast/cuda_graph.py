@@ -89,10 +89,19 @@ class GraphRunner:
         self.drop()
         self._recordings += 1
         own = [operand.clone() if n in copied else operand for n, operand in enumerate(operands)]
-        graph = torch.cuda.CUDAGraph()
+        device = operands[0].device
+        graph, recorder = torch.cuda.CUDAGraph(), _recorders.get(device)
+        if recorder is None:  # torch's own is on the device that was current when it was made
+            recorder = _recorders[device] = _make_stream(device)
         try:
-            with torch.cuda.graph(
-                graph, pool=cast(Any, _pool(stream).id), capture_error_mode="thread_local"
+            with (
+                torch.cuda.device(device),
+                torch.cuda.graph(
+                    graph,
+                    pool=cast(Any, _pool(stream).id),
+                    stream=recorder,
+                    capture_error_mode="thread_local",
+                ),
             ):
                 results = self._function(own)
         except RuntimeError:  # a step that waits for the GPU
@@ -126,6 +135,11 @@ def _keep(runner: GraphRunner) -> None:
         oldest = _kept.popitem(last=False)[1]()
         if oldest is not None:
             oldest.drop()
+
+
+#: The stream of each device on which graphs are recorded.
+_recorders: dict[torch.device, torch.cuda.Stream] = {}
+_make_stream: Callable[[torch.device], torch.cuda.Stream] = torch.cuda.Stream
 
 
 #: The memory of the graphs that run on a stream, one after another.
