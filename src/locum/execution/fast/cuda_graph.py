@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 
+from locum.execution.arrays import lasting
 from locum.locks import Lock
 
 Tensors = list[torch.Tensor]
@@ -52,7 +53,8 @@ class GraphRunner:
 
     def __call__(self, operands: Tensors) -> Tensors:
         """Return the results of the function."""
-        if self._recordings > _MOST_RECORDINGS or torch.cuda.is_current_stream_capturing():
+        is_off = self._graph is None and self._recordings >= _MOST_RECORDINGS
+        if is_off or torch.cuda.is_current_stream_capturing():
             return self._function(operands)
         stream = torch.cuda.current_stream(operands[0].device)
         with _lock:
@@ -64,10 +66,10 @@ class GraphRunner:
                 _keep(self)
                 return self._replay(operands)
             self._runs += 1
-            if self._runs > _RUNS_BEFORE and self._record(operands, addresses, stream):
-                self._runs = 0
-                return self._replay(operands)
+            is_due = self._runs > _RUNS_BEFORE and self._recordings < _MOST_RECORDINGS
             self._addresses = addresses
+            if is_due and self._record(operands, stream):
+                return self._replay(operands)
         results = self._function(operands)
         if _count_bytes(results) > _MOST_COPIED:
             self._give_up()
@@ -78,9 +80,10 @@ class GraphRunner:
         self._graph, self._operands, self._results, self._runs = None, [], [], 0
 
     def _give_up(self) -> None:
-        self._recordings = _MOST_RECORDINGS + 1
+        self.drop()
+        self._recordings = _MOST_RECORDINGS
 
-    def _record(self, operands: Tensors, addresses: Sequence[int], stream: torch.cuda.Stream) -> bool:
+    def _record(self, operands: Tensors, stream: torch.cuda.Stream) -> bool:
         """Record a graph; return False if the function cannot be recorded, or copies too much."""
         copied = set(self._moving)
         if _count_bytes([operands[n] for n in copied]) > _MOST_COPIED:
@@ -88,7 +91,8 @@ class GraphRunner:
             return False
         self.drop()
         self._recordings += 1
-        own = [operand.clone() if n in copied else operand for n, operand in enumerate(operands)]
+        with lasting(), torch.no_grad():  # inference mode does not allow later copies to its tensors
+            own = [operand.clone() if n in copied else operand for n, operand in enumerate(operands)]
         device = operands[0].device
         graph, recorder = torch.cuda.CUDAGraph(), _recorders.get(device)
         if recorder is None:  # torch's own is on the device that was current when it was made
@@ -110,7 +114,6 @@ class GraphRunner:
         self._graph, self._stream, self._results = graph, stream, results
         # Memory that is not copied belongs to the caller, who may free it.
         self._copied, self._operands = copied, [own[n] for n in sorted(copied)]
-        self._addresses = list(addresses)
         _keep(self)
         return True
 
