@@ -153,19 +153,22 @@ def draw_atom(draw: random.Random) -> Atom:
             return draw.randint(-3, 5)
 
 
-class _SeededDraws:
+class SeededDraws:
     """What a seed decides about a program."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
 
     def choice(self, options: Sequence[T]) -> T:
+        """Draw one of the options."""
         return self.draw.choice(options)
 
     def integer(self, low: int, high: int) -> int:
+        """Draw an integer between two bounds, inclusive."""
         return self.draw.randint(low, high)
 
     def attribute(self, name: str) -> Any:
+        """Draw an attribute of an operation."""
         draw = self.draw
         match name:
             case "cast":
@@ -182,16 +185,19 @@ class _SeededDraws:
         raise AssertionError(f"nobody said how to draw the attribute {name}")
 
     def has_families(self) -> bool:
+        """Decide whether the program has families."""
         return self.draw.random() < 0.3
 
     def operations(self) -> Sequence[str]:
+        """Return the operations to draw from."""
         more = self.draw.random() >= 0.5
         return (*INNER_OPERATIONS, *_ATTENTION) if more else INNER_OPERATIONS
 
     def sums_now(self) -> bool:
+        """Decide whether to sum over a family."""
         return self.draw.random() < 0.25
 
 
 def draw_program(draw: random.Random, size: int) -> Node:
     """Draw a well-formed program of up to ``size`` operations: a graph with sharing and families."""
-    return grow(_SeededDraws(draw), size)
+    return grow(SeededDraws(draw), size)

@@ -47,7 +47,7 @@ class Composition(Translation):
         return None if node is None else (node, 0)
 
     def _enter(self, tensor: Tensor) -> Tensor:
-        """Return a tensor that is fed, as a view of a storage of its own."""
+        """Return a tensor that is fed, as a view of a separate storage."""
         name = self._name(tensor.storage)
         self._feeds_by_name[name.node] = list(self.feeds)[-1]
         return tensor.replace(sop=name)

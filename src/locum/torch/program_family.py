@@ -2,7 +2,7 @@
 
 Between two lengths the sizes, strides and offsets of a program are interpolated. The program for the
 length in the middle must be the interpolated one, and the sizes in the graph must be linear in its
-symbols. Otherwise each length has a program of its own.
+symbols. Otherwise each length has a separate program.
 """
 
 from __future__ import annotations

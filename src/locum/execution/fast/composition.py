@@ -25,7 +25,7 @@ from locum.graph import Node
 
 @dataclass(frozen=True)
 class Call:
-    """A small program, and the arrays that it reads and computes. A node stands for each array."""
+    """A small program, and the arrays that it reads and computes. Arrays are named by nodes."""
 
     #: The s-ops that are computed, with their positions.
     roots: Mapping[Node, range]

@@ -21,6 +21,7 @@ from locum.errors import ExecutionError, LocumError
 from locum.execution import DOMAINS, dense
 from locum.execution.domains import Domain, Value
 from locum.execution.domains.exact import ExactDomain
+from locum.execution.fuzzing import SeededDraws
 from locum.graph import PREDICATES, Node, Sort, postorder, sort_of
 from locum.graph.atoms import canonical_set
 from locum.graph.operations import PREDICATE_OF
@@ -172,17 +173,8 @@ def _draw_number(draw: random.Random) -> Any:
             return draw.randint(-3, 5)
 
 
-class _Draws:
+class _Draws(SeededDraws):
     """The decisions of :func:`grow`, for programs of numbers and booleans."""
-
-    def __init__(self, draw: random.Random) -> None:
-        self.draw = draw
-
-    def choice(self, options: Sequence[T]) -> T:
-        return self.draw.choice(options)
-
-    def integer(self, low: int, high: int) -> int:
-        return self.draw.randint(low, high)
 
     def attribute(self, name: str) -> Any:
         match name:
@@ -194,11 +186,5 @@ class _Draws:
                 return canonical_set([_draw_number(self.draw) for _ in range(self.draw.randint(0, 3))])
         return _draw_number(self.draw)
 
-    def has_families(self) -> bool:
-        return self.draw.random() < 0.3
-
     def operations(self) -> Sequence[str]:
         return _OPERATIONS
-
-    def sums_now(self) -> bool:
-        return self.draw.random() < 0.25

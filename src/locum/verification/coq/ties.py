@@ -27,7 +27,7 @@ Result = SOp | Matrix | LayerSimulator
 #: The largest size of a tied shape. The shapes of a sweep have sizes from ``SMALLEST`` on.
 LARGEST = 40
 SMALLEST = 9
-#: Sequences of at most so many tokens are compared entry by entry.
+#: The longest sequences that are compared entry by entry.
 _SHORT = 100
 
 

@@ -35,7 +35,7 @@ def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[St
     """Fuse the steps of some results into those that the backend has.
 
     In half precision every attention is fused, however small: then its scores are never rounded. IEEE
-    arithmetic has rules of its own.
+    arithmetic has separate rules.
     """
     rules: tuple[Rule, ...] = (_softmax,)
     if backend.ieee:

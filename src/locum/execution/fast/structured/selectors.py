@@ -143,7 +143,7 @@ class Structure:
         return column if same else None
 
     def _is_interval(self, slot: tuple[Array, Array], expected: tuple[Array | None, Array]) -> bool:
-        """Return whether an interval is known to be another one; None stands for 0."""
+        """Return whether an interval is known to be another one; None means 0."""
         low, first = slot[0], expected[0]
         from_first = low is first if first is not None else self.arrays.is_same(low, 0)
         return from_first and slot[1] is expected[1]
