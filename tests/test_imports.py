@@ -154,6 +154,7 @@ ROOMS: dict[str, list[str]] = {
         "tracr_library",
         "tracr",
         "rasp",
+        "program_files",
     ],
     "dataset": [
         "verify",
