@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import locum.graph as graph
 from locum.errors import InputError
@@ -24,7 +25,7 @@ def save_program(program: Handle, path: str | Path) -> None:
     write_file(path, to_rasp(program) + "\n" if is_text else graph.dumps(node_of(program)))
 
 
-def load_program(path: str | Path) -> SOp | Selector:
+def load_program(path: str | Path) -> Any:
     """Read the s-op or selector of a file.
 
     A program that was saved as JSON is the same object again. A file with the suffix ``.rasp`` is run
