@@ -29,6 +29,7 @@ ROOMS: dict[str, list[str]] = {
         "terminal_text",
         "files",
         "locks",
+        "bounded_cache",
         "html_table",
         "shortening",
         "sweeps",
