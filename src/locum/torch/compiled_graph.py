@@ -32,7 +32,6 @@ from locum.torch.usage import GraphUsage, ProgramUsage
 MOST_PROGRAMS, MOST_INTERPOLATED = 64, 256
 #: A program, and the record of its runs.
 Entry = tuple[Program, ProgramUsage]
-#: Held while a program is found or added.
 
 
 class CompiledGraph:
