@@ -196,7 +196,6 @@ ROOMS: dict[str, list[str]] = {
     ],
     "simulators": [
         "matrices",
-        "checking",
         "layout",
         "attention_order",
         "order",

@@ -18,11 +18,12 @@ import dataclasses
 import difflib
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from locum.errors import GraphError, InputError, LocumError
+from locum.errors import InputError, LocumError
 
 #: The default of a setting that must be given.
 REQUIRED: Any = object()
@@ -56,9 +57,9 @@ def has_surrogates(text: str) -> bool:
 
 
 def _integer(value: Any) -> int:
-    if type(value) is not int:
+    if isinstance(value, bool):
         raise TypeError
-    return value
+    return operator.index(value)
 
 
 def _number(value: Any) -> int | float:
@@ -125,7 +126,7 @@ class Setting:
         """What a value must be, in words."""
         if self.choices is not None:
             return ("items of " if self.is_list else "one of ") + ", ".join(map(str, self.choices))
-        words = self.type
+        words = self.type if self.most is not None else self.type.replace("a number", "a finite number")
         if self.longest is not None and self.is_list:
             words = words.replace("a list of", f"a list of at most {self.longest:,}")
         elif self.longest is not None:
@@ -233,23 +234,25 @@ def read_settings(
 # Single values -------------------------------------------------------------------------------------
 
 
-def integer(value: Any, name: str, least: int = 1, error: type[LocumError] = GraphError) -> int:
+def require_integer(value: Any, name: str, least: int = 1, error: type[LocumError] = InputError) -> int:
     """Return an integer that is at least ``least``, or raise."""
     return int(Setting("an integer", least=least).read(value, name, error))
 
 
-def number(
+def require_number(
     value: Any,
     name: str,
     above: float | None = None,
     most: float | None = None,
-    error: type[LocumError] = GraphError,
+    error: type[LocumError] = InputError,
 ) -> float:
     """Return a finite number within the bounds, or raise."""
     return float(Setting("a number", above=above, most=most).read(value, name, error))
 
 
-def choose(value: Any, choices: Sequence[Any], name: str) -> None:
+def require_choice(
+    value: Any, choices: Sequence[Any], name: str, error: type[LocumError] = InputError
+) -> None:
     """Raise an error if a value is not one of the choices, which are texts or None."""
     if not (value is None or isinstance(value, str)) or value not in choices:
-        raise GraphError(f"{name}: expected one of {', '.join(map(str, choices))}, got {show(value)}")
+        raise error(f"{name}: expected one of {', '.join(map(str, choices))}, got {show(value)}")

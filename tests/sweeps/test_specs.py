@@ -56,7 +56,7 @@ def test_grids_and_ranges() -> None:
         (spec("seed = { first = 0, count = 0 }"), "a count of 1 or more, got 0", 3),
         (spec("seed = { first = 0, count = 10_000_000_000 }"), "makes 10,000,000,000 cases", 1),
         (spec("seconds = 1"), "seed: expected an integer ≥ 0 .*, got nothing", 1),
-        (spec("seed = 1\nseconds = inf"), "seconds: expected a number ≥ 0, got inf", 4),
+        (spec("seed = 1\nseconds = inf"), "seconds: expected a finite number ≥ 0, got inf", 4),
         (spec('cases = "all"'), "has no list 'all' of cases: it has none", 3),
         ('[[sweep]]\nkind = "proof"\ncases = "some"', "no list 'some' of cases: it has all, quick", 3),
         ('[[sweep]]\nkind = "proof"\ncases = "all"\nshape = [1]', "stands alone, without 'shape'", 4),
@@ -206,7 +206,7 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
     ]:
         assert words in refused("sweep", path, *arguments)
     assert not target.exists()
-    with pytest.raises(InputError, match="seconds: expected a number ≥ 0, got a"):
+    with pytest.raises(InputError, match="seconds: expected a finite number ≥ 0, got a"):
         Case("trial", {"seed": 1, "seconds": 10**400_000})
 
 

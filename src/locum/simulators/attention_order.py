@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from locum.errors import GraphError
 from locum.execution.activations import ACTIVATIONS
-from locum.simulators.checking import choose, positive_integer
+from locum.settings import Setting, normalise_settings
 from locum.simulators.layout import Block
 
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
@@ -25,19 +25,19 @@ FEATURE_MAPS = ("identity", "elu+1")
 class AttentionOrder:
     """The order of an attention, whatever the number of rows it is applied to."""
 
-    kind: str
-    d: int
-    d_v: int
-    heads: int = 1
+    kind: Annotated[str, Setting("a text", choices=KINDS)]
+    d: Annotated[int, Setting("an integer", least=1)]
+    d_v: Annotated[int, Setting("an integer", least=1)]
+    heads: Annotated[int, Setting("an integer", least=1)] = 1
     #: How heads come together, and the columns of W_O behind them (0: there is none).
-    combine: str = "concatenate"
+    combine: Annotated[str, Setting("a text", choices=COMBINATIONS)] = "concatenate"
     projection: int = 0
     output_bias: bool = False
     #: Whether projections have biases: then A and V have one row (A one column) more, for a 1; in the
     #: factored kind they are rows of their own.
     bias: bool = False
-    mask: str | None = None
-    pooling: str = "softmax"
+    mask: Annotated[str | None, Setting("a text", choices=MASKS)] = None
+    pooling: Annotated[str, Setting("a text", choices=POOLINGS)] = "softmax"
     #: Columns of the keys' input: d, or those of the memory.
     d_keys: int = 0
     #: Columns of W_Q and W_K; rows of E and F, features of the Performer, columns of the Sumformer's φ;
@@ -46,9 +46,9 @@ class AttentionOrder:
     rank: int = 0
     hidden: int = 0
     #: What linear attention does to queries and keys; identity: nothing, and no denominator either.
-    feature_map: str = "identity"
+    feature_map: Annotated[str, Setting("a text", choices=FEATURE_MAPS)] = "identity"
     #: The Sumformer's activation.
-    nonlinearity: str = "relu"
+    nonlinearity: Annotated[str, Setting("a text", choices=tuple(ACTIVATIONS))] = "relu"
     #: Heads of keys and values, each shared by equally many heads of queries (0: one for each). This
     #: and what follows belong to the factored kind.
     key_heads: int = 0
@@ -58,10 +58,7 @@ class AttentionOrder:
     score_bias: bool = False
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            choose(getattr(self, name), choices, name)
-        for name in ("d", "d_v", "heads"):
-            positive_integer(getattr(self, name), name)
+        normalise_settings(self, GraphError)
         if self.projection and self.combine == "sum":
             raise GraphError("W_O projects heads that lie side by side: combine must be concatenate")
         if self.kind not in ("softmax", "factored", "linear") and self.mask is not None:
@@ -173,13 +170,3 @@ class AttentionOrder:
 
 def _renamed(block: Block, prefix: str) -> Block:
     return replace(block, name=prefix + block.name) if prefix else block
-
-
-_CHOICES: dict[str, Sequence[object]] = {
-    "kind": KINDS,
-    "combine": COMBINATIONS,
-    "mask": MASKS,
-    "pooling": POOLINGS,
-    "feature_map": FEATURE_MAPS,
-    "nonlinearity": tuple(ACTIVATIONS),
-}

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
-from locum.simulators.checking import choose
+from locum.settings import require_choice
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.factored import FactoredAttention
@@ -39,7 +39,7 @@ def make_attention(
     form: str = "factored",
 ) -> AttentionModule:
     """Make the attention of W_Q, W_K, W_V (inputs×outputs, heads side by side) and b_Q, b_K, b_V."""
-    choose(form, FORMS, "form")
+    require_choice(form, FORMS, "form", error=GraphError)
     if form == "factored":
         W_Q, W_K, W_V = weights
         b_Q, b_K, b_V = biases or (None, None, None)

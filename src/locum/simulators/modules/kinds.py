@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
+from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
-from locum.simulators.checking import choose, require_real
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import pooled
 from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
@@ -97,7 +97,7 @@ class LinearAttention(MaskedAttention, _Projected):
         biased: bool = False,
     ) -> None:
         super().__init__(W_Q, W_K, V, biased)
-        choose(feature_map, FEATURE_MAPS, "feature_map")
+        require_choice(feature_map, FEATURE_MAPS, "feature_map", error=GraphError)
         self.feature_map = feature_map
         self.mask = self.read_mask(mask)
 
@@ -192,7 +192,7 @@ class Performer(_Projected):
         scale: float = 1.0,
         biased: bool = False,
     ) -> None:
-        require_real(scale, "scale", positive=True)
+        require_number(scale, "scale", above=0, error=GraphError)
         super().__init__(W_Q, W_K, V, biased)
         if scale != 1:
             self.W_Q, self.W_K = (math.sqrt(scale) * weights for weights in (self.W_Q, self.W_K))
@@ -253,7 +253,7 @@ class Sumformer(AttentionModule):
         activation: str = "relu",
         biased: bool = False,
     ) -> None:
-        choose(activation, tuple(ACTIVATIONS), "activation")
+        require_choice(activation, tuple(ACTIVATIONS), "activation", error=GraphError)
         self.W_phi = matrix(W_phi, "W_phi")
         self.W_x = matrix(W_x, "W_x", (self.W_phi.shape[0], None))
         self.W_sum = matrix(W_sum, "W_sum", (self.W_phi.shape[1], self.W_x.shape[1]))
