@@ -19,7 +19,7 @@ import difflib
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -101,7 +101,7 @@ class Setting:
     #: A noun phrase for help texts.
     help: str = ""
     default: Any = REQUIRED
-    choices: Sequence[Any] | None = None
+    choices: Collection[Any] | None = None
     #: Inclusive bounds, and an exclusive lower bound.
     least: float | None = None
     most: float | None = None
@@ -126,7 +126,7 @@ class Setting:
         """What a value must be, in words."""
         if self.choices is not None:
             return ("items of " if self.is_list else "one of ") + ", ".join(map(str, self.choices))
-        words = self.type if self.most is not None else self.type.replace("a number", "a finite number")
+        words = "a finite number" if self.type == "a number" and self.most is None else self.type
         if self.longest is not None and self.is_list:
             words = words.replace("a list of", f"a list of at most {self.longest:,}")
         elif self.longest is not None:
@@ -251,7 +251,7 @@ def require_number(
 
 
 def require_choice(
-    value: Any, choices: Sequence[Any], name: str, error: type[LocumError] = InputError
+    value: Any, choices: Collection[Any], name: str, error: type[LocumError] = InputError
 ) -> None:
     """Raise an error if a value is not one of the choices, which are texts or None."""
     if not (value is None or isinstance(value, str)) or value not in choices:

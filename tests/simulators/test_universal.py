@@ -301,7 +301,7 @@ def test_orders_that_are_none() -> None:
         ({"base": 2.0, "pooling": "unique"}, "beside it, got unique pooling: leave it out"),
         ({"width": 0, "kind": "linear"}, "width: expected an integer ≥ 1, got 0"),
         ({"width": 7}, "width: expected none, as kind softmax has no such size, got 7"),
-        ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
+        ({"feature_map": "elu+1"}, "feature_map: expected 'identity' for kind softmax"),
         ({"affine": True}, "there are no norms"),
         ({"feed_forward_bias": True}, "belongs to a feed-forward"),
         ({"mask": "rows"}, "mask: expected one of None, causal, matrix, keys, got 'rows'$"),

@@ -35,18 +35,27 @@ MAX_UNITS = 16
 CLOSE = 1e-9
 #: Between which numbers others are drawn, where real-valued tokens have no bounds.
 DRAWN = (-2.0, 2.0)
-_NUMBER = Setting("a number", default=None, least=-1e6, most=1e6)
-_TARGET = settings_of(Target)
-#: Options of a request: those of the compiler, within the limits of the playground. The default length
-#: is that of the input, at least 8 unless it is fixed; the default vocabulary, the tokens of the input.
-SETTINGS = {
-    **{name: setting for name, setting in _TARGET.items() if name != "ranges"},
-    "length": replace(_TARGET["length"], default=None, most=MAX_LENGTH),
-    "vocabulary": Setting("a text", default=None, longest=MAX_INPUT),
-    "tolerance": Setting("a number", default=None, least=1e-12, most=1.0),
-    "low": _NUMBER,
-    "high": _NUMBER,
-}
+
+
+def request_settings(target: type[Target]) -> dict[str, Setting]:
+    """Return the options of a request: those of the compiler, within the limits of the playground.
+
+    The default length is that of the input, at least 8 unless it is fixed. The default vocabulary is
+    the tokens of the input.
+    """
+    declared = settings_of(target)
+    bound = Setting("a number", default=None, least=-1e6, most=1e6)
+    return {
+        **{name: setting for name, setting in declared.items() if name != "ranges"},
+        "length": replace(declared["length"], default=None, most=MAX_LENGTH),
+        "vocabulary": Setting("a text", default=None, longest=MAX_INPUT),
+        "tolerance": Setting("a number", default=None, least=1e-12, most=1.0),
+        "low": bound,
+        "high": bound,
+    }
+
+
+SETTINGS = request_settings(Target)
 DEFAULTS = {name: setting.default for name, setting in SETTINGS.items()}
 
 

@@ -262,13 +262,7 @@ class Order:
 
 def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, Any]:
     """Fill in the sizes that a kind of attention has, and refuse those that it has not."""
-    defaults = {
-        "factored": {"width": d},
-        "linear": {"width": d},
-        "linformer": {"width": d, "rank": max(1, n // 2)},
-        "performer": {"width": d, "rank": d},
-        "sumformer": {"rank": d, "hidden": d},
-    }.get(kind, {})
+    defaults = KINDS[kind].sizes(n, d)
     for name, value in sizes.items():
         if value is not None and name not in defaults:
             raise GraphError(f"{name}: expected none, as kind {kind} has no such size, got {value!r}")
