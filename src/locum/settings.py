@@ -21,10 +21,11 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, TypeAlias, get_type_hints
 
 from locum.errors import InputError, LocumError
 
+Error: TypeAlias = "type[LocumError]"
 #: The default of a setting that must be given.
 REQUIRED: Any = object()
 
@@ -137,7 +138,7 @@ class Setting:
         limits = " and ".join(f"{sign} {_bound(n)}" for sign, n in bounds if n is not None)
         return f"{words} {limits}".rstrip()
 
-    def read(self, value: Any, name: str, error: type[LocumError] = InputError) -> Any:
+    def read(self, value: Any, name: str, error: Error = InputError) -> Any:
         """Return a value in its normal form, or raise; None is accepted if it is the default.
 
         >>> Setting("a number").read(-0.0, "seconds"), Setting("a list of numbers").read([1], "rates")
@@ -183,9 +184,13 @@ class Setting:
 # Settings of dataclasses and mappings --------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=64)
-def settings_of(record: type) -> dict[str, Setting]:
+def settings_of(record: Any) -> dict[str, Setting]:
     """Return the settings of a dataclass by name, each with the default of its field."""
+    return _read_annotations(record)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_annotations(record: Any) -> dict[str, Setting]:
     hints = get_type_hints(record, include_extras=True)
     settings = {}
     for field in dataclasses.fields(record):
@@ -195,14 +200,14 @@ def settings_of(record: type) -> dict[str, Setting]:
     return settings
 
 
-def normalise_settings(record: Any, error: type[LocumError] = InputError) -> None:
+def normalise_settings(record: Any, error: Error = InputError) -> None:
     """Check the settings of a frozen dataclass and write their normal forms (in ``__post_init__``)."""
     for name, declared in settings_of(type(record)).items():
         object.__setattr__(record, name, declared.read(getattr(record, name), name, error))
 
 
 def require_known(
-    names: Iterable[str], known: Iterable[str], what: str, error: type[LocumError] = InputError
+    names: Iterable[str], known: Iterable[str], what: str, error: Error = InputError
 ) -> None:
     """Raise an error for a name that is not known, with the nearest name that is."""
     listed = list(known)
@@ -217,7 +222,7 @@ def read_settings(
     given: Mapping[str, Any],
     settings: Mapping[str, Setting],
     what: str = "settings",
-    error: type[LocumError] = InputError,
+    error: Error = InputError,
 ) -> dict[str, Any]:
     """Return all settings, checked, with their defaults; unknown and missing names are errors."""
     require_known(given, settings, what, error)
@@ -234,7 +239,7 @@ def read_settings(
 # Single values -------------------------------------------------------------------------------------
 
 
-def require_integer(value: Any, name: str, least: int = 1, error: type[LocumError] = InputError) -> int:
+def require_integer(value: Any, name: str, least: int = 1, error: Error = InputError) -> int:
     """Return an integer that is at least ``least``, or raise."""
     return int(Setting("an integer", least=least).read(value, name, error))
 
@@ -244,15 +249,13 @@ def require_number(
     name: str,
     above: float | None = None,
     most: float | None = None,
-    error: type[LocumError] = InputError,
+    error: Error = InputError,
 ) -> float:
     """Return a finite number within the bounds, or raise."""
     return float(Setting("a number", above=above, most=most).read(value, name, error))
 
 
-def require_choice(
-    value: Any, choices: Collection[Any], name: str, error: type[LocumError] = InputError
-) -> None:
+def require_choice(value: Any, choices: Collection[Any], name: str, error: Error = InputError) -> None:
     """Raise an error if a value is not one of the choices, which are texts or None."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise error(f"{name}: expected one of {', '.join(map(str, choices))}, got {show(value)}")
