@@ -134,7 +134,7 @@ def test_mistakes_are_named(mistake: Any, words: str) -> None:
 
 def test_s_ops_are_not_iterable() -> None:
     with pytest.raises(TypeError):
-        iter(tokens)  # type: ignore[call-overload]
+        iter(tokens)
 
 
 def test_one_position_everywhere() -> None:
@@ -143,7 +143,7 @@ def test_one_position_everywhere() -> None:
     assert locum.tokens[7]("abc") == [0] * 3  # as in text: nothing is selected
     for index in ("a", 0.5, slice(2), True, locum.indices):
         with pytest.raises(GraphError, match="index of an s-op: expected an integer, got"):
-            locum.tokens[index]
+            locum.tokens[index]  # type: ignore[index]
 
 
 def test_exclusive_or_of_booleans_alone() -> None:

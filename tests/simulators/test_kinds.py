@@ -277,7 +277,7 @@ def test_a_new_kind_is_a_row_and_a_formula(monkeypatch: pytest.MonkeyPatch) -> N
 
     def mean_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
         values = style.matmul(Y, of("V"))
-        each = Matrix(constant(1 / X.rows), X.rows, X.rows, reads=0)
+        each = Matrix(constant(1 / 4), X.rows, X.rows, reads=0)
         return {"XV": values, "output": style.matmul(each, values)}
 
     monkeypatch.setitem(KINDS, "mean", Kind(MeanAttention, blocks, settings={}))

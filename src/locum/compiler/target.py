@@ -102,7 +102,7 @@ class Target:
         float | None, Setting("a number", "Maximum error of approximations.", above=0)
     ] = None
     ranges: Annotated[
-        Ranges,
+        Any,
         Setting(
             "(low, high) for all tokens, or one such pair for each position",
             "Range of real-valued tokens.",

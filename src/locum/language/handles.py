@@ -8,7 +8,7 @@ operators build is the graph and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from locum.analysis import Architecture
@@ -290,10 +290,10 @@ class SOp(Handle):
     def __invert__(self) -> SOp:
         return apply("not", self)
 
-    def __getitem__(self, place: int) -> SOp:
+    def __getitem__(self, place: SupportsIndex) -> SOp:
         """Return the value at one position, at every position; negative places count from the end."""
-        place = Setting("an integer").read(place, "index of an s-op", GraphError)
-        position: Operand = place if place >= 0 else SOp(build("length")) + place
+        index: int = Setting("an integer").read(place, "index of an s-op", GraphError)
+        position: Operand = index if index >= 0 else SOp(build("length")) + index
         keys = build("select", build("indices"), sop_node(position, "index"), predicate="==")
         return SOp(build("aggregate", keys, self.node, default=0))
 
