@@ -24,6 +24,7 @@ ROOT = Path(locum.__file__).parent
 ROOMS: dict[str, list[str]] = {
     "": [
         "errors",
+        "settings",
         "removed_names",
         "budget",
         "terminal_text",
@@ -197,7 +198,6 @@ ROOMS: dict[str, list[str]] = {
     ],
     "simulators": [
         "matrices",
-        "checking",
         "layout",
         "attention_order",
         "order",

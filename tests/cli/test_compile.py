@@ -119,11 +119,11 @@ def test_the_options_of_the_network_arrive(rasp: str) -> None:
     arguments = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric")
     assert json_of(*arguments, "--dtype", "float32", "--range", "-1", "1")["dtype"] == "float32"
     for option, words in [
-        (("--attention", "loud"), "attention: expected hard or softmax, got 'loud'"),
-        (("--feed-forward", "loud"), "feed_forward: expected relu, gelu, glu or exact"),
-        (("--dtype", "int8"), "dtype: expected float64 or float32"),
-        (("--tolerance", "-1"), "tolerance: expected a positive number"),
-        (("--separation", "0"), "separation: expected a positive number"),
+        (("--attention", "loud"), "'loud' is not one of 'hard', 'softmax'"),
+        (("--feed-forward", "loud"), "is not one of 'relu', 'gelu', 'glu', 'exact'"),
+        (("--dtype", "int8"), "is not one of 'float64', 'float32'"),
+        (("--tolerance", "-1"), "tolerance: expected a finite number > 0"),
+        (("--separation", "0"), "separation: expected a finite number > 0"),
         (("--range", "2", "1"), "ranges: expected (low, high)"),
         (("--range", "a", "1"), "is not a valid float"),
     ]:
@@ -239,7 +239,7 @@ def test_u_as_weights(tmp_path: Path) -> None:
     assert shown.startswith("T(X) =\n")
     for arguments, words in [
         (("--simulator", "2,2"), "--simulator: expected 3 integers ≥ 1"),
-        (("--simulator", "2,2,2", "--recipe", "soup"), "--recipe: expected one of paper, fetch"),
+        (("--simulator", "2,2,2", "--recipe", "soup"), "is not one of 'paper', 'fetch'"),
         (("--simulator", "2,2,2", "--length", "4"), "leave out --length"),
     ]:
         assert words in refused("compile", *arguments)

@@ -326,7 +326,7 @@ BAD = [
     (("--order", "2,2,2", "--recipe", "secret"), ", got 'secret'"),
     (("--order", "2,2,2", "--executor", "magic"), "as the executor, got 'magic'"),
     (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
-    (("--order", "2,2,2", "--heads", "0"), "heads: expected a positive integer"),
+    (("--order", "2,2,2", "--heads", "0"), "heads: expected an integer ≥ 1"),
     (("--heads", "2"), "--heads: expected a T; try --order"),
     (("--order", "2,2,2", "--mask", "some"), "--mask: expected causal, got 'some'"),
     (("--order", "40000,2,2"), "too long for the executor"),

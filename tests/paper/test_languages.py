@@ -171,5 +171,5 @@ def test_words_that_are_refused() -> None:
     for word in (["a"], [1.5], [float("inf")], [None], []):
         with pytest.raises(InputError, match="expected one integer or more"):
             Match2(5).accepts(word)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected a positive integer"):
+    with pytest.raises(InputError, match="expected an integer ≥ 1"):
         Match2(0)

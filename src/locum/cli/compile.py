@@ -14,11 +14,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from locum.cli import output
-from locum.cli.options import PATH, complete_program, integers, json_option, name_option
+from locum.cli.options import (
+    PATH,
+    complete_program,
+    integers,
+    json_option,
+    name_option,
+    settings_options,
+)
 from locum.cli.programs import Program
 from locum.cli.tokens import read_tokens, read_vocabulary
+from locum.compiler.compiling import compile_for
+from locum.compiler.target import Target
 from locum.errors import InputError, LocumError
 from locum.files import check_target, write_file
+from locum.settings import settings_of
+from locum.simulators.weights import RECIPES
 
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
@@ -32,36 +43,25 @@ DRAWN = 8
 @click.command("compile", help=__doc__)
 @click.argument("program", type=PATH, required=False, shell_complete=complete_program)
 @name_option
-@click.option("--length", type=int, help="The longest input.")
-@click.option(
-    "--vocab",
-    "vocabulary",
-    metavar="TOKENS",
-    help="The tokens: abc, or one,two, or 1,2,3, or a file (.txt: one on each line; .json: a list).",
+@settings_options(
+    Target,
+    vocabulary=click.option(
+        "--vocab",
+        "vocabulary",
+        metavar="TOKENS",
+        help="Tokens: abc, or one,two, or 1,2,3, or a file (.txt: one per line; .json: a list).",
+    ),
+    ranges=click.option(
+        "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
+    ),
 )
-@click.option("--numeric", is_flag=True, help="Tokens are any real numbers.")
-@click.option("--fixed", is_flag=True, help="Inputs of exactly this length.")
-@click.option("--causal", is_flag=True, help="A decoder: causal masks, a begin marker as sink.")
 @click.option(
     "--simulator",
     callback=integers(3),
     metavar="n,d,d_v",
     help="Compile U for this order instead of a program.",
 )
-@click.option("--recipe", help="How U is built: fetch, paper, tiled, width-1, inverse or native.")
-@click.option("--attention", default="hard", show_default=True, help="hard or softmax.")
-@click.option(
-    "--feed-forward",
-    default="relu",
-    show_default=True,
-    help="Hidden units: relu, gelu or glu; or exact, instructions for analysis, not weights.",
-)
-@click.option("--tolerance", type=float, help="The error allowed where something is approximated.")
-@click.option(
-    "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Where numbers in the input lie."
-)
-@click.option("--separation", type=float, help="Numbers that are compared differ by so much, or not.")
-@click.option("--dtype", default="float64", show_default=True, help="float32 or float64.")
+@click.option("--recipe", type=click.Choice(RECIPES), help="How U is built, with --simulator.")
 @click.option(
     "--input", "texts", multiple=True, metavar="TOKENS", help="An input to draw; may be repeated."
 )
@@ -98,9 +98,6 @@ def _program(
     path: Path | None, options: dict[str, Any]
 ) -> tuple[CompiledTransformer, list[Any], float]:
     """Compile a program; return the network, inputs to show it on, and the seconds it took."""
-    from locum.compiler.compiling import compile_for
-    from locum.compiler.target import Target
-
     if path is None:
         raise InputError("expected a program or --simulator n,d,d_v, got neither")
     if options["recipe"] is not None:
@@ -113,14 +110,8 @@ def _program(
     name, value = loaded.sop(options["name"])
     text = options["vocabulary"]
     started = time.process_time()
-    target = Target.read(
-        length=options["length"],
-        vocabulary=None if text is None else read_vocabulary(text),
-        numeric=options["numeric"],
-        fixed=options["fixed"],
-        causal=options["causal"],
-        **_network(options),
-    )
+    asked = {name: options[name] for name in settings_of(Target)}
+    target = Target.read(**asked | {"vocabulary": None if text is None else read_vocabulary(text)})
     model = compile_for(target, value.node, name, names=loaded.names() | {value.node: name})
     seconds = time.process_time() - started
     return model, _example(model, loaded.tokens), seconds
@@ -134,7 +125,6 @@ def _simulator(
 
     from locum.simulators import UniversalSimulator
     from locum.simulators.modules.sampling import random_module
-    from locum.simulators.weights import RECIPES
 
     wrong = [f"--{name}" for name in OF_PROGRAMS if options[name]]
     if path is not None or wrong:
@@ -143,8 +133,6 @@ def _simulator(
         )
     n, d, d_v = options["simulator"]
     recipe = options["recipe"]
-    if recipe not in (None, *RECIPES):
-        raise InputError(f"--recipe: expected one of {', '.join(RECIPES)}, got {recipe!r}")
     # Only the network is native: the tokens are those of any other recipe.
     U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe in (None, "native") else recipe)
     started = time.process_time()
@@ -156,8 +144,7 @@ def _simulator(
 
 
 def _network(options: dict[str, Any]) -> dict[str, Any]:
-    names = ("attention", "feed_forward", "tolerance", "ranges", "separation", "dtype")
-    return {name: options[name] for name in names}
+    return {name: options[name] for name in settings_of(Target) if name not in OF_PROGRAMS}
 
 
 def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:

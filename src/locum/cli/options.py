@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from locum.errors import InputError
+from locum.settings import Setting, settings_of
 
 PATH = click.Path(path_type=Path)
 #: Words that mean a value, not four or five characters.
@@ -48,6 +49,29 @@ input_option = click.option(
 executor_option = click.option(
     "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
 )
+
+
+def settings_options(record: type, **replaced: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds an option for each setting of a dataclass, or what replaces it."""
+
+    def option(name: str, setting: Setting) -> Callable[[Any], Any]:
+        flag = f"--{name.replace('_', '-')}"
+        default = None if setting.is_required else setting.default
+        if setting.type == "true or false":
+            flag += f"/--no-{flag[2:]}" if default else ""
+            return click.option(flag, name, is_flag=True, default=default, help=setting.help)
+        kind = {"an integer": click.INT, "a number": click.FLOAT}.get(setting.type, click.STRING)
+        choices = None if setting.choices is None else click.Choice(list(setting.choices))
+        return click.option(
+            flag, name, type=choices or kind, default=default, show_default=True, help=setting.help
+        )
+
+    def decorate(command: Any) -> Any:
+        for name, setting in reversed(settings_of(record).items()):
+            command = replaced.get(name, option(name, setting))(command)
+        return command
+
+    return decorate
 
 
 def integers(

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from locum.cli.archives import KINDS, known_arrays, module_of
+from locum.cli.archives import known_arrays, module_of
 from locum.cli.matrices import read_array, read_arrays
 from locum.cli.simulations import Simulation
 from locum.errors import InputError
 from locum.simulators import Order, UniversalSimulator
+from locum.simulators.attention_order import KINDS
 from locum.simulators.hierarchy import require_smaller
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.sampling import random_module

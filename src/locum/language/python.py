@@ -36,6 +36,7 @@ from locum.language.handles import (
     selector_node,
     sop_node,
 )
+from locum.settings import to_python
 
 # Leaves ---------------------------------------------------------------------------------------
 
@@ -199,7 +200,7 @@ def family(size: int, name: str | None = None) -> SOp:
     >>> sum_over(l, l * indices)("abc")
     [0, 3, 6]
     """
-    return SOp(graph.family(size, name))
+    return SOp(graph.family(to_python(size), name))
 
 
 def sum_over(*families_and_body: Operand) -> SOp:
@@ -248,16 +249,22 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
     return SOp(build("member", sop_node(value, "member"), values=values))
 
 
-def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
-    """Look the value up in a finite table; a value that it lacks is an error.
+def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = None) -> SOp:
+    """Look the value up in a finite table; a value that it lacks gives ``default``, or is an error.
 
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
+    >>> lookup(tokens, {"(": 1, ")": -1}, default=0)("(a)")
+    [1, 0, -1]
     """
     if not isinstance(table, Mapping):
         raise GraphError(f"lookup: expected a table, got {table!r}; try {{'a': 1}}")
     atoms = {plain_atom(key, "lookup"): plain_atom(value, "lookup") for key, value in table.items()}
-    return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
+    if default is None or not atoms:
+        return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
+    # Both branches of where are computed everywhere, so the lookup must have a value everywhere.
+    known = member(value, atoms)
+    return where(known, lookup(where(known, value, next(iter(atoms))), atoms), default)
 
 
 def minimum(a: Operand, b: Operand) -> SOp:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats, real_matrix, whole
+from locum.looped.block import Floats, real_matrix
 from locum.looped.fleq import FleqMachine, Instruction
+from locum.settings import require_integer
 
 #: The registers of the program.
 NAMES = ("A", "Aᵀ", "X", "AX", "2I − AX", "Xᵀ", "εI", "2I", "count", "−1", "zero")
@@ -29,7 +30,7 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
     A = real_matrix(A, "A")
     if not A.size or A.shape[0] != A.shape[1]:
         raise InputError(f"expected a square matrix, got {' × '.join(map(str, A.shape))}")
-    whole(iterations, "iterations")
+    require_integer(iterations, "iterations")
     norms = np.abs(A).sum(axis=0).max() * np.abs(A).sum(axis=1).max()
     if norms == 0:
         raise InputError("expected a non-singular matrix, got 0")

@@ -21,9 +21,8 @@ from locum.looped.block import (
     Units,
     layer,
     real_matrix,
-    whole,
-    within,
 )
+from locum.settings import require_integer, require_number
 
 
 class Product(LoopedBlock):
@@ -40,16 +39,16 @@ class Product(LoopedBlock):
         largest: float = 1e3,
     ) -> None:
         """Take ``heads``: 1 as published, or 2; ``delta``: δ; ``largest``: bound of |aᵢ·bⱼ|."""
-        k, r, c = whole(k, "k"), whole(r, "r"), whole(c, "c")
-        if whole(heads, "heads") > 2:
+        k, r, c = require_integer(k, "k"), require_integer(r, "r"), require_integer(c, "c")
+        if require_integer(heads, "heads") > 2:
             raise InputError(f"expected 1 head or 2, got {heads}")
         self.k, self.r, self.c = k, r, c
-        self.largest = largest = within(largest, "largest", 0.0, 1e9)
+        self.largest = largest = require_number(largest, "largest", 0.0, 1e9)
         # A softmax is linear where δ times the product is small: beyond a hundredth it is not.
         most = 1e-2 / largest
         if delta is None:
             delta = min(1e-8 if heads == 1 else 1e-5, most)
-        self.delta = delta = within(delta, "delta", 1e-12, most)
+        self.delta = delta = require_number(delta, "delta", 1e-12, most)
         # The empty position outweighs all columns by 1/unit roundoff even after division by δ.
         sink = float(np.log(r / (delta * 1e-12)))
         slots = Slots(data=k, column=r, result=r, in_A=1, in_B=1, empty=1)

@@ -26,9 +26,8 @@ from locum.looped.block import (
     layer,
     real_matrix,
     sharpness,
-    whole,
-    within,
 )
+from locum.settings import require_integer, require_number
 
 
 class Transposition(LoopedBlock):
@@ -36,10 +35,10 @@ class Transposition(LoopedBlock):
 
     def __init__(self, order: int, *, error: float = 1e-16, bound: float = 1e3) -> None:
         """Take ``error``: the weight of a head's wrong positions in all; ``bound``: of entries of A."""
-        order = whole(order, "the order")
-        error = within(error, "error", 0.0, 1e-3)
+        order = require_integer(order, "the order")
+        error = require_number(error, "error", 0.0, 1e-3)
         # Gates lose the digits below their bound times the unit roundoff.
-        self.order, self.bound = order, within(bound, "bound", 0.0, 1e6)
+        self.order, self.bound = order, require_number(bound, "bound", 0.0, 1e6)
         r, n = order, order * order
         bits, group = bits_for(n), bits_for(r)
         slots = Slots(

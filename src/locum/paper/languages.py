@@ -21,6 +21,7 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.paper.recogniser import Recogniser, Word, sparse
+from locum.settings import require_integer
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.module import Module, Numbers
@@ -200,9 +201,7 @@ class Match2(Recogniser):
     """
 
     def __init__(self, p: int) -> None:
-        if type(p) is not int or p < 1:
-            raise InputError(f"p: expected a positive integer, got {p!r}")
-        self.p = p
+        self.p = require_integer(p, "p")
 
     def embed(self, word: Sequence[int]) -> Numbers:
         """Embed a word; features: cos θ, sin θ, 1, blank; the blank token last."""
