@@ -98,12 +98,12 @@ def test_necessary_edges_alone_keep_every_answer_in_every_tier(
         folder = place / row["folder"]
         truth = Truth(Circuit.load(folder / "circuit.json"))
         pairs = json.loads((folder / "examples.json").read_text())["pairs"]
-        runs = runs_of(load_network(folder), truth, pairs)
-        assert faithfulness(runs, truth.edges) == 1.0, row["id"]
-        assert faithfulness(runs, truth.candidates) == 1.0
-        assert faithfulness(runs, ()) < 1.0
+        runs = runs_of(load_network(folder), pairs)
+        assert faithfulness(runs, truth, truth.edges) == 1.0, row["id"]
+        assert faithfulness(runs, truth, truth.candidates) == 1.0
+        assert faithfulness(runs, truth, ()) < 1.0
         into_output = next(edge for edge in sorted(truth.edges) if edge[1] == "output")
-        assert faithfulness(runs, set(truth.candidates) - {into_output}) < 1.0
+        assert faithfulness(runs, truth, set(truth.candidates) - {into_output}) < 1.0
 
 
 def test_the_same_settings_give_the_same_bytes(

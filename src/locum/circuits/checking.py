@@ -16,13 +16,14 @@ networks are run as they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from locum.circuits.pairs import Pairs, more_pairs_of, pairs_of
-from locum.circuits.running import PairRun
+from locum.circuits.patching import CompiledNetwork, PathPatching
 from locum.transformer import CompiledTransformer
 from locum.transformer.circuit import Circuit, CircuitEdge
 
@@ -36,67 +37,66 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
     embed is interchanged between positions instead, in many orders; and what depends on the length
     alone is taken from an input of another length.
     """
-    circuit = model.circuit
+    circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
-    runs = runs_on(model, circuit, pairs, seed)
-    edges = tuple(_checked(edge, runs) for edge in circuit.edges)
+    runs = runs_on(network, pairs)
+    edges = tuple(_checked(network, edge, runs) for edge in circuit.edges)
     if not all(edge.necessary and edge.sufficient for edge in edges):
-        others = runs_on(model, circuit, more, seed + 1)
-        edges = tuple(_checked(edge, others) for edge in edges)
+        others = runs_on(network, more)
+        edges = tuple(_checked(network, edge, others) for edge in edges)
         runs, pairs = [*runs, *others], [*pairs, *more]
     idle = [edge for edge in edges if not edge.necessary]
-    if _break(runs, idle):  # some stand in for each other: one of them is needed
-        idle = _idle_together(runs, idle)
+    if _break(network, runs, idle):  # some stand in for each other: one of them is needed
+        idle = _idle_together(network, runs, idle)
         edges = tuple(edge if edge in idle else replace(edge, necessary=True) for edge in edges)
     checked: dict[str, Any] = {
         "pairs": sum(len(part.clean) for part in pairs),
         "all inputs": all(part.complete for part in pairs),
         "seed": seed,
         # Changing all that is not necessary, at once, changes no answer.
-        "complete": not _break(runs, idle),
+        "complete": not _break(network, runs, idle),
     }
     return replace(circuit, edges=edges, checked=checked)
 
 
-def runs_on(
-    model: CompiledTransformer, circuit: Circuit, pairs: list[Pairs], seed: int
-) -> list[PairRun]:
-    """Return the network on these pairs; those with most first, which decide most by themselves."""
-    runs = [PairRun(model, circuit, part, seed) for part in pairs]
-    for place, run in enumerate(runs):
-        run.borrow([*runs[place + 1 :], *runs[:place]])
-    return sorted(runs, key=lambda run: -len(run.words))
+def runs_on(network: CompiledNetwork, pairs: Sequence[Pairs]) -> list[PathPatching]:
+    """Return the network on these pairs, most pairs first: these decide most."""
+    runs = []
+    for place, part in enumerate(pairs):
+        others = [*pairs[place + 1 :], *pairs[:place]]
+        elsewhere = None
+        if others:
+            turns = [others[row % len(others)].clean for row in range(len(part.clean))]
+            elsewhere = [inputs[row % len(inputs)] for row, inputs in enumerate(turns)]
+        runs.append(PathPatching(network, replace(part, elsewhere=elsewhere)))
+    return sorted(runs, key=lambda run: -run.size)
 
 
-def _break(runs: list[PairRun], edges: list[CircuitEdge]) -> bool:
+def _break(network: CompiledNetwork, runs: list[PathPatching], edges: list[CircuitEdge]) -> bool:
     """Return whether changing these edges at once changes some answer."""
-    for run in runs if edges else ():
-        patched = run.patched(edges)
-        if patched is None or not run.same(patched, run.answers).all():
-            return True
-    return False
+    paths = [network.path(edge) for edge in edges]
+    return bool(paths) and not all(run.equal(run.patch(paths)).all() for run in runs)
 
 
-def _idle_together(runs: list[PairRun], edges: list[CircuitEdge]) -> list[CircuitEdge]:
+def _idle_together(
+    network: CompiledNetwork, runs: list[PathPatching], edges: list[CircuitEdge]
+) -> list[CircuitEdge]:
     """Return as many of these edges, from the first on, as change no answer when changed together."""
     idle: list[CircuitEdge] = []
     for edge in edges:
-        if not _break(runs, [*idle, edge]):
+        if not _break(network, runs, [*idle, edge]):
             idle.append(edge)
     return idle
 
 
-def _checked(edge: CircuitEdge, runs: list[PairRun]) -> CircuitEdge:
+def _checked(network: CompiledNetwork, edge: CircuitEdge, runs: list[PathPatching]) -> CircuitEdge:
     """Return an edge with what these runs show of it; what is known of it stays."""
     necessary, sufficient = bool(edge.necessary), bool(edge.sufficient)
     for run in runs:
         if necessary and sufficient:
             break
-        patched = run.patched([edge])
-        if patched is None:
-            necessary = True
-            continue
-        necessary = necessary or not bool(run.same(patched, run.answers).all())
-        differ = ~run.same(run.answers, run.other_answers)
-        sufficient = sufficient or bool(np.any(differ & run.same(patched, run.other_answers)))
+        patched = run.patch([network.path(edge)])
+        necessary = necessary or not bool(run.equal(patched).all())
+        differ = ~run.equal(run.other_answers)
+        sufficient = sufficient or bool(np.any(differ & run.equal(patched, run.other_answers)))
     return replace(edge, necessary=necessary, sufficient=sufficient)

@@ -17,11 +17,16 @@ from locum.transformer import CompiledTransformer
 
 @dataclass(frozen=True)
 class Pairs:
-    """Inputs of one length, each with another; and whether all inputs of that length are among them."""
+    """Inputs of one length, each with another one of that length."""
 
     clean: list[list[Atom]]
     other: list[list[Atom]]
-    complete: bool
+    #: The order in which the positions of the other input are embedded.
+    positions: list[list[int]]
+    #: An input of another length for each pair, for what depends on the length alone.
+    elsewhere: list[list[Atom]] | None = None
+    #: Whether all inputs of that length are among them.
+    complete: bool = False
 
 
 def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
@@ -38,7 +43,8 @@ def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[P
             for partner in (draw.choice(inputs), changed):
                 clean.append(row)
                 other.append(partner)
-        yield Pairs(clean, other, complete)
+        orders = orders_of(len(clean[0]), len(clean), seed)
+        yield Pairs(clean, other, orders, complete=complete)
 
 
 def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
@@ -49,7 +55,9 @@ def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Itera
             both = [(clean, other) for clean in inputs for other in inputs]
         else:
             both = [(draw.choice(inputs), draw.choice(inputs)) for _ in range(2 * most)]
-        yield Pairs([clean for clean, _ in both], [other for _, other in both], complete)
+        cleans, others = [clean for clean, _ in both], [other for _, other in both]
+        orders = orders_of(len(cleans[0]), len(cleans), seed + 1)
+        yield Pairs(cleans, others, orders, complete=complete)
 
 
 def orders_of(positions: int, count: int, seed: int = 0) -> list[list[int]]:

@@ -283,8 +283,8 @@ def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
     truth = Truth(plain.circuit)
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
-    runs = runs_of(plain.network, truth, pairs)
-    if faithfulness(runs, truth.edges) < 1:
+    runs = runs_of(plain.network, pairs)
+    if faithfulness(runs, truth, truth.edges) < 1:
         raise RejectedProgramError("on other pairs, edges matter that were not found to be necessary")
 
 

@@ -275,17 +275,17 @@ def faithfulness_curve(
     scores = read_claimed(truth, claimed).get("edges")
     if scores is None:
         raise InputError("a faithfulness curve needs edges, got none")
-    runs = runs_of(network, truth, pairs)
+    runs = runs_of(network, pairs)
     order = sorted(truth.candidates, key=lambda edge: (-scores.get(edge, 0.0), edge))
     points = []
     for step in range(_POINTS):
         kept = order[: round(len(order) * step / (_POINTS - 1))]
-        points.append([len(kept) / len(order), faithfulness(runs, kept)])
+        points.append([len(kept) / len(order), faithfulness(runs, truth, kept)])
     areas = [(b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points)]
     return {
         "curve": points,
         "area": sum(areas),
-        "of_the_circuit": faithfulness(runs, truth.edges),
+        "of_the_circuit": faithfulness(runs, truth, truth.edges),
         "edges_of_the_circuit": len(truth.edges) / len(order),
     }
 

@@ -112,8 +112,13 @@ def streams(labelled: Labelled, batches: Batches) -> dict[str, Array]:
     """Return what is read at every reading point, [inputs × positions, axis]."""
     seen: dict[str, list[Any]] = {}
     network = labelled.network
+
+    def keep(name: str, value: Any) -> None:
+        if name == FINAL or "hook_resid" in name:
+            seen.setdefault(name, []).append(value)
+
     for ids in batches:
-        network.stream(ids, lambda name, value: seen.setdefault(name, []).append(value))
+        network.stream(ids, keep)
     return {
         name: np.concatenate([value.reshape(-1, labelled.width) for value in values])
         for name, values in seen.items()
