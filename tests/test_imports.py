@@ -29,6 +29,7 @@ ROOMS: dict[str, list[str]] = {
         "terminal_text",
         "files",
         "locks",
+        "worker_process",
         "html_table",
         "shortening",
         "sweeps",
@@ -179,7 +180,7 @@ ROOMS: dict[str, list[str]] = {
         "candidates",
         "generating",
     ],
-    "circuits": ["pairs", "running", "checking", "alignment"],
+    "circuits": ["pairs", "patching", "checking", "alignment"],
     "compiler": [
         "target",
         "program",

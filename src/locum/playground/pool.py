@@ -8,63 +8,15 @@ than can wait are refused at once.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import signal
 from collections.abc import Mapping
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
+from dataclasses import asdict
 from typing import Any, Self
 
 from locum.locks import Lock
 from locum.playground.line import BusyError, Line, Ticket
-from locum.playground.worker import LAST, Limits, work
-
-#: Seconds that a new worker has to load the house.
-_START = 120.0
-
-
-class _Worker:
-    """A process, and the pipe to it."""
-
-    def __init__(self, limits: Limits) -> None:
-        spawning = multiprocessing.get_context("spawn")
-        self.connection: Connection
-        self.connection, theirs = spawning.Pipe()
-        self.process = spawning.Process(target=work, args=(theirs, limits), daemon=True)
-        # A Ctrl-C is for the server, which ends its workers: they are deaf to it from the beginning.
-        # The tracker is started first, since it lets signals through when it is.
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
-        self.is_ready = False
-        self.answered = 0
-        #: Whether its last answer was the last one that it gives.
-        self.has_ended = False
-
-    def ask(self, request: bytes, wall: float) -> bytes | None:
-        """Return the answer; None if it takes longer than ``wall`` seconds. EOFError: it has died."""
-        if not self.is_ready:
-            if not self.connection.poll(_START):
-                return None
-            self.connection.recv_bytes()
-            self.is_ready = True
-        self.connection.send_bytes(request)
-        if not self.connection.poll(wall):
-            return None
-        self.answered += 1
-        reply = self.connection.recv_bytes()
-        self.has_ended = reply.startswith(LAST)
-        return reply[1:]
-
-    def end(self) -> None:
-        """Kill it, whatever it is doing."""
-        self.connection.close()
-        self.process.kill()
-        self.process.join()
+from locum.playground.worker import Limits
+from locum.worker_process import WorkerEndedError, WorkerProcess
 
 
 class Pool:
@@ -84,7 +36,10 @@ class Pool:
         self._line = Line(self.size, waiting, share)
         self._lock = Lock()
         self._closed = False
-        self._free = [_Worker(self.limits) for _ in range(self.size)]
+        self._free = [self._start() for _ in range(self.size)]
+
+    def _start(self) -> WorkerProcess:
+        return WorkerProcess("locum.playground.worker", json.dumps(asdict(self.limits)))
 
     def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
         """Answer a request as JSON in bytes; raises :class:`BusyError` if too many are waiting."""
@@ -108,14 +63,13 @@ class Pool:
 
     def work(self, ticket: Ticket, request: Mapping[str, Any]) -> bytes:
         """Answer the request whose turn it is, and let the next one have the worker."""
-        worker: _Worker = ticket.turn.result()
+        worker: WorkerProcess = ticket.turn.result()
         try:
             return self._ask(worker, json.dumps(request).encode())
         finally:
-            is_over = worker.has_ended or worker.answered >= self.limits.requests
-            if is_over or not worker.process.is_alive():
+            if not worker.is_alive or worker.answered >= self.limits.requests:
                 worker.end()
-                worker = _Worker(self.limits)
+                worker = self._start()
             with self._lock:
                 self._line.leave(ticket)
                 if self._closed:
@@ -129,22 +83,18 @@ class Pool:
         while self._free and (ticket := self._line.next()) is not None:
             ticket.turn.set_result(self._free.pop(0))
 
-    def _ask(self, worker: _Worker, request: bytes) -> bytes:
+    def _ask(self, worker: WorkerProcess, request: bytes) -> bytes:
         limits = self.limits
         try:
-            reply = worker.ask(request, limits.wall)
-        except (EOFError, OSError):
-            worker.process.join(10)  # its pipe is closed before the system knows its exit code
-            code = worker.process.exitcode
-            reply, why = None, f"this takes more than {limits.cpu} seconds of work, the limit"
-            if code != -signal.SIGXCPU:
+            return worker.ask(request, limits.wall)
+        except WorkerEndedError as error:
+            if error.expired:
+                why = f"this takes longer than {limits.wall:g} seconds, the limit"
+            elif error.code == -signal.SIGXCPU:
+                why = f"this takes more than {limits.cpu} seconds of work, the limit"
+            else:
                 why = "the process that worked on this was ended; try again, or a smaller program"
-        else:
-            why = f"this takes longer than {limits.wall:g} seconds, the limit"
-        if reply is not None:
-            return reply
         self.replaced += 1
-        worker.end()
         return json.dumps({"ok": False, "error": why}).encode()
 
     def close(self) -> None:

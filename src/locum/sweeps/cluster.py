@@ -39,7 +39,7 @@ def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
     for _ in range(ATTEMPTS):
         worker = _worker()
         try:
-            result = worker.ask(case, limit)
+            result = worker.compute(case, limit)
         finally:
             if worker.is_alive:
                 _idle.put(worker)
