@@ -110,10 +110,10 @@ ROOMS: dict[str, list[str]] = {
     "transformer.folder": ["schema", "shapes", "description", "saving"],
     "dialects": [
         "automata",
-        "regular",
         "monoid",
         "potentials",
         "syntax",
+        "regular",
         "formulas",
         "recogniser",
         "counting",

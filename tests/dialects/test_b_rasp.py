@@ -210,7 +210,7 @@ def test_weights_of_random_programs() -> None:
 
 
 MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
-    (b_rasp.parse, 'x = rightmost[j < i, true] "a" : false', "(i) or (j) behind a name"),
+    (b_rasp.parse, 'x = rightmost[j < i, true] "a" : false', "(i) or (j) after a name"),
     (b_rasp.parse, 'x = "a"(j)', "no position, or (i)"),
     (b_rasp.parse, 'x = rightmost[j != i, true] "a"(j) : false', "expected a mask"),
     (b_rasp.parse, 'x = rightmost[j < i, true] "a"(j)', "expected :"),

@@ -191,7 +191,6 @@ def test_mistakes_have_line_and_column(text: str, problem: str) -> None:
     [
         "x = " + "(" * 100_000,
         "x = " + "#(" * 40_000 + '"a"',
-        "x = " + "!" * 90_000 + '"a"',
         "x = " + "1 if true else " * 10_000 + "2",
         "x = " + "min(1, " * 20_000,
         '"' * 100_000,
@@ -204,7 +203,7 @@ def test_hostile_programs_are_refused(text: str) -> None:
 
 
 def test_long_chains_are_read_and_run() -> None:
-    program = parse("x = " + "!" * 901 + '"a"')
+    program = parse("x = " + "!" * 90_001 + '"a"')
     assert program.accepts("a") is False
     many = parse("x = " + " && ".join(['#"a" >= 0'] * 2_000))
     assert many.accepts("a") is True

@@ -24,6 +24,9 @@ or ``(j)``.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from lark import Token
 
 from locum.dialects.automata import Letter
 from locum.dialects.boolean_programs import (
@@ -34,110 +37,111 @@ from locum.dialects.boolean_programs import (
     Program,
     from_ltl,
 )
-from locum.dialects.formulas import FALSE, TRUE, Formula, atom, negation
-from locum.dialects.ltl import binary
-from locum.dialects.syntax import Parser, Syntax, Token, alphabet_of, listed
+from locum.dialects.formulas import FALSE, TRUE, Formula, atom
+from locum.dialects.ltl import FormulaReader
+from locum.dialects.syntax import COMMON, alphabet_of, listed
 
 __all__ = ["MASKS", "Program", "from_ltl", "parse"]
 
-_SYNTAX = Syntax(
-    "B-RASP",
-    (
-        *("!", "&", "|", "->", "(", ")", "[", "]", ",", ":", ";", "=", "<=", ">=", "<", ">"),
-        *(LEFTMOST, RIGHTMOST, "true", "false"),
-    ),
-    {"->": (1, "right"), "|": (2, "left"), "&": (3, "left")},
-    frozenset({"!"}),
-    {"&&": "&", "||": "|", "∧": "&", "∨": "|", "¬": "!", "◀": LEFTMOST, "▶": RIGHTMOST, "≤": "<="},
+_GRAMMAR = (
+    COMMON
+    + r"""
+start: (definition? _END)* definition?
+definition: NAME "=" (formula{plain} | attention)
+attention: DIRECTION "[" mask ("," formula{placed})? "]" formula{placed} ":" formula{plain}
+mask: TRUE | NAME COMPARISON NAME
+?formula{atom}: disjunction{atom} | disjunction{atom} (IMPLIES disjunction{atom})+ -> right
+?disjunction{atom}: conjunction{atom} | conjunction{atom} (OR conjunction{atom})+ -> left
+?conjunction{atom}: unary{atom} | unary{atom} (AND unary{atom})+ -> left
+?unary{atom}: operand{atom} | NOT+ operand{atom} -> prefix
+?operand{atom}: "(" formula{atom} ")" | TRUE -> true | FALSE -> false | atom
+plain: (NAME | STRING) ("(" NAME ")")?
+placed: (NAME | STRING) ("(" NAME ")")?
+DIRECTION.2: /(leftmost|rightmost)(?![A-Za-z0-9_])|[◀▶]/
+COMPARISON: "<=" | "≤" | ">=" | "<" | ">"
+IMPLIES: "->"
+OR: "||" | "|" | "∨"
+AND: "&&" | "&" | "∧"
+NOT: "!" | "¬"
+TRUE: "true"
+FALSE: "false"
+"""
 )
+_MASK = f"a mask ({', '.join(MASKS)})"
 
 
 def parse(text: str, *, alphabet: Iterable[Letter] | None = None) -> Program:
     """Read a program; ``alphabet`` defaults to the symbols it names."""
-    reader = _Reader(text)
-    definitions = reader.program()
+    reader = _Reader()
+    definitions = reader.read(text)
     return Program(definitions, alphabet_of("B-RASP", reader.letters, alphabet), text)
 
 
-class _Reader(Parser[Formula]):
-    syntax = _SYNTAX
+class _Reader(FormulaReader):
+    dialect, grammar = "B-RASP", _GRAMMAR
+    expected: ClassVar = {
+        "STRING": "a symbol in quotes or a name",
+        "TRUE": _MASK,
+        "COMPARISON": _MASK,
+        "COLON": ": and a default, for positions that nothing is found from",
+        "NAME": "a name",
+        "EQUAL": "=",
+        "RPAR": ")",
+        "RSQB": "]",
+        "LSQB": "[",
+        "_END": "the end of the definition",
+    }
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def __init__(self) -> None:
+        super().__init__()
         self.definitions: dict[str, Formula | Attention] = {}
         self.letters: set[Letter] = set()
-        #: Whether names say where they are read: in scores and values.
-        self._attending = False
 
-    def program(self) -> dict[str, Formula | Attention]:
-        """Read all definitions."""
-        for _ in self.lines():
-            name = self.expect("name", " to define")
-            if name.text in self.definitions or name.text in ("i", "j"):
-                self.fail(f"expected a new name, got {name.text}, which has a meaning", name)
-            self.expect("=")
-            direction = self.take(LEFTMOST, RIGHTMOST)
-            value = self.expression() if direction is None else self._attention(direction)
-            self.definitions[name.text] = value
+    def start(self, parts: list[None]) -> dict[str, Formula | Attention]:
         if not self.definitions:
-            self.fail("expected a definition")
+            self.fail("expected a definition, got none")
         return self.definitions
 
-    def _attention(self, direction: Token) -> Attention:
-        self.expect("[")
-        mask = self._mask()
-        self._attending = True
-        score = self.expression() if self.take(",") else TRUE
-        self.expect("]")
-        value = self.expression()
-        self._attending = False
-        self.expect(":", " and a default, for positions that nothing is found from")
-        default = self.expression()
-        return Attention(direction.kind, mask, score, value, default)
+    def definition(self, parts: list[Any]) -> None:
+        name, value = parts
+        if name in self.definitions or name in ("i", "j"):
+            self.fail(f"expected a new name, got {name}, which has a meaning", name)
+        self.definitions[str(name)] = value
 
-    def _mask(self) -> str:
-        if self.take("true"):
-            return "true"
-        start = self.next
-        words = [self.next.text]
-        for _ in range(2):
-            self._place += self.next.kind != "end"
-            words.append(self.next.text)
-        mask = " ".join(words)
+    def attention(self, parts: list[Any]) -> Attention:
+        direction, mask, *score, value, default = parts
+        named = {"◀": LEFTMOST, "▶": RIGHTMOST}.get(direction, str(direction))
+        return Attention(named, mask, score[0] if score else TRUE, value, default)
+
+    def mask(self, parts: list[Token]) -> str:
+        mask = " ".join(parts).replace("≤", "<=")
         if mask not in MASKS:
-            self.fail(f"expected a mask ({', '.join(MASKS)}), got {mask}", start)
-        self._place += 1
+            self.fail(f"expected {_MASK}, got {mask}", parts[0])
         return mask
 
-    def atom(self) -> Formula:
-        token = self.take("name", "string", "true", "false")
-        if token is None:
-            self.fail(f"expected a symbol in quotes or a name, got {self._got()}")
-        if token.kind in ("true", "false"):
-            return TRUE if token.kind == "true" else FALSE
-        if token.kind == "string":
-            if not token.text:
-                self.fail('expected a symbol in quotes, got ""', token)
-            self.letters.add(token.text)
-            name = f'"{token.text}"'
-        elif token.text in self.definitions:
-            name = token.text
-        else:
-            self.fail(
-                f"{token.text} is not defined before this; there are {listed(self.definitions)}", token
-            )
-        place = None
-        if self.take("("):
-            place = self.expect("name", " (i or j)").text
-            self.expect(")")
-        allowed = ("i", "j") if self._attending else (None, "i")
-        if place not in allowed:
-            hint = "(i) or (j) behind a name" if self._attending else "no position, or (i)"
-            self.fail(f"expected {hint}, got {'none' if place is None else f'({place})'}", token)
-        return atom(f"{name}@{place}") if self._attending else atom(name)
+    def true(self, parts: list[Token]) -> Formula:
+        return TRUE
 
-    def prefix(self, operator: Token, value: Formula) -> Formula:
-        return negation(value)
+    def false(self, parts: list[Token]) -> Formula:
+        return FALSE
 
-    def binary(self, operator: Token, left: Formula, right: Formula) -> Formula:
-        return binary(operator.kind, left, right)
+    def plain(self, parts: list[Token]) -> Formula:
+        name = self._name(parts[0])
+        if parts[1:] not in ([], ["i"]):
+            self.fail(f"expected no position, or (i), got ({parts[1]})", parts[0])
+        return atom(name)
+
+    def placed(self, parts: list[Token]) -> Formula:
+        name = self._name(parts[0])
+        if parts[1:] not in (["i"], ["j"]):
+            got = f"({parts[1]})" if parts[1:] else "none"
+            self.fail(f"expected (i) or (j) after a name, got {got}", parts[0])
+        return atom(f"{name}@{parts[1]}")
+
+    def _name(self, token: Token) -> str:
+        if token.type == "STRING":
+            self.letters.add(self.symbol_of(token))
+        elif token not in self.definitions:
+            names = listed(self.definitions)
+            self.fail(f"{token} is not defined before this; there are {names}", token)
+        return str(token)

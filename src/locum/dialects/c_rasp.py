@@ -22,10 +22,11 @@ answer is read at the last symbol, and positions are counted from 0.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from locum.dialects.automata import Letter
-from locum.dialects.c_rasp_reader import Reader
+from locum.dialects.c_rasp_reader import ProgramReader
 from locum.dialects.counting import (
     as_count,
     as_sop,
@@ -55,7 +56,7 @@ _INFIX = {row.operation: symbol for symbol, row in COMPARISONS.items()} | {
 
 
 def show(program: Recogniser) -> str:
-    """Write a program as text that is read back as the same; counts have names of their own."""
+    """Write a program as text that is read back as the same; parts keep their names."""
     root = program.sop.node
     order = parts_of(root)
     uses: dict[Node, int] = {}
@@ -73,14 +74,17 @@ def show(program: Recogniser) -> str:
     ]
     lines = [f"#accept {program.accept}", *(f"#import {name}" for name in imports)]
     texts: dict[Node, str] = {}
+    taken = set(program.names.values())
+    free = (name for number in itertools.count(1) if (name := f"v{number}") not in taken)
     for node in order:
         text = _text(node, texts)
         plain = is_symbol(node) or node.op == "constant"
+        name = program.names.get(node, "")
         if node is root:
-            lines.append(f"accepted = {text}")
-        elif as_count(node) is not None or (uses.get(node, 0) > 1 and not plain):
-            lines.append(f"{(name := f'v{len(lines)}')} = {text}")
-            texts[node] = name
+            lines.append(f"{name or ('accepted' if 'accepted' not in taken else next(free))} = {text}")
+        elif name or (uses.get(node, 0) > 1 and not plain):
+            texts[node] = name or next(free)
+            lines.append(f"{texts[node]} = {text}")
         else:
             texts[node] = text
     return "\n".join(lines) + "\n"
@@ -127,8 +131,8 @@ def parse(
     the first position, for periodic predicates) are said here or in the text, and must not contradict
     it.
     """
-    reader = Reader(text, accept, positions)
-    root = reader.program()
+    reader = ProgramReader(accept, positions)
+    root = reader.read(text)
     letters = alphabet_of("C-RASP", symbols(root), alphabet)
     return Recogniser(
         "C-RASP", as_sop(root), letters, reader.conventions["accept"] or LAST, reader.names, text

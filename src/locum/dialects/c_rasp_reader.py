@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar, cast
+
+from lark import Token
+
 from locum.dialects.counting import (
     EXTENSIONS,
     count_node,
@@ -9,7 +13,7 @@ from locum.dialects.counting import (
     symbol,
 )
 from locum.dialects.recogniser import END, LAST
-from locum.dialects.syntax import Parser, Syntax, Token, listed
+from locum.dialects.syntax import COMMON, Reader, listed
 from locum.errors import InputError
 from locum.graph import COMPARISONS, Node, build
 from locum.graph.node import node_of
@@ -18,33 +22,73 @@ from locum.graph.operations import constant as constant_node
 #: The largest integer in a program, distance and period.
 MAX_INTEGER, MAX_DISTANCE = 10**9, 64
 
-_SYNTAX = Syntax(
-    "C-RASP",
-    (
-        *("#", "&&", "||", "!", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "%", "="),
-        *("(", ")", "[", "]", ",", ";", "if", "else", "min", "max", "true", "false"),
-    ),
-    {
-        "if": (1, "left"),
-        "||": (2, "left"),
-        "&&": (3, "left"),
-        **dict.fromkeys(COMPARISONS, (4, "left")),
-        "+": (5, "left"),
-        "-": (5, "left"),
-        "*": (6, "left"),
-    },
-    frozenset({"!", "-", "#"}),
-    {"∧": "&&", "∨": "||", "¬": "!", "≤": "<=", "≥": ">=", "≠": "!="},
+GRAMMAR = (
+    COMMON
+    + r"""
+start: (_line? _END)* _line?
+_line: directive | definition
+directive: HASH NAME (NAME | NUMBER)?
+definition: (NAME | I | J) "=" expression
+?expression: disjunction | disjunction (IF disjunction ELSE disjunction)+ -> conditional
+?disjunction: conjunction | conjunction (OR conjunction)+ -> chain
+?conjunction: comparison | comparison (AND comparison)+ -> chain
+?comparison: sum | sum (COMPARISON sum)+ -> chain
+?sum: product | product ((PLUS | MINUS) product)+ -> chain
+?product: prefixed | prefixed (TIMES prefixed)+ -> chain
+?prefixed: operand | (NOT | MINUS | HASH) prefixed -> prefix
+    | HASH "[" expression "]" guarded -> guard
+    | HASH "[" J COMPARISON I (MINUS NUMBER)? "]" prefixed -> local
+?guarded: operand | NOT guarded -> prefix
+?operand: "(" expression ")" | "[" expression "]"
+    | STRING -> string
+    | NUMBER -> number
+    | (TRUE | FALSE) -> truth
+    | (MIN | MAX) "(" expression "," expression ")" -> extreme
+    | (NAME | I | J) -> name
+    | (NAME | I) "%" NUMBER -> periodic
+HASH: "#"
+OR: "||" | "∨"
+AND: "&&" | "∧"
+NOT: "!" | "¬"
+COMPARISON: "==" | "!=" | "≠" | "<=" | "≤" | ">=" | "≥" | "<" | ">"
+PLUS: "+"
+MINUS: "-"
+TIMES: "*"
+IF: "if"
+ELSE: "else"
+MIN: "min"
+MAX: "max"
+TRUE: "true"
+FALSE: "false"
+I: "i"
+J: "j"
+"""
 )
+_ALIASES = {"∧": "&&", "∨": "||", "≤": "<=", "≥": ">=", "≠": "!="}
 
 
-class Reader(Parser[Node]):
-    """Reads one program; its conventions, definitions and names are there afterwards."""
+class ProgramReader(Reader):
+    """Reads one program; its conventions and names are there afterwards."""
 
-    syntax = _SYNTAX
+    dialect, grammar = "C-RASP", GRAMMAR
+    expected: ClassVar = {
+        "STRING": "a count or a boolean",
+        "HASH": "a name to define",
+        "NAME": "a name",
+        "NUMBER": "a number",
+        "EQUAL": "=",
+        "RPAR": ")",
+        "RSQB": "]",
+        "COMMA": "a comma",
+        "LPAR": "(",
+        "ELSE": "else of a conditional",
+        "_END": "the end of the definition",
+        "I": "i - a distance, as in j == i - 1",
+        "COMPARISON": "== (a distance: j == i - 1)",
+    }
 
-    def __init__(self, text: str, accept: str | None, positions: int | None) -> None:
-        super().__init__(text)
+    def __init__(self, accept: str | None, positions: int | None) -> None:
+        super().__init__()
         if accept not in (None, LAST, END):
             raise InputError(f"accept: expected 'last' or 'end', got {accept!r}")
         if positions not in (None, 0, 1):
@@ -52,56 +96,49 @@ class Reader(Parser[Node]):
         first = None if positions is None else str(positions)
         self.conventions: dict[str, str | None] = {"accept": accept, "positions": first}
         self.extensions: set[str] = set()
-        #: Predicates of other tools, by name: a distance, or a remainder.
-        self.imported: dict[str, Node | int] = {}
-        self.definitions: dict[str, Node] = {}
+        #: Definitions and imported predicates by name; a distance is an integer.
+        self.definitions: dict[str, Node | int] = {}
         self.names: dict[Node, str] = {}
 
-    def program(self) -> Node:
-        """Read all definitions and return the last."""
-        last: Node | None = None
-        for _ in self.lines():
-            if self.next.kind == "#":
-                self._directive()
-            else:
-                last = self._definition()
+    def start(self, lines: list[Node | None]) -> Node:
+        """Return the last definition."""
+        last = next((value for value in reversed(lines) if value is not None), None)
         if last is None:
             self.fail('expected a definition, such as more = #"a" > #"b"')
         if not is_boolean(last):
             self.fail("expected the last definition to be a boolean that accepts, got a count")
         return last
 
-    def _directive(self) -> None:
-        self.expect("#")
-        word = self.expect("name", " of a directive (import, accept or positions)")
-        match word.text:
+    def directive(self, parts: list[Token]) -> None:
+        """Read ``#import``, ``#accept`` or ``#positions``."""
+        word, value = parts[1], parts[-1]
+        match str(word):
             case "import":
-                self._import(self.expect("name", " to import"))
+                self._import(value)
             case "accept" | "positions":
-                choices = (LAST, END) if word.text == "accept" else ("0", "1")
-                value = self.take("name", "number")
-                if value is None or value.text not in choices:
-                    self.fail(f"expected {' or '.join(choices)}", value)
-                before = self.conventions[word.text]
-                if before not in (None, value.text):
+                choices = (LAST, END) if word == "accept" else ("0", "1")
+                if value not in choices:
+                    self.fail(f"expected {' or '.join(choices)}, got {value}", value)
+                before = self.conventions[word]
+                if before not in (None, value):
                     self.fail(
-                        f"the program says {word.text} {value.text}, but {word.text}={before} is asked "
+                        f"the program says {word} {value}, but {word}={before} is asked "
                         "for; the two conventions recognise different languages",
                         value,
                     )
-                self.conventions[word.text] = value.text
+                self.conventions[str(word)] = str(value)
             case _:
                 self.fail("expected #import, #accept or #positions at the beginning of a line", word)
 
     def _import(self, token: Token) -> None:
-        name = token.text
+        name = str(token)
         digits = name.removeprefix("pred")
         if name in EXTENSIONS:
             self.extensions.add(name)
         elif name == "pos_even":  # of the published interpreter: the number of the position is even
-            self.imported[name] = build("equal", self._remainder(2), constant_node(0))
+            self.definitions[name] = build("equal", self._remainder(2), constant_node(0))
         elif name.startswith("pred") and (not digits or (digits.isdigit() and len(digits) < 4)):
-            self.imported[name] = int(digits or 1)
+            self.definitions[name] = int(digits or 1)
         else:
             self.fail(
                 f"expected periodic or local (or pos_even, pred, pred4 as in the published "
@@ -109,106 +146,55 @@ class Reader(Parser[Node]):
                 token,
             )
 
-    def _definition(self) -> Node:
-        name = self.expect("name", " to define")
-        if name.text in self.definitions or name.text in self.imported:
-            self.fail(f"{name.text} is defined twice", name)
-        self.expect("=")
-        value = self.expression()
-        self.definitions[name.text] = value
-        self.names.setdefault(value, name.text)
-        return value
+    def definition(self, parts: list[Any]) -> Node:
+        """Give a value a name."""
+        name, value = parts
+        if name in self.definitions:
+            self.fail(f"{name} is defined twice", name)
+        self.definitions[str(name)] = self._node(value, name)
+        self.names.setdefault(value, str(name))
+        return cast("Node", value)
 
-    # Expressions ------------------------------------------------------------------------------------
+    # Operands ---------------------------------------------------------------------------------------
 
-    def prefix_operator(self) -> Token | None:
-        """Take ``!``, ``-``, ``#`` or the guard of a count, if one is next."""
-        token = self.take("!", "-", "#")
-        if token is None or token.kind != "#" or self.next.kind != "[":
-            return token
-        return self._guard(token)
+    def string(self, parts: list[Token]) -> Node:
+        """Return where the symbol is this one."""
+        return node_of(symbol(self.symbol_of(parts[0])))
 
-    def _guard(self, token: Token) -> Token | None:
-        """Read #[…]: a condition to count, or where to count what follows."""
-        place = self._place
-        self._place += 1
-        name = self.take("name")
-        if name is not None and name.text == "j":
-            self.expect("==", " (a distance: j == i - 1)")
-            if self.expect("name").text != "i":
-                self.fail("expected i - a distance, as in j == i - 1")
-            distance = 0
-            if self.take("-"):
-                distance = self._integer(self.expect("number"))
-            self.expect("]")
-            self._require_extension("local", token)
-            return self._at(distance, token)
-        if name is not None and isinstance(self.imported.get(name.text), int) and self.take("]"):
-            distance = self.imported[name.text]  # type: ignore[assignment]
-            return self._at(distance, token)
-        self._place = place  # a condition: ( … ) in other brackets
-        return token
+    def truth(self, parts: list[Token]) -> Node:
+        """Return a constant."""
+        return constant_node(parts[0] == "true")
 
-    def _at(self, distance: int, token: Token) -> Token:
-        if distance > MAX_DISTANCE:
-            self.fail(f"expected a distance of at most {MAX_DISTANCE}, got {distance}", token)
-        return Token(f"#{distance}", "#[j == …]", token.line, token.column)
-
-    def primary(self) -> Node:
-        """Read an atom, or an expression in square brackets."""
-        if self.take("["):
-            value = self.expression()
-            self.expect("]")
-            return value
-        return super().primary()
-
-    def atom(self) -> Node:
-        """Read a symbol, an integer, a name or a function."""
-        token = self.next
-        self._place += 1
-        match token.kind:
-            case "string":
-                if not token.text:
-                    self.fail('expected a symbol in quotes, got ""', token)
-                return node_of(symbol(token.text))
-            case "true" | "false":
-                return constant_node(token.kind == "true")
-            case "number":
-                return constant_node(self._integer(token))
-            case "min" | "max":
-                return self._extreme(token)
-            case "name" if token.text == "i" and self.next.kind == "%":
-                return self._periodic(token)
-            case "name":
-                value = self.definitions.get(token.text, self.imported.get(token.text))
-                if isinstance(value, Node):
-                    return value
-                names = listed([*self.definitions, *self.imported])
-                self.fail(f"{token.text} is not defined before this; there are {names}", token)
-            case _:
-                self._place -= 1
-        return self.fail(f"expected a count or a boolean, got {self._got()}")
+    def number(self, parts: list[Token]) -> Node:
+        """Return a constant."""
+        return constant_node(self._integer(parts[0]))
 
     def _integer(self, token: Token) -> int:
-        if len(token.text) > 10 or int(token.text) > MAX_INTEGER:
-            self.fail(f"expected an integer of at most {MAX_INTEGER:,}, got {token.text[:20]}", token)
-        return int(token.text)
+        if len(token) > 10 or int(token) > MAX_INTEGER:
+            self.fail(f"expected an integer of at most {MAX_INTEGER:,}, got {token[:20]}", token)
+        return int(token)
 
-    def _extreme(self, token: Token) -> Node:
-        self.expect("(")
-        one = self.expression()
-        self.expect(",")
-        other = self.expression()
-        self.expect(")")
+    def name(self, parts: list[Token]) -> Node | int:
+        """Return what was defined."""
+        if parts[0] not in self.definitions:
+            names = listed(self.definitions)
+            self.fail(f"{parts[0]} is not defined before this; there are {names}", parts[0])
+        return self.definitions[parts[0]]
+
+    def extreme(self, parts: list[Any]) -> Node:
+        """Apply min or max."""
+        token, one, other = parts
         self._counts(token, one, other)
-        return build("minimum" if token.kind == "min" else "maximum", one, other)
+        return build("minimum" if token == "min" else "maximum", one, other)
 
-    def _periodic(self, token: Token) -> Node:
-        self._require_extension("periodic", token)
-        self.expect("%")
-        period = self._integer(self.expect("number"))
+    def periodic(self, parts: list[Token]) -> Node:
+        """Return the remainder of the position."""
+        if parts[0] != "i":
+            self.fail(f"expected i % a number, got {parts[0]}", parts[0])
+        self._require_extension("periodic", parts[0])
+        period = self._integer(parts[1])
         if not 1 <= period <= MAX_DISTANCE:
-            self.fail(f"expected a period from 1 to {MAX_DISTANCE}, got {period}", token)
+            self.fail(f"expected a period from 1 to {MAX_DISTANCE}, got {period}", parts[1])
         return self._remainder(period)
 
     def _remainder(self, period: int) -> Node:
@@ -227,56 +213,85 @@ class Reader(Parser[Node]):
                 token,
             )
 
-    def prefix(self, operator: Token, value: Node) -> Node:
+    # Operators --------------------------------------------------------------------------------------
+
+    def prefix(self, parts: list[Any]) -> Node:
         """Apply a prefix operator."""
-        match operator.kind:
-            case "!":
-                self._booleans(operator, value)
-                return value.inputs[0] if value.op == "not" else build("not", value)
-            case "-":
-                self._counts(operator, value)
-                if value.op == "constant":
-                    return constant_node(-int(str(value.attributes["value"])))
-                return value.inputs[0] if value.op == "negate" else build("negate", value)
-            case "#":
-                self._booleans(operator, value)
-                return count_node(value)
-            case kind:
-                self._booleans(operator, value)
-                return count_node(value, int(kind[1:]))
+        operator, value = parts
+        if operator.type == "MINUS":
+            self._counts(operator, value)
+            if value.op == "constant":
+                return constant_node(-int(str(value.attributes["value"])))
+            return value.inputs[0] if value.op == "negate" else build("negate", value)
+        self._booleans(operator, value)
+        if operator.type == "HASH":
+            return count_node(value)
+        return value.inputs[0] if value.op == "not" else build("not", value)
 
-    def binary(self, operator: Token, left: Node, right: Node) -> Node:
-        """Apply an operator between two values."""
-        match operator.kind:
-            case "if":
-                self._booleans(operator, right)
-                self.expect("else", " of a conditional")
-                other = self.expression(1)
-                if is_boolean(left) != is_boolean(other):
-                    self.fail("expected two counts or two booleans as branches", operator)
-                return build("if_else", right, left, other)
-            case "&&" | "||":
-                self._booleans(operator, left, right)
-                return build("and" if operator.kind == "&&" else "or", left, right)
-            case "+" | "-":
-                self._counts(operator, left, right)
-                return build("add" if operator.kind == "+" else "subtract", left, right)
-            case "*":
-                self._counts(operator, left, right)
-                if "constant" not in (left.op, right.op):
-                    self.fail("expected an integer times a count: counts are not multiplied", operator)
-                return build("multiply", left, right)
-            case kind:
-                self._counts(operator, left, right)
-                return build(COMPARISONS[kind].operation, left, right)
+    def guard(self, parts: list[Any]) -> Node:
+        """Count at the distance of an imported predicate."""
+        token, distance, value = parts
+        if not isinstance(distance, int):
+            self.fail("expected a distance in the brackets, such as j == i - 1, got a value", token)
+        return self._at(distance, value, token)
 
-    def _booleans(self, operator: Token, *values: Node) -> None:
-        if not all(map(is_boolean, values)):
-            self.fail(f"expected booleans for {operator.text}, got a count; try count > 0", operator)
+    def local(self, parts: list[Any]) -> Node:
+        """Count at a distance."""
+        token, _, operator, _, *distance, value = parts
+        if operator != "==":
+            self.fail(f"expected == (a distance: j == i - 1), got {str(operator)!r}", operator)
+        self._require_extension("local", token)
+        return self._at(self._integer(distance[1]) if distance else 0, value, token)
 
-    def _counts(self, operator: Token, *values: Node) -> None:
-        if any(map(is_boolean, values)):
+    def _at(self, distance: int, value: Node | int, token: Token) -> Node:
+        if distance > MAX_DISTANCE:
+            self.fail(f"expected a distance of at most {MAX_DISTANCE}, got {distance}", token)
+        self._booleans(token, value)
+        return count_node(self._node(value, token), distance)
+
+    def conditional(self, parts: list[Any]) -> Node:
+        """Choose between values; conditionals group to the right."""
+        value = parts[-1]
+        for place in range(len(parts) - 5, -1, -4):
+            chosen, operator, condition = parts[place : place + 3]
+            self._booleans(operator, condition)
+            one, other = self._node(chosen, operator), self._node(value, operator)
+            if is_boolean(one) != is_boolean(other):
+                self.fail("expected two counts or two booleans as branches", operator)
+            value = build("if_else", condition, one, other)
+        return cast("Node", value)
+
+    def chain(self, parts: list[Any]) -> Node:
+        """Apply binary operators from the left to the right."""
+        value = parts[0]
+        for operator, other in zip(parts[1::2], parts[2::2], strict=True):
+            value = self._binary(operator, value, other)
+        return cast("Node", value)
+
+    def _binary(self, operator: Token, left: Any, right: Any) -> Node:
+        if operator.type in ("AND", "OR"):
+            self._booleans(operator, left, right)
+            return build(operator.type.lower(), left, right)
+        self._counts(operator, left, right)
+        if operator.type == "COMPARISON":
+            return build(COMPARISONS[_ALIASES.get(operator, operator)].operation, left, right)
+        if operator.type == "TIMES":
+            if "constant" not in (left.op, right.op):
+                self.fail("expected an integer times a count: counts are not multiplied", operator)
+            return build("multiply", left, right)
+        return build("add" if operator.type == "PLUS" else "subtract", left, right)
+
+    def _node(self, value: Node | int, token: Token) -> Node:
+        if isinstance(value, int):
+            self.fail(f"expected a distance within #[…] alone, got it as a value at {token}", token)
+        return value
+
+    def _booleans(self, operator: Token, *values: Node | int) -> None:
+        if not all(is_boolean(self._node(value, operator)) for value in values):
+            self.fail(f"expected booleans for {operator}, got a count; try count > 0", operator)
+
+    def _counts(self, operator: Token, *values: Node | int) -> None:
+        if any(is_boolean(self._node(value, operator)) for value in values):
             self.fail(
-                f"expected counts for {operator.text}, got a boolean; try #P, or 1 if P else 0",
-                operator,
+                f"expected counts for {operator}, got a boolean; try #P, or 1 if P else 0", operator
             )
