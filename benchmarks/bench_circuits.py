@@ -28,8 +28,7 @@ import locum
 from benchmarks.harness import Row
 from locum.circuits import alignment, check_circuit
 from locum.circuits.checking import runs_on
-from locum.circuits.pairs import more_pairs_of, pairs_of
-from locum.circuits.patching import CompiledNetwork
+from locum.circuits.patching import CompiledNetwork, more_pairs_of, pairs_of
 from locum.dataset import load
 from locum.language.everyday import EVERYDAY
 from locum.language.tracr_library import PROGRAMS

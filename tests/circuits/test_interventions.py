@@ -13,8 +13,7 @@ import torch
 
 import locum
 from locum.circuits import alignment, check_circuit
-from locum.circuits.pairs import Pairs
-from locum.circuits.patching import CompiledNetwork, PathPatching
+from locum.circuits.patching import CompiledNetwork, Pairs, PathPatching
 from locum.errors import InputError
 from locum.graph import Atom
 from locum.language.everyday import EVERYDAY

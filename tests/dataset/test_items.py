@@ -12,10 +12,8 @@ import pytest
 
 import locum
 from locum.dataset.families import SOURCES, count_inputs
-from locum.dataset.making import make
-from locum.dataset.parts import Truth
-from locum.dataset.patching import faithfulness, runs_of
-from locum.dataset.shape import shape_of, split_of
+from locum.dataset.making import make, shape_of, split_of
+from locum.dataset.parts import Truth, faithfulness, runs_of
 from locum.dataset.tiers import TIERS
 from locum.dataset.verify import check_item, load_network
 from locum.graph import loads

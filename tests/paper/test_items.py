@@ -10,11 +10,11 @@ import locum
 from locum import constructions, simulators
 from locum.cli.main import run
 from locum.paper import as_printed, figure2, languages, listings
+from locum.paper.as_printed import LISTINGS, stated
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.findings import Finding, examine, work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import LISTINGS, stated
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import FAMILIES
 

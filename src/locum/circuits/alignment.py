@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from locum.circuits.pairs import pairs_of
+from locum.circuits.patching import pairs_of
 from locum.errors import ExecutionError
 from locum.graph import Atom, Node, Sort, postorder, sort_of
 from locum.graph.fingerprints import fingerprints

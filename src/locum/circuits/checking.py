@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.circuits.pairs import Pairs, more_pairs_of, pairs_of
-from locum.circuits.patching import CompiledNetwork, PathPatching
+from locum.circuits.patching import CompiledNetwork, Pairs, PathPatching, more_pairs_of, pairs_of
 from locum.transformer import CompiledTransformer
 from locum.transformer.circuit import Circuit, CircuitEdge
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth
-from locum.dataset.patching import runs_of, unchanged_share
+from locum.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth, runs_of, unchanged_share
 from locum.dataset.verify import FINAL, Network
 
 

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from locum.dataset.loading import load_item
-from locum.dataset.parts import Edge, Truth
-from locum.dataset.patching import faithfulness, runs_of
+from locum.dataset.parts import Edge, Truth, faithfulness, runs_of
 from locum.dataset.verify import Network
 from locum.errors import InputError
 from locum.transformer.weights import Array

@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from locum.paper import activation_evidence as activation
 from locum.paper import algorithm_evidence as algorithm
 from locum.paper import algorithms, listings
 from locum.paper import cost_evidence as cost
@@ -366,7 +365,7 @@ _ALL = [
         "groupsort", "passage", "Definition of GroupSort", 586,
         "ρ_g(S) is the g-sorted sequence of S such that ρ_g(S)[i]≥ρ_g(S)[i+1]≥⋯≥ρ_g(S)[i+g−1] for all i that "
         "are multiple of g.",
-        checks=(activation.check_groupsort,),
+        checks=(definition.check_groupsort,),
         labelled=False,
     ),
     Statement(
@@ -384,8 +383,8 @@ _ALL = [
         "activations … the approximation of GeLU (Lipschitz-smooth with associated constant 1.0998) using "
         "ReLU",
         checks=(
-            activation.check_norms, activation.check_networks, activation.check_activations,
-            activation.check_biases,
+            definition.check_norms, definition.check_networks, definition.check_activations,
+            definition.check_biases,
         ),
         claims=("relu",),
         items=("lipschitz",),
