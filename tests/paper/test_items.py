@@ -40,7 +40,7 @@ def test_every_wrong_claim_is_refuted_by_an_erratum() -> None:
         for _, function in inspect.getmembers(as_printed, inspect.isfunction)
         if function.__module__ == as_printed.__name__ and not function.__name__.startswith("_")
     }
-    assert printed == {refutable.claim for refutable in REFUTABLE.values()}
+    assert printed - {stated} == {refutable.claim for refutable in REFUTABLE.values()}
 
 
 def test_every_listing_is_reached_and_exists() -> None:

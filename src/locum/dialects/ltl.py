@@ -15,7 +15,7 @@ H include the present. A word satisfies a formula if it holds at its first posit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -197,32 +197,51 @@ def _backwards(ltl: LTL, parts: list[Formula], budget: Budget) -> DFA:
     # What is asked of the position to the right: of X φ the value of φ, of an until its own.
     kept = [number[p.parts[0] if p.op == "next" else p] for p in parts if p.op in ("next", "until")]
 
-    def step(state: tuple[tuple[bool, ...] | None, bool], letter: Letter) -> tuple[Any, bool]:
-        right = iter(state[0] or (False,) * len(kept))
-        values: list[bool] = []
-        for part in parts:
-            below = [values[number[each]] for each in part.parts]
-            match part.op:
-                case "atom":
-                    value = part.name == letter
-                case "not":
-                    value = not below[0]
-                case "and" | "or":
-                    value = all(below) if part.op == "and" else any(below)
-                case "next":
-                    value = next(right)
-                case "until":
-                    value = (next(right) and below[0]) or below[1]
-                case op:
-                    value = op == "true"
-            values.append(value)
-        accepted = values[-1] if ltl.at == FIRST or state[0] is None else state[1]
+    def step(state: tuple[tuple[int, ...] | None, bool], letter: Letter) -> tuple[Any, bool]:
+        right = state[0] or (0,) * len(kept)
+        values = _evaluate(parts, number, letter, 1, (), right)
+        accepted = bool(values[-1]) if ltl.at == FIRST or state[0] is None else state[1]
         return tuple(values[place] for place in kept), accepted
 
     reversed_words = explore(
         ltl.alphabet, (None, False), step, lambda state: state[1], budget, lambda _: len(parts) / 8
     )
     return reversed_words.reversed(budget)
+
+
+def _evaluate(
+    parts: Sequence[Formula],
+    number: Mapping[Formula, int],
+    letter: Letter,
+    everywhere: int,
+    past: Iterable[int],
+    future: Iterable[int],
+) -> list[int]:
+    """Return the value of each part at a position: the bits of an integer are cases, all at once.
+
+    ``past`` and ``future`` are what each operator about them reads of the neighbouring position.
+    """
+    before, after = iter(past), iter(future)
+    values: list[int] = []
+    for part in parts:
+        below = [values[number[each]] for each in part.parts]
+        match part.op:
+            case "true" | "false":
+                value = everywhere if part.op == "true" else 0
+            case "atom":
+                value = everywhere if part.name == letter else 0
+            case "not":
+                value = everywhere & ~below[0]
+            case "and":
+                value = below[0] & below[1]
+            case "or":
+                value = below[0] | below[1]
+            case "next" | "yesterday":
+                value = next(after if part.op == "next" else before)
+            case op:  # until, since
+                value = below[1] | (below[0] & next(after if op == "until" else before))
+        values.append(value)
+    return values
 
 
 class _Tableau:
@@ -298,33 +317,5 @@ class _Tableau:
 
     def _values(self, letter: Letter, left: int) -> list[int]:
         """Return each part's value at a position, under every promise for the next one."""
-        values: list[int] = []
-        past = future = 0
-        for part in self.parts:
-            below = [values[self.number[each]] for each in part.parts]
-            match part.op:
-                case "true" | "false":
-                    value = self.all if part.op == "true" else 0
-                case "atom":
-                    value = self.all if part.name == letter else 0
-                case "not":
-                    value = self.all & ~below[0]
-                case "and":
-                    value = below[0] & below[1]
-                case "or":
-                    value = below[0] | below[1]
-                case "yesterday":
-                    value = self.all if left >= 0 and left >> past & 1 else 0
-                    past += 1
-                case "since":
-                    before = self.all if left >= 0 and left >> past & 1 else 0
-                    value = below[1] | (below[0] & before)
-                    past += 1
-                case "next":
-                    value = self.made[future]
-                    future += 1
-                case _:
-                    value = below[1] | (below[0] & self.made[future])
-                    future += 1
-            values.append(value)
-        return values
+        before = [self.all * (left >= 0 and left >> k & 1) for k in range(len(self.past))]
+        return _evaluate(self.parts, self.number, letter, self.all, before, self.made)

@@ -17,6 +17,7 @@ from locum.constructions.matrix import Matrix
 from locum.execution.activations import ACTIVATIONS
 from locum.language.handles import SOp
 from locum.language.python import full, indices, length, select, tokens
+from locum.paper.evidence import TOLERANCE, measure_error
 from locum.paper.figure2 import PRINTED, figure2
 from locum.paper.languages import First, KParity, Match2, Parity
 from locum.simulators import Attention, Order, UniversalSimulator
@@ -26,14 +27,11 @@ from locum.simulators.modules.sampling import random_module
 
 X = np.array([[0.5, -1.0, 2.0, 0.25], [1.5, 0.0, -0.75, 1.0], [-2.0, 0.125, 0.5, -0.5]])
 SQUARE = np.array([[7.0, 8.0, 12.0], [10.0, 11.0, 9.0], [2.0, 4.0, 21.0]])
-TOLERANCE = 1e-12
 
 
 def is_close(actual: Any, expected: Any) -> bool:
     """Compare two arrays up to rounding."""
-    return bool(
-        np.allclose(np.asarray(actual, float), np.asarray(expected, float), rtol=0, atol=TOLERANCE)
-    )
+    return measure_error(actual, expected) <= TOLERANCE
 
 
 def matrix() -> Matrix:
