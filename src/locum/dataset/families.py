@@ -26,8 +26,7 @@ from locum.constructions import (
     softmax,
     transpose,
 )
-from locum.cookbook.entries import COOKBOOK
-from locum.cookbook.entry import Compiled
+from locum.cookbook.entries import COOKBOOK, Compiled
 from locum.dataset.published import TASKS
 from locum.dialects import c_rasp
 from locum.dialects.programs import program as c_rasp_of

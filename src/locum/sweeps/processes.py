@@ -6,10 +6,11 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import Any
 
 import locum
+from locum.errors import LocumError
 from locum.locks import Lock
 from locum.sweeps.case import Case
 from locum.sweeps.kinds import kind_named
@@ -54,81 +55,86 @@ class Worker(WorkerProcess):
         return Result(key=case.key, kind=case.kind, settings=case.settings, **answer)
 
 
-class _Crew:
-    """Threads that each drive one worker, and hand over what comes of the cases in a queue."""
+class Workers:
+    """Workers of this process: an idle one is used again, one that has ended is replaced."""
 
-    def __init__(self, cases: Iterable[Case], limit: float | None) -> None:
-        self._cases = iter(cases)
-        self._limit = limit
+    def __init__(self) -> None:
         self._lock = Lock()
-        self._workers = set[Worker]()
+        self._idle: list[Worker] = []
+        self._all = set[Worker]()
         self._is_stopped = False
-        self.results: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
 
-    def drive(self) -> None:
-        """Compute one case after another on a worker, which is replaced when it has ended."""
-        worker = result = None
-        try:
-            while (case := self._next()) is not None:
-                for _ in range(ATTEMPTS):
-                    if worker is None and (worker := self._engage()) is None:
-                        return
-                    result = worker.compute(case, self._limit)
-                    if not worker.is_alive:
-                        self._dismiss(worker)
-                        worker = None
-                    if result is not None:
-                        break
-                if not self._is_stopped:
-                    self.results.put(result or failure(case, "error", {"error": NEVER_BEGAN}))
-        except BaseException as error:
-            self.results.put(error)
-        finally:
-            if worker is not None:
-                self._dismiss(worker)
-            self.results.put(None)
+    def compute(self, case: Case, limit: float | None) -> Result:
+        """Compute a case on a worker; safe for threads."""
+        for _ in range(ATTEMPTS):
+            worker = self._take()
+            try:
+                result = worker.compute(case, limit)
+            finally:
+                self._give_back(worker)
+            if result is not None:
+                return result
+        return failure(case, "error", {"error": NEVER_BEGAN})
 
-    def _next(self) -> Case | None:
-        with self._lock:
-            return None if self._is_stopped else next(self._cases, None)
-
-    def _engage(self) -> Worker | None:
+    def _take(self) -> Worker:
         with self._lock:
             if self._is_stopped:
-                return None
+                raise LocumError("the workers are stopped")
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.is_alive:
+                    return worker
+                self._all.discard(worker)
+                worker.end()
             worker = Worker()
-            self._workers.add(worker)
+            self._all.add(worker)
             return worker
 
-    def _dismiss(self, worker: Worker) -> None:
+    def _give_back(self, worker: Worker) -> None:
         with self._lock:
-            self._workers.discard(worker)
+            if worker.is_alive and not self._is_stopped:
+                self._idle.append(worker)
+                return
+            self._all.discard(worker)
         worker.end()
 
     def stop(self) -> None:
-        """End every worker at once; no new one is started."""
+        """Kill every worker; no new one is started."""
         with self._lock:
             self._is_stopped = True
-            for worker in self._workers:
+            for worker in self._all:
                 worker.process.kill()
+        for worker in self._idle:
+            worker.end()
 
 
 def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[Result]:
-    """Compute the cases on so many processes and give each result as it comes.
+    """Compute the cases on this many processes, and yield each result as it comes.
 
     Closing the iterator, or an exception such as Ctrl-C, ends all of the processes at once.
     """
-    crew = _Crew(cases, limit)
-    threads = [
-        threading.Thread(target=crew.drive, daemon=True) for _ in range(min(workers, len(cases)))
-    ]
+    crew, remaining = Workers(), queue.SimpleQueue[Case]()
+    results: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
+    for case in cases:
+        remaining.put(case)
+
+    def drive() -> None:
+        try:
+            while True:
+                results.put(crew.compute(remaining.get_nowait(), limit))
+        except queue.Empty:
+            results.put(None)
+        except BaseException as error:
+            results.put(error)
+
+    threads = [threading.Thread(target=drive, daemon=True) for _ in range(min(workers, len(cases)))]
     try:
         with hold_interrupts():  # threads inherit this: Ctrl-C is for the one that waits for results
             for thread in threads:
                 thread.start()
         driving = len(threads)
         while driving:
-            result = crew.results.get()
+            result = results.get()
             if result is None:
                 driving -= 1
             elif isinstance(result, BaseException):
