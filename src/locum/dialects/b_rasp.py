@@ -42,6 +42,7 @@ from locum.dialects.formulas import (
     fold,
     negation,
     rebuilt,
+    show,
     substitute,
 )
 from locum.dialects.ltl import FIRST, LAST, LTL, FormulaReader, binary, unary
@@ -304,36 +305,15 @@ def _at_nearest(attention: Attention, score: Formula, value: Formula, default: F
 
 def _written(value: Formula | Attention) -> str:
     if isinstance(value, Formula):
-        return _expression(value)
-    score, answer = _expression(value.score), _expression(value.value)
-    default = _expression(value.default)
+        return show(value, _name)
+    score, answer, default = (show(part, _name) for part in (value.score, value.value, value.default))
     return f"{value.direction}[{value.mask}, {score}] {answer} : {default}"
 
 
-def _expression(formula: Formula) -> str:
-    binds = {"or": 1, "and": 2}
+def _name(atom_name: str) -> str:
+    name, _, place = atom_name.rpartition("@")
+    return f"{name}({place})" if name and place in ("i", "j") else atom_name
 
-    def text(part: Formula, below: Sequence[tuple[str, int]]) -> tuple[str, int]:
-        match part.op:
-            case "true" | "false":
-                return part.op, 9
-            case "atom":
-                name, _, place = part.name.rpartition("@")
-                return (f"{name}({place})" if name and place in ("i", "j") else part.name), 9
-            case "not":
-                return "!" + (below[0][0] if below[0][1] == 9 else f"({below[0][0]})"), 9
-            case op:
-                own = binds[op]
-                left, right = (
-                    each if tight >= own + side else f"({each})"
-                    for side, (each, tight) in enumerate(below)
-                )
-                return f"{left} {'&' if op == 'and' else '|'} {right}", own
-
-    return fold(formula, text)[0]
-
-
-__all__ = ["MASKS", "Program", "from_ltl", "parse"]
 
 _GRAMMAR = (
     COMMON
