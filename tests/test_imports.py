@@ -160,7 +160,6 @@ ROOMS: dict[str, list[str]] = {
         "torch_data",
         "loading",
         "scoring",
-        "published",
         "drawing",
         "families",
         "labelled",
