@@ -8,7 +8,8 @@ Size(length=6, tokens=2)
 >>> sorted({source.family for source in SOURCES.values()})
 ['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks', 'tracr library']
 
-:data:`TASKS` are the tasks of published benchmarks of circuits, each written as an s-op. Tokens are letters (:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
+:data:`TASKS` are the tasks of published benchmarks of circuits, each written as an s-op. Tokens are
+letters (:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
 
 >>> TASKS["has_duplicate"].program("abca")
 [True, False, False, True]
