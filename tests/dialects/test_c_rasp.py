@@ -13,7 +13,7 @@ from hypothesis import settings
 from locum import tokens
 from locum.dialects import c_rasp
 from locum.dialects.automata import words
-from locum.dialects.c_rasp import count, parse, recogniser, symbol
+from locum.dialects.c_rasp import count, parse, recogniser, show, symbol
 from locum.dialects.counters import CounterMachine
 from locum.dialects.counting import as_count
 from locum.dialects.recogniser import Recogniser
@@ -207,6 +207,17 @@ def test_long_chains_are_read_and_run() -> None:
     assert program.accepts("a") is False
     many = parse("x = " + " && ".join(['#"a" >= 0'] * 2_000))
     assert many.accepts("a") is True
+
+
+def test_programs_are_written_with_their_names() -> None:
+    program = parse('v1 = #"a"\naccepted = v1 > 2 && #"b" == #"c"\nlast = accepted || #"b" == 0')
+    assert show(program).splitlines()[1:] == [
+        'v2 = #"b"',
+        'v1 = #"a"',
+        'accepted = ((v1 > 2) && (v2 == #"c"))',
+        "last = (accepted || (v2 == 0))",
+    ]
+    assert parse(show(program)).sop.node is program.sop.node
 
 
 def test_what_is_not_c_rasp_is_refused_by_name() -> None:

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.circuits.patching import Pairs, Path, PathPatching
-from locum.dataset.verify import Network
+from locum.circuits.patching import Network, Pairs, Path, PathPatching
 from locum.transformer.circuit import Circuit
 
 EMBED, PLACES, OUTPUT = "embed", "pos_embed", "output"
