@@ -169,7 +169,7 @@ ROOMS: dict[str, list[str]] = {
         "asked",
         "generating",
     ],
-    "circuits": ["patching", "checking", "alignment"],
+    "circuits": ["patching", "checking"],
     "compiler": [
         "target",
         "program",
