@@ -30,6 +30,7 @@ ROOMS: dict[str, list[str]] = {
         "files",
         "locks",
         "worker_process",
+        "bounded_cache",
         "html_table",
         "shortening",
         "sweeps",
@@ -151,6 +152,7 @@ ROOMS: dict[str, list[str]] = {
         "tracr_library",
         "tracr",
         "rasp",
+        "program_files",
     ],
     "dataset": [
         "verify",

@@ -96,7 +96,6 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.to_rasp(locum.family(2)), "only a whole program can be printed"),
     (lambda: locum.member(tokens, 3), "member: expected a set of atoms"),  # type: ignore[arg-type]
     (lambda: locum.lookup(tokens, 3), "lookup: expected a table"),  # type: ignore[arg-type]
-    (lambda: locum.loads(3), "it is not JSON"),  # type: ignore[arg-type]
     (lambda: tokens + np.array([1, 2]), "add: expected an s-op or an atom"),
     (lambda: locum.aggregate(locum.full, 1, tokens), "one atom, the same at every position"),  # type: ignore[arg-type]
     (lambda: tokens + locum.full, "add: expected an s-op, got the selector select"),

@@ -35,7 +35,6 @@ from locum.language.handles import (
     plain_atom,
     selector_node,
     sop_node,
-    wrap,
 )
 
 # Leaves ---------------------------------------------------------------------------------------
@@ -388,24 +387,6 @@ def floor(value: Operand) -> SOp:
 
 
 # Programs as text -----------------------------------------------------------------------------------
-
-
-def dumps(program: Handle) -> str:
-    """Write a program as JSON; :func:`loads` gives back the same object.
-
-    >>> loads(dumps(indices + 1)) is indices + 1
-    True
-    """
-    return graph.dumps(node_of(program))
-
-
-def loads(text: str) -> Any:
-    """Read the program that :func:`dumps` wrote.
-
-    >>> loads(dumps(indices + 1)) is indices + 1
-    True
-    """
-    return wrap(graph.loads(text))
 
 
 def stable_hash(program: Handle) -> str:

@@ -142,4 +142,4 @@ def _call(machine: Machine, function: Function, arguments: Sequence[Value]) -> E
     return result
 
 
-RULES: dict[str, Rule] = {"index": index, "apply": apply}
+APPLICATION_RULES: dict[str, Rule] = {"index": index, "apply": apply}

@@ -217,7 +217,7 @@ def _atoms_only(value: Value) -> bool:
     return isinstance(value, list) and all(is_atom(member) for member in value)
 
 
-RULES: dict[str, Rule] = {
+OPERATOR_RULES: dict[str, Rule] = {
     "operation": operation,
     "unary": unary,
     "round": rounded,
