@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.paper.languages import First, KParity, Match2, Parity
-from locum.paper.recogniser import Recogniser
+from locum.paper.languages import First, KParity, Match2, Parity, Recogniser
 
 Once = Callable[[Recogniser], Recogniser]
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.

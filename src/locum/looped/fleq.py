@@ -60,7 +60,7 @@ class FleqMachine(LoopedBlock):
     def __init__(
         self, order: int, registers: int, instructions: int, *, delta: float = 3e-6, bound: float = 1e3
     ) -> None:
-        """Take ``delta``: δ of the product (``product.py``, two heads).
+        """Take ``delta``: δ of the product (``Product``, two heads).
 
         ``bound``: of all entries, and of all entries of aᵀb, which is computed whether it is asked for
         or not.
@@ -236,7 +236,7 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         difference = slots.unit("B", i) - slots.unit("A", i)
         operands.gated(difference, asked["SUB"], 0.0, slots["result"][i], 2 * bound)
 
-    # 3. T: the entry of position (j, i). MUL: the two heads of product.py, over the positions (0, j).
+    # 3. T: the entry of position (j, i). MUL: the two heads of Product, over the positions (0, j).
     sink = float(np.log(r / (delta * 1e-12)))
 
     def product(sign: float) -> Head:

@@ -12,7 +12,7 @@ import numpy as np
 
 from locum.compiler.target import Target
 from locum.compiler.tracing import Trace, compile_traced
-from locum.display.network.expressions import combination
+from locum.display.network.in_words import combination
 from locum.display.network.page import network_data
 from locum.errors import ExecutionError, InputError
 from locum.execution import run as run_program
