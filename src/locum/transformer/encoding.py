@@ -76,6 +76,7 @@ class Encoding:
         numbers = logits[..., 0].astype(np.float64)
         # Where the bound leaves several integers, rounding would add to the error.
         if self._kind is float or self._bound >= 0.5:
+            self._require_floats(numbers)
             return numbers
         whole = self._integers(np.rint(numbers))
         return whole if self._kind is int else whole != 0
@@ -134,7 +135,7 @@ class Encoding:
                     if types != {float}
                     else np.finfo(self.config.dtype).max
                 )
-                if (np.abs(numbers) <= limit).all():
+                if (np.abs(numbers) < limit).all():
                     return numbers
         return np.array([[self._number(token) for token in row] for row in rows], np.float64)
 
@@ -169,6 +170,17 @@ class Encoding:
         moved = self._moved or {}
         answers = [moved.get(number, int(number)) for number in numbers.ravel().tolist()]
         return np.array(answers, dtype=object).reshape(numbers.shape)
+
+    def _require_floats(self, numbers: Array) -> None:
+        """Raise an error for a float that may represent an integer that it rounds."""
+        rounded = {number: atom for number, atom in (self._moved or {}).items() if number != atom}
+        if rounded and np.isin(numbers, list(rounded)).any():
+            raise ExecutionError(
+                f"expected answers that floats hold, got an integer such as {[*rounded.values()][0]}, "
+                'which a float would round; try executor="dense" on the program',
+                "the output",
+                kind="refused",
+            )
 
     @functools.cached_property
     def _bound(self) -> float:
