@@ -48,8 +48,9 @@ class Inputs:
         ``results`` is a list with one result per sequence, or an array of all of them.
         """
         if self.array is None:
-            plain = _plain_list(results) if self.batch else _plain_list(results[0])
-            return list(map(_plain_list, plain)) if self.batch else plain
+            is_array = isinstance(results, np.ndarray)
+            plain = results.tolist() if is_array else list(map(_plain_list, results))
+            return plain if self.batch else plain[0]
         if isinstance(self.array, np.ndarray):
             return _array(results if self.batch else results[0])
         import torch

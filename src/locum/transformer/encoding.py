@@ -16,7 +16,7 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.inputs import read
-from locum.execution.types import moved_atoms, only_moves, result_type, types_of
+from locum.execution.types import join, moved_atoms, only_moves, result_type, types_of
 from locum.graph import Node, is_atom, loads, postorder
 from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
 from locum.transformer.config import Config
@@ -42,7 +42,7 @@ class Encoding:
         rows = batch.sequences
         if batch.array is not None:
             rows = batch.array.tolist() if batch.batch else [batch.array.tolist()]
-        return rows, lambda answers: batch.answer(answers if batch.batch else [answers[0]])
+        return rows, batch.answer
 
     def encode(self, rows: Rows) -> Any:
         """Return token ids [batch, position], or the numbers themselves where tokens are numbers."""
@@ -129,12 +129,8 @@ class Encoding:
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:
             with contextlib.suppress(OverflowError):
-                numbers = np.array(rows, dtype=np.float64)
-                limit = (
-                    EXACT_INTEGERS[self.config.dtype]
-                    if types != {float}
-                    else np.finfo(self.config.dtype).max
-                )
+                numbers, dtype = np.array(rows, dtype=np.float64), self.config.dtype
+                limit = np.finfo(dtype).max if types == {float} else EXACT_INTEGERS[dtype]
                 if (np.abs(numbers) < limit).all():
                     return numbers
         return np.array([[self._number(token) for token in row] for row in rows], np.float64)
@@ -211,9 +207,9 @@ class Encoding:
     @functools.cached_property
     def _kind(self) -> type:
         """Return the type of the answers, which follows from the program and the vocabulary."""
+        vocabulary, outputs = self.config.vocabulary, self.config.outputs
         if self._program is None:
-            return float
-        vocabulary = self.config.vocabulary
+            return join(types_of([0.0] if outputs is None else outputs))
         return result_type(self._program, types_of([0.0] if vocabulary is None else vocabulary))
 
     @functools.cached_property
