@@ -169,11 +169,11 @@ class Encoding:
 
     def _require_floats(self, numbers: Array) -> None:
         """Raise an error for a float that may represent an integer that it rounds."""
-        rounded = {number: atom for number, atom in (self._moved or {}).items() if number != atom}
-        if rounded and np.isin(numbers, list(rounded)).any():
+        rounded = [number for number, atom in (self._moved or {}).items() if number != atom]
+        if rounded and np.isin(numbers, rounded).any():
             raise ExecutionError(
-                f"expected answers that floats hold, got an integer such as {[*rounded.values()][0]}, "
-                'which a float would round; try executor="dense" on the program',
+                f"expected answers that floats hold, got an integer near {rounded[0]:.6g} that a float "
+                'would round; try executor="dense" on the program',
                 "the output",
                 kind="refused",
             )

@@ -139,19 +139,20 @@ def evaluate(
 
 def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _Facts) -> Any:
     """Return the value of an s-op: by a plan, else by the structured tier."""
-    on_tensor, numbers = is_tensor(tokens.values), tokens.numbers
-    if facts.unplanned is None and (numbers is not None or tokens.whole is not None):
+    on_tensor = is_tensor(tokens.values)
+    # Floats are made only where they are read: integers may be moved or sorted as they are.
+    if facts.unplanned is None and (tokens.whole is not None or tokens.numbers is not None):
         with contextlib.suppress(_Unplanned):
-            plan = _plan(root, len(tokens), positions, strict, [numbers] if on_tensor else None)
+            plan = _plan(root, len(tokens), positions, strict, [tokens.numbers] if on_tensor else None)
             if facts.result is int and tokens.whole is not None and plan.only_moves:
                 return plan.move(tokens.whole)
             if plan.has_structured and not root.height and not on_tensor:
-                # The structured tier alone keeps integers exact.
-                with contextlib.suppress(_Unfit):
+                with contextlib.suppress(_Unfit):  # one tier alone keeps integers exact
                     return _structured(root, tokens, positions, strict)
             is_exact = on_tensor or not facts.has_arithmetic or tokens.is_finite
-            if numbers is not None and is_exact:
-                value = _planned(root, [numbers], len(tokens), positions, strict, tokens.types)
+            if is_exact and tokens.numbers is not None:
+                parts = [tokens.numbers]
+                value = _planned(root, parts, len(tokens), positions, strict, tokens.types)
                 return _whole(value, facts.result)
     return _structured(root, tokens, positions, strict)
 
