@@ -12,6 +12,7 @@ import json
 import random
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -46,8 +47,9 @@ def measure(name: str, attention: str, count: int, seconds: float) -> list[Row]:
             module(ids)
 
     calls = {"lists": rows, "array": np.array(rows)}
-    work = {form: functools.partial(model, inputs) for form, inputs in calls.items()}
-    times = interleave({"torch": forward} | work, seconds, rounds=5, warm=1)
+    work: dict[str, Callable[[], object]] = {"torch": forward}
+    work |= {form: functools.partial(model, inputs) for form, inputs in calls.items()}
+    times = interleave(work, seconds, rounds=5, warm=1)
     return [
         {
             "program": name, "attention": attention, "inputs": count, "form": form,

@@ -61,7 +61,7 @@ class Encoding:
         for row in {tuple(map(identity, row)): row for row in rows}.values():
             dense.evaluate_all(self._checks, row, FloatDomain())
 
-    def decode(self, logits: Any) -> NDArray[Any]:
+    def decode(self, logits: Any) -> Any:
         """Return the answers to logits [batch, position, d_vocab_out], as values of one type.
 
         The array is of objects where it mixes strings and numbers or has integers beyond 64 bits.
