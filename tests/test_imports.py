@@ -71,11 +71,11 @@ ROOMS: dict[str, list[str]] = {
         "fuzzing",
     ],
     "execution.fast": [
+        "bounded_store",
         "cuda_graph",
         "symbolic",
         "steps",
         "structured",
-        "description",
         "tokens",
         "planning",
         "explaining",

@@ -10,36 +10,29 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.fast import structured
+from locum.execution.fast.bounded_store import Store
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import Blueprint, Segment, blueprint
 from locum.execution.fast.steps.backends import Backend, backend_for
 from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
-from locum.execution.fast.symbolic.reuse import forget_lowered
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
-from locum.locks import Lock
 
-#: How many plans are kept; the least recently used one goes first.
-_KEPT = 1_024
 #: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
 _LARGEST_TEMPORARY = 2**29
-_made: OrderedDict[Hashable, Plan | Blueprint] = OrderedDict()
-_lock = Lock()
-#: What is kept: a plan, or the steps of one.
-Made = TypeVar("Made", Plan, Blueprint)
+_plans, _blueprints = Store[Plan](), Store[Blueprint]()
 
 
 def plan(
@@ -102,7 +95,7 @@ def _plan(
             _steps(roots, length, segments, backend, strict, storages or {}), backend, {}, strict
         )
 
-    return _remembered(("plan", tuple(roots.items()), length, segments, backend.key, strict), make)
+    return _plans.get((tuple(roots.items()), length, segments, backend.key, strict), make)
 
 
 def plan_steps(
@@ -118,21 +111,7 @@ def plan_steps(
     def make() -> Blueprint:
         return _steps(roots, length, segments, backend, False, storages)
 
-    return _remembered(("steps", tuple(roots.items()), length, segments, backend.key), make)
-
-
-def _remembered(key: Hashable, make: Callable[[], Made]) -> Made:
-    """Return what was made for a key, or make it. It is made outside of the lock, perhaps twice."""
-    with _lock:
-        if key in _made:
-            _made.move_to_end(key)
-            return cast(Made, _made[key])
-    result = make()
-    with _lock:
-        _made[key] = result
-        while len(_made) > _KEPT:
-            _made.popitem(last=False)
-    return result
+    return _blueprints.get((tuple(roots.items()), length, segments, backend.key), make)
 
 
 def _steps(
@@ -170,13 +149,6 @@ def _check_sizes(made: Blueprint, roots: Mapping[Node, range], segments: tuple[S
         if step.op not in ("view", "expand", "reshape", "permute") and step.size > limit:
             problem = f"no plan can be made: an array of {step.size:,} numbers"
             raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan")
-
-
-def forget_plans() -> None:
-    """Drop every plan, and the memory that plans hold."""
-    with _lock:
-        _made.clear()
-    forget_lowered()
 
 
 def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tuple[Shape, ...]]:

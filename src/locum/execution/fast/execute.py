@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,21 +24,20 @@ from locum.execution import dense, types
 from locum.execution.arrays import floating, is_finite, is_tensor, largest
 from locum.execution.domains import Domain
 from locum.execution.fast import cache, structured
+from locum.execution.fast.bounded_store import Store
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.tokens import Tokens
 from locum.execution.inputs import joined
 from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
-from locum.locks import Lock
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory. U on
 #: longer ones warns if there is no plan.
 _DENSE = 4_096
 
-#: Why each program was left to dense execution: said once.
-_warned: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
-_lock = Lock()
+#: The warnings that were given, each once, by the program and the message.
+_warned = Store[None]()
 
 
 class FallbackWarning(UserWarning):
@@ -58,13 +56,6 @@ class _NoPlan(_Unplanned):
     """Why there is no plan, whatever the numbers are."""
 
 
-def forget_plans() -> None:
-    """Drop every plan, and the memory that plans hold; say again why programs fall back."""
-    cache.forget_plans()
-    with _lock:
-        _warned.clear()
-
-
 @dataclass(frozen=True)
 class _Facts:
     """What is known of a program before it runs on tokens of some types."""
@@ -77,21 +68,19 @@ class _Facts:
     has_arithmetic: bool
 
 
-#: Facts that were found, as long as their programs live, by the types of the tokens.
-_known: WeakKeyDictionary[Node, dict[types.Types, _Facts]] = WeakKeyDictionary()
+_known = Store[_Facts]()
 
 
 def _facts(root: Node, tokens: types.Types) -> _Facts:
-    with _lock:
-        known = _known.setdefault(root, {})
-    if tokens not in known:
+    def find() -> _Facts:
         possible = types.possible_types(root, tokens)
-        known[tokens] = _Facts(
+        return _Facts(
             types.join(possible[root]),
             "the program has strings" if types.has_strings(root) else _averages_booleans(possible),
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
         )
-    return known[tokens]
+
+    return _known.get((root, tokens), find)
 
 
 def _averages_booleans(possible: dict[Node, types.Types]) -> str | None:
@@ -295,9 +284,4 @@ def _fall_back(
 
 def _warn(root: Node, message: str) -> None:
     """Warn once that a program is not run by a plan."""
-    with _lock:
-        messages = _warned.setdefault(root, set())
-        is_new = message not in messages
-        messages.add(message)
-    if is_new:
-        warnings.warn(message, FallbackWarning, stacklevel=6)
+    _warned.get((root, message), lambda: warnings.warn(message, FallbackWarning, stacklevel=8))

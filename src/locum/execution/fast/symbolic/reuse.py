@@ -8,22 +8,22 @@ used where the answers would be the same.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from locum.execution.fast.bounded_store import Store
 from locum.execution.fast.symbolic.affine import Affine, Box
 from locum.execution.fast.symbolic.buffers import Buffers, is_input
 from locum.execution.fast.symbolic.terms import Sum
 from locum.graph import Node
-from locum.locks import Lock
 
 #: A node, the first position that is read, the end of these, the length of the sequence, and whether
 #: arithmetic is IEEE 754's.
 Key: TypeAlias = tuple[Node, int, int, int, bool]
 
-#: How many keys are kept (what was lowered first goes first), and results of each.
-_KEPT, _KEPT_EACH = 1_024, 4
+#: How many results are kept for each key.
+_KEPT_EACH = 4
 
 
 @dataclass(frozen=True)
@@ -71,34 +71,16 @@ class LoweredBuffer:
         return self.held <= buffered and self.not_held.isdisjoint(buffered)
 
 
-_lowered: OrderedDict[Key, list[LoweredBuffer]] = OrderedDict()
-_lock = Lock()
+_lowered = Store[list[LoweredBuffer]]()
 
 
-def known(key: Key, buffers: Buffers) -> LoweredBuffer | None:
-    """Return the buffer as some program lowered it, if this one would do the same; or None."""
-    with _lock:
-        entries = list(_lowered.get(key, ()))
-    for entry in entries:
+def find_or_lower(key: Key, buffers: Buffers, lower: Callable[[], LoweredBuffer]) -> LoweredBuffer:
+    """Return the buffer as some program lowered it, if this one would do the same; or lower it."""
+    for entry in tuple(_lowered.get(key, list)):
         if entry.fits(buffers):
             buffers.designated |= entry.designated
             return entry
-    return None
-
-
-def keep(entry: LoweredBuffer) -> LoweredBuffer:
-    """Keep a lowered buffer for other programs, and return it."""
-    with _lock:
-        entries = _lowered.setdefault(entry.key, [])
-        entries.insert(0, entry)
-        del entries[_KEPT_EACH:]
-        _lowered.move_to_end(entry.key)
-        while len(_lowered) > _KEPT:
-            _lowered.popitem(last=False)
-    return entry
-
-
-def forget_lowered() -> None:
-    """Drop every lowered buffer."""
-    with _lock:
-        _lowered.clear()
+    lowered = lower()
+    entries = _lowered.get(lowered.key, list)
+    entries[:] = [lowered, *entries][:_KEPT_EACH]
+    return lowered
