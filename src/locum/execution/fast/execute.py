@@ -165,27 +165,22 @@ def evaluate_parts(
     strict: bool = False,
 ) -> Any:
     """Return the value at ``positions``, on tokens in several arrays and blanks behind them."""
-    try:
-        if sort_of(root) is not Sort.SOP:
-            raise _Unfit("a selector's value is the whole pattern")
-        kinds = frozenset(kind for part in parts for kind in Tokens.read(part).types)
-        known = _facts(root, kinds)
+    kinds = frozenset[type]().union(*map(types.types_of, parts))
+    facts = _facts(root, kinds)
+    is_exact = is_tensor(parts[0]) or not facts.has_arithmetic or all(map(is_finite, parts))
+    is_small = kinds == {float} or max(map(largest, parts)) <= LARGEST_EXACT
+    if sort_of(root) is Sort.SOP and facts.unplanned is None and is_exact and is_small:
         try:
-            if known.unplanned is not None:
-                raise _Unplanned(known.unplanned)
-            if kinds != {float} and max(map(largest, parts)) > LARGEST_EXACT:
-                raise _Unplanned("integers beyond 2⁵³")
-            if known.has_arithmetic and not is_tensor(parts[0]) and not all(map(is_finite, parts)):
-                raise _Unplanned("infinities or NaN")
-            return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
-        except _Unplanned as reason:
-            if length > _DENSE and known.unplanned is None and isinstance(reason, _NoPlan):
+            floats = [floating(part) for part in parts]
+            value = _planned(root, floats, length, positions, strict, kinds)
+            return types.cast(_whole(value, facts.result), facts.result, root)
+        except _NoPlan as reason:
+            if length > _DENSE:
                 _warn(root, f"{abbreviate(root)} is run by the structured tier: {reason}")
-            value = _structured(root, Tokens.read(joined(parts, length)), positions, strict)
-            return value if largest(value) > LARGEST_EXACT else floating(value)
-    except _Unfit as reason:
-        tokens = joined(parts, length)
-        return _fall_back(root, str(reason), tokens, positions, domain, names, strict)
+        except _Unfit:
+            pass
+    tokens = joined(parts, length)
+    return evaluate(root, tokens, domain, names, positions=positions, strict=strict)
 
 
 def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) -> Plan | None:
