@@ -149,7 +149,7 @@ def test_arrays_of_integers_are_not_rounded(
 ) -> None:
     mixed = array is SIGNED and program is MIXED
     if mixed and executor != "dense":
-        with pytest.raises(locum.ExecutionError, match=r'all of the type float.*executor="dense"'):
+        with pytest.raises(locum.ExecutionError, match="type float holds exactly"):
             program(array, executor=executor)
         return
     result = program(array, executor=executor)
@@ -163,7 +163,7 @@ def test_arrays_of_integers_are_not_rounded(
 def test_tensors_of_integers_are_not_rounded(executor: str) -> None:
     program = locum.where(locum.tokens == 1, 0.5, locum.tokens)
     for values in ([2**60 + 1, 1], [[2**60 + 1, 2], [1, 1]]):
-        with pytest.raises(locum.LocumError, match=r"cannot hold exactly|that type does not hold"):
+        with pytest.raises(locum.LocumError, match=r"cannot hold exactly|holds exactly"):
             program(torch.tensor(values), executor=executor)
     for values in ([2**53, 1], [[2**53, 2], [1, 1]]):
         assert program(torch.tensor(values), executor=executor).tolist() == program(values)

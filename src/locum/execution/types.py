@@ -183,40 +183,40 @@ def cast(values: Any, kind: type, root: Node) -> Any:
         if not is_floating(values) and largest(values) > LARGEST_EXACT:
             _require_equal(values.tolist(), kind, root)
         return floating(values)
-    if not is_floating(values):
-        return (
-            values.long() if on_tensor else values if values.dtype.kind in "iu" else values.astype(int)
-        )
-    if on_tensor:  # beyond 2⁵³, and for infinities and NaN, int64 may have no such integer
+    if on_tensor:
+        if not is_floating(values):
+            return values.long()
+        # Beyond 2⁵³, and for infinities and NaN, int64 may have no such integer.
         return values.round().long() if largest(values) <= LARGEST_EXACT else values
-    if not is_whole(values):
-        _require_equal(values.tolist(), kind, root)
-    return values.astype(np.int64)
+    if is_floating(values) and not is_whole(values):
+        raise _inexact(next(value for value in values.tolist() if not is_whole(value)), kind, root)
+    return values if values.dtype.kind in "iu" else values.astype(np.int64)
 
 
-def is_whole(array: Any) -> bool:
-    """Return whether an array of floats has integers alone, none of which may have been rounded."""
-    return bool(((np.rint(array) == array) & (np.abs(array) < LARGEST_EXACT)).all())
+def is_whole(values: Any) -> bool:
+    """Return whether floats are integers, none of which may have been rounded."""
+    return bool(np.all((np.rint(values) == values) & (np.abs(values) < LARGEST_EXACT)))
 
 
 def _require_equal(values: Iterable[Any], kind: type, root: Node) -> None:
     """Raise an error for a value that is another one as a value of this type."""
     for value in values:
-        if type(value) is not kind and not _is_equal(value, kind):
-            shown = short(value) if isinstance(value, int) else repr(value)
-            raise ExecutionError(
-                f"expected values that are all of the type {kind.__name__}, got {shown}, which that "
-                'type does not hold; try executor="dense"',
-                abbreviate(root),
-                kind="refused",
-            )
+        try:
+            is_equal = type(value) is kind or kind(value) == value
+        except (OverflowError, ValueError):
+            is_equal = False
+        if not is_equal or (kind is int and not isinstance(value, int) and not is_whole(value)):
+            raise _inexact(value, kind, root)
 
 
-def _is_equal(value: Any, kind: type) -> bool:
-    try:
-        return bool(kind(value) == value)
-    except (OverflowError, ValueError):
-        return False
+def _inexact(value: Any, kind: type, root: Node) -> ExecutionError:
+    shown = short(value) if isinstance(value, int) else repr(value)
+    return ExecutionError(
+        f"expected values that the type {kind.__name__} holds exactly, got {shown}; try "
+        'executor="dense"',
+        abbreviate(root),
+        kind="refused",
+    )
 
 
 class _Keys:

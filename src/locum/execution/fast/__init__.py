@@ -7,12 +7,12 @@ dense execution does. This is an optimised execution of the program, not a run o
 ``executor="heads"`` is that.
 """
 
-from locum.execution.fast.bounded_store import forget_plans
 from locum.execution.fast.cache import plan
 from locum.execution.fast.execute import (
     FallbackWarning,
     evaluate,
     evaluate_parts,
+    forget_plans,
     plan_for,
 )
 from locum.execution.fast.plan import Plan

@@ -1,4 +1,4 @@
-"""Keep what is expensive to make: plans, lowered buffers and facts about programs."""
+"""Keep what is expensive to make: plans and lowered buffers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Store(Generic[Value]):
             self._values.clear()
 
 
-def forget_plans() -> None:
-    """Drop every plan, and the memory that plans hold; warn again when programs fall back."""
+def clear_stores() -> None:
+    """Drop the values of all stores."""
     for store in _stores:
         store.clear()

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,20 +25,22 @@ from locum.execution import dense, types
 from locum.execution.arrays import floating, is_finite, is_tensor, largest
 from locum.execution.domains import Domain
 from locum.execution.fast import cache, structured
-from locum.execution.fast.bounded_store import Store
+from locum.execution.fast.bounded_store import clear_stores
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.tokens import Tokens
 from locum.execution.inputs import joined
 from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
+from locum.locks import Lock
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory. U on
 #: longer ones warns if there is no plan.
 _DENSE = 4_096
 
-#: The warnings that were given, each once, by the program and the message.
-_warned = Store[None]()
+#: Facts by the types of tokens, and the warnings that were given: as long as their program lives.
+_known: WeakKeyDictionary[Node, dict[Hashable, Any]] = WeakKeyDictionary()
+_lock = Lock()
 
 
 class FallbackWarning(UserWarning):
@@ -56,6 +59,13 @@ class _NoPlan(_Unplanned):
     """Why there is no plan, whatever the numbers are."""
 
 
+def forget_plans() -> None:
+    """Drop every plan, and the memory that plans hold; warn again when programs fall back."""
+    clear_stores()
+    with _lock:
+        _known.clear()
+
+
 @dataclass(frozen=True)
 class _Facts:
     """What is known of a program before it runs on tokens of some types."""
@@ -68,9 +78,6 @@ class _Facts:
     has_arithmetic: bool
 
 
-_known = Store[_Facts]()
-
-
 def _facts(root: Node, tokens: types.Types) -> _Facts:
     def find() -> _Facts:
         possible = types.possible_types(root, tokens)
@@ -80,7 +87,8 @@ def _facts(root: Node, tokens: types.Types) -> _Facts:
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
         )
 
-    return _known.get((root, tokens), find)
+    facts: _Facts = _remember(root, tokens, find)
+    return facts
 
 
 def _averages_booleans(possible: dict[Node, types.Types]) -> str | None:
@@ -279,4 +287,12 @@ def _fall_back(
 
 def _warn(root: Node, message: str) -> None:
     """Warn once that a program is not run by a plan."""
-    _warned.get((root, message), lambda: warnings.warn(message, FallbackWarning, stacklevel=8))
+    _remember(root, message, lambda: warnings.warn(message, FallbackWarning, stacklevel=8))
+
+
+def _remember(root: Node, key: Hashable, make: Callable[[], Any]) -> Any:
+    with _lock:
+        known = _known.setdefault(root, {})
+    if key not in known:
+        known[key] = make()
+    return known[key]
