@@ -173,7 +173,7 @@ def read(tokens: object, domain: Domain) -> Inputs:
             "expected one sequence or a batch of them, got tokens and sequences in one list"
         )
     if kinds <= {list, tuple} and _ATOMS.issuperset(map(type, chain.from_iterable(items))):
-        sequences = list(map(list, items))  # at once, for large batches
+        sequences = items if kinds == {list} else list(map(list, items))  # fast for large batches
     else:
         sequences = [_sequence(_listed(item), domain) for item in items]
     lengths = [len(sequence) for sequence in sequences]
