@@ -10,7 +10,9 @@ import contextlib
 import functools
 import importlib
 import math
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ from locum.transformer.notebook import model_html
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import Array, Weights
+
+#: The least number of tokens that a thread runs the network on.
+_TOKENS = 2**13
 
 
 class CompiledTransformer(Interventions):
@@ -188,16 +193,27 @@ class CompiledTransformer(Interventions):
     def _run(
         self, batch: Rows, tap: Tap | None = None, *, patterns: bool = False, check: bool = True
     ) -> Any:
-        words, places = self.embeddings(batch)
+        encoded = self._encoding.encode(batch)
         if check:
             self._encoding.check(batch)
+        if tap is not None or encoded.size < 2 * _TOKENS:
+            return self._encoding.decode(self._logits(encoded, tap, patterns))
+        # NumPy runs the small matrix products of a large batch on one core: each core gets a part.
+        parts = np.array_split(encoded, min(os.cpu_count() or 1, encoded.size // _TOKENS))
+        with ThreadPoolExecutor(len(parts)) as pool:
+            logits = list(pool.map(lambda part: self._logits(part, None, False), parts))
+        return self._encoding.decode(np.concatenate(logits))
+
+    def _logits(self, encoded: Any, tap: Tap | None, patterns: bool) -> Array:
+        words, places = self._embed(encoded)
         show = shown_to(tap)
-        words, places = show("hook_embed", words), show("hook_pos_embed", places)
+        if tap is not None:
+            words, places = show("hook_embed", words), show("hook_pos_embed", places.copy())
         how = {"sink": self.config.sink, "causal": self.config.causal}
         after = forward(self.weights, words + places, **how, tap=tap, patterns=patterns)
         with np.errstate(all="ignore"):
-            logits = after[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
-        return self._encoding.decode(logits)
+            logits: Array = after[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
+        return logits
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs as the exports take them, [batch, position]: token ids, or numbers."""
@@ -231,11 +247,14 @@ class CompiledTransformer(Interventions):
 
     def embeddings(self, batch: Rows) -> tuple[Array, Array]:
         """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
+        words, places = self._embed(self._encoding.encode(batch))
+        return words, places.copy()
+
+    def _embed(self, encoded: Any) -> tuple[Array, Array]:
         weights, sink = self.weights, int(self.config.sink)
-        encoded = self._encoding.encode(batch)
-        size = encoded.shape[1] + sink
-        places = np.repeat(weights.W_pos[None, :size], len(batch), axis=0)
-        words = np.zeros_like(places)
+        shape = (len(encoded), encoded.shape[1] + sink, weights.W_pos.shape[1])
+        places = np.broadcast_to(weights.W_pos[: shape[1]], shape)
+        words = np.zeros(shape, places.dtype)
         if self.config.vocabulary is None:
             with np.errstate(all="ignore"):
                 words[:, sink:] = encoded.astype(places.dtype)[..., None] * weights.W_E[0]

@@ -88,17 +88,16 @@ def attend(
     patterns: bool = False,
 ) -> Array:
     """Return what the heads of one layer add to the stream."""
-    parts = {
-        "q": (weights.W_Q, weights.b_Q),
-        "k": (weights.W_K, weights.b_K),
-        "v": (weights.W_V, weights.b_V),
-    }
-    q, k, v = (  # shown as [batch, position, head, d_head], used as [batch, head, position, d_head]
-        np.swapaxes(show(f"{prefix}.attn.hook_{name}", np.tensordot(stream, W, (2, 1)) + b), 1, 2)
-        for name, (W, b) in parts.items()
+    each = stream[:, None]  # [batch, 1, position, slot]
+    q: Array = each @ weights.W_Q + weights.b_Q[:, None]  # [batch, head, position, d_head]
+    k: Array = each @ weights.W_K + weights.b_K[:, None]
+    v: Array = each @ weights.W_V + weights.b_V[:, None]
+    q, k, v = (
+        np.swapaxes(show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2)), 1, 2)
+        for name, value in (("q", q), ("k", k), ("v", v))
     )
     hard = np.array([kind == HARD for kind in weights.kinds])[:, None, None]
-    z: Array = np.swapaxes(np.empty((*stream.shape[:2], *weights.b_V.shape), v.dtype), 1, 2)
+    z: Array = np.empty_like(v)
     grid = (*z.shape[:3], z.shape[2])  # [batch, head, query, key]
     kept = np.empty(grid, z.dtype) if patterns else None
     for heads, queries in _blocks(*grid[:3]):
@@ -115,8 +114,8 @@ def attend(
         z[:, heads, queries] = chosen @ v[:, heads] / counts
     if kept is not None:
         z = _by_patterns(kept, v, hard, prefix, show)
-    z = show(f"{prefix}.attn.hook_z", np.swapaxes(z, 1, 2))
-    out: Array = np.tensordot(z, weights.W_O, 2) + weights.b_O
+    z = np.swapaxes(show(f"{prefix}.attn.hook_z", np.swapaxes(z, 1, 2)), 1, 2)
+    out: Array = (z @ weights.W_O).sum(axis=1) + weights.b_O
     return show(f"{prefix}.hook_attn_out", out)
 
 
@@ -156,18 +155,18 @@ def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
 
 def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Show, *, sink: bool) -> Array:
     """Return what the feed-forward of one layer adds to the stream."""
-    before = show(f"{prefix}.mlp.hook_pre", np.tensordot(stream, weights.W_in, 1) + weights.b_in)
+    before = show(f"{prefix}.mlp.hook_pre", stream @ weights.W_in + weights.b_in)
     if weights.functions is not None:
         after = _exact(weights, before, sink)
     elif weights.kind == "glu":
         assert weights.W_gate is not None
-        after = relu(show(f"{prefix}.mlp.hook_gate", np.tensordot(stream, weights.W_gate, 1))) * before
+        after = relu(show(f"{prefix}.mlp.hook_gate", stream @ weights.W_gate)) * before
     elif weights.kind == "gelu":
         after = gelu(before)
     else:
         after = relu(before)
     after = show(f"{prefix}.mlp.hook_post", after)
-    out: Array = np.tensordot(after, weights.W_out, 1) + weights.b_out
+    out: Array = after @ weights.W_out + weights.b_out
     return show(f"{prefix}.hook_mlp_out", out)
 
 
