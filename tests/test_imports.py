@@ -78,7 +78,6 @@ ROOMS: dict[str, list[str]] = {
         "symbolic",
         "steps",
         "structured",
-        "description",
         "tokens",
         "planning",
         "explaining",

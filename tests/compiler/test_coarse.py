@@ -24,9 +24,9 @@ def test_integers_are_not_rounded_further_than_the_bound() -> None:
     assert program([2, -1]) == [1, 1.0]
     result = model([2, -1])
     assert max(abs(number - 1) for number in result) <= model.error_bound
-    # One integer is within the bound: it is the answer, and an integer.
-    assert [type(number) for number in model([2])] == [int]
-    assert model([2]) == program([2]) == [0]
+    # Several integers may be within the bound: answers are floats, however near to an integer.
+    assert [type(number) for number in model([2])] == [float]
+    assert model([2]) == pytest.approx(program([2]), abs=model.error_bound)
 
 
 def test_truths_are_not_rounded_further_than_the_bound() -> None:

@@ -185,7 +185,7 @@ def test_strings_keep_clear_of_the_numbers_beside_them() -> None:
         model = compiler.compile(program == "1", length=3, vocabulary=[1, 2, 3], feed_forward="exact")
         with pytest.raises(ExecutionError, match="cannot mix strings with numbers"):
             model([1, 2, 3])
-        weights = CompiledTransformer(replace(model.config, partial=()), model.weights)
+        weights = CompiledTransformer(replace(model.config, partial=(), checks=()), model.weights)
         assert weights([1, 2, 3]) == [False, True, False]
     with pytest.raises(CompileError, match="strings come out of it beside numbers as large as 1e"):
         compiler.compile(

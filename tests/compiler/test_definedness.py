@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,12 @@ from locum import (
     where,
 )
 from locum.display.network.report import facts
-from locum.errors import CompileError, ExecutionError
-from locum.execution import run
-from locum.graph import Node, build
+from locum.errors import CompileError, ExecutionError, InputError
+from locum.execution import dense, fast, run
+from locum.graph import Node, build, loads
 from locum.graph.traversal import transform
+from locum.transformer import CompiledTransformer
+from tests.cases import reverse
 from tests.compiler.agreement import is_close
 from tests.compiler.random_programs import trial
 
@@ -183,3 +187,36 @@ def test_random_programs_with_gaps(seed: int) -> None:
                 model(tokens_)
         else:
             assert is_close(model(tokens_), expected, 1e-9 + model.error_bound)
+
+
+def test_checks_are_the_s_ops_that_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network runs no more of its program than that, and nothing of a program without gaps."""
+    shares = 6 / (length - selector_width(select(tokens, 0, "==")))
+    program = aggregate(select(indices, length - 1 - indices, "=="), shares * tokens + indices)
+    model = locum.compile(program, length=3, vocabulary=[0, 1])
+    (check,) = map(loads, model.config.checks)
+    assert check is shares.node
+    expected = pytest.approx(program([0, 1]))
+    assert model([0, 1]) == expected
+    with pytest.raises(ExecutionError, match="division by zero at position 0, in 6 / "):
+        model([0, 0])
+    assert len(model([0, 0], check=False)) == 2
+    with pytest.raises(InputError, match="of the vocabulary"):
+        model([0, 2], check=False)
+    total = locum.compile(reverse, length=3, vocabulary=[0, 1])
+    for module in (dense, fast):
+        monkeypatch.setattr(module, "evaluate", None)
+        monkeypatch.setattr(module, "evaluate_all", None, raising=False)
+    assert total([[0, 1], [1, 1]]) == [[1, 0], [1, 1]]
+    assert model([0, 1], check=False) == expected
+
+
+def test_models_of_the_last_version_are_checked_by_their_program(tmp_path: Path) -> None:
+    model = locum.compile(6 / ONES, length=3, vocabulary=[0, 1])
+    old = CompiledTransformer(replace(model.config, checks=()), model.weights)
+    old.save(tmp_path / "model")
+    assert "checks" not in json.loads((tmp_path / "model" / "config.json").read_text())
+    read = locum.load(tmp_path / "model")
+    assert read([1, 1]) == [3.0, 3.0]
+    with pytest.raises(ExecutionError, match="division by zero"):
+        read([0, 0])

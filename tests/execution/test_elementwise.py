@@ -24,6 +24,7 @@ from locum.graph import OPERATIONS, Node, Operation, build
 from locum.graph.atoms import canonical_set, canonical_table, identity
 from locum.graph.node import pool_size
 from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
+from tests.one_type import agrees, one_type_holds
 
 pytestmark = pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 
@@ -83,10 +84,8 @@ def dense(program: Node, values: list[Any]) -> list[Any] | None:
     return _answers[key]
 
 
-def same(value: Any, expected: Any, *, typed: bool = True) -> bool:
-    """Equal, of one type if ``typed``; functions may differ in their last digits; NaN is NaN."""
-    if typed and type(value) is not type(expected):
-        return False
+def same(value: Any, expected: Any) -> bool:
+    """Equal; functions may differ in their last digits; NaN is NaN."""
     if isinstance(expected, str) or isinstance(value, str):
         return bool(value == expected)
     if value != value or expected != expected:
@@ -101,6 +100,7 @@ class Unheld(Exception):  # noqa: N818 - what an executor says beforehand that i
 
 def as_lists(executor: str) -> Callable[[Node, list[Any]], Any]:
     def execute(program: Node, values: list[Any]) -> Any:
+        _require_held(program, values)
         return run(program, values, executor=executor)
 
     return execute
@@ -127,16 +127,16 @@ def _one_type(values: list[Any]) -> None:
         raise Unheld
 
 
-def _one_array(expected: list[Any]) -> None:
-    """Integers and floats in one array are floats: integers that these round are not held."""
-    mixed = any(isinstance(e, float) for e in expected)
-    if mixed and any(isinstance(e, int) and int(float(e)) != e for e in expected):
+def _require_held(program: Node, values: list[Any], *results: float) -> None:
+    """Integers that may be floats are floats: integers that floats would round are not held."""
+    expected = dense(program, values)
+    if expected is not None and not one_type_holds([*expected, *results], program, [*values, *results]):
         raise Unheld
 
 
 def on_numpy(program: Node, values: list[Any]) -> Any:
     _one_type(values)
-    _one_array(dense(program, values) or [])
+    _require_held(program, values)
     return run(program, np.array(values), executor="fast").tolist()
 
 
@@ -145,17 +145,17 @@ def on_torch(program: Node, values: list[Any]) -> Any:
     if isinstance(values[0], str):
         raise Unheld
     dtype = torch.float64 if isinstance(values[0], float) else None
-    expected = dense(program, values)
-    if expected is None:
+    if dense(program, values) is None:
         raise Unheld  # docs/execution.md: tensors follow IEEE 754 there
-    _one_array([*expected, 0.0] if dtype is not None else expected)  # a tensor of floats stays one
+    # A tensor of floats stays one.
+    _require_held(program, values, *([0.0] if dtype is not None else []))
     try:
         return run(program, torch.tensor(values, dtype=dtype), executor="fast").tolist()
     except locum.InputError:  # strings, and integers beyond 64 bits
         raise Unheld from None
 
 
-#: Executor → how it runs a program, and whether its results have Python's types.
+#: Executor → how it runs a program, and whether its results have the type of the program.
 EXECUTORS: dict[str, tuple[Callable[[Node, list[Any]], Any], bool]] = {
     "fast": (as_lists("fast"), True),
     "auto": (as_lists("auto"), True),
@@ -187,7 +187,8 @@ def disagreement(executor: str, program: Node, values: list[Any]) -> str | None:
         return None if expected is None else f"refused, but it is {expected}"
     if expected is None:
         return f"{result}, but dense execution refuses"
-    if all(same(value, e, typed=typed) for value, e in zip(result, expected, strict=True)):
+    has_type = not typed or agrees(result, expected, program, values)
+    if has_type and all(map(same, result, expected)):
         return None
     return f"{result} instead of {expected}"
 

@@ -218,7 +218,7 @@ def test_errors_are_those_of_dense() -> None:
 
 
 def test_falling_back_is_said_once() -> None:
-    program = aggregate(select(tokens, tokens, "=="), tokens + 2**60)
+    program = aggregate(select(tokens, tokens, "=="), tokens * 2**60)
     with pytest.warns(FallbackWarning):
         first = program([1, 2, 1], executor="auto")
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Programs with strings on every kind of input: values and Python types as dense execution has them."""
+"""Programs with strings on every kind of input: the values of dense execution."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import given
 
 from locum import LocumError, SOp
@@ -15,6 +14,7 @@ from locum.execution.fast import FallbackWarning
 from locum.execution.types import has_strings
 from locum.language import Session
 from tests.execution.texts import inputs, programs
+from tests.one_type import agrees
 
 
 def outcome(program: SOp, values: Any, executor: str) -> list[Any] | LocumError:
@@ -26,13 +26,6 @@ def outcome(program: SOp, values: Any, executor: str) -> list[Any] | LocumError:
             return result
         except LocumError as error:
             return error
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equal in value and type; floats to twelve digits, since sums are taken in another order."""
-    if type(a) is not type(b):
-        return False
-    return a == b or (isinstance(a, float) and a == pytest.approx(b, rel=1e-12, nan_ok=True))
 
 
 def test_random_texts_with_strings_by_every_executor() -> None:
@@ -57,8 +50,9 @@ def test_random_texts_with_strings_by_every_executor() -> None:
                 assert executor == "heads" or not has_strings(program.node), f"{result}: {expected}"
                 word = "unseen error"
             else:
-                assert len(result) == len(expected)
-                assert all(map(same, result, expected)), f"{executor}: {result}, dense: {expected}"
+                assert agrees(result, expected, program, values), (
+                    f"{executor}: {result}, dense: {expected}"
+                )
                 word = "agreed"
             seen[f"{executor} {word}"] += 1
 

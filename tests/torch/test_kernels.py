@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+from locum.execution import fast  # noqa: E402
 from locum.execution.fast import cache  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from tests.torch.captured_function import capture  # noqa: E402
@@ -108,7 +109,7 @@ def test_near_miss(name: str) -> None:
 def test_equal_layers_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     for layers in (1, 5):
-        cache.forget_plans()
+        fast.forget_plans()
         made: list[Any] = []
         original = cache._steps
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from locum.compiler.report import report
 from locum.compiler.scoring.scores import Scores
 from locum.compiler.target import REFERENCE, Target
 from locum.errors import CompileError
-from locum.graph import Atom, Node, abbreviate, dumps, stable_hash
+from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from locum.graph.labels import Labels
 from locum.graph.node import HasNode, node_of
 from locum.transformer import CompiledTransformer, Config
@@ -164,6 +164,8 @@ def _compiled(
         if known.selectors.values.finite(node) == ():  # then every input would be refused
             raise CompileError("it has no value for any input", lowered.label(node))
 
+    source = dumps(reference or root)
+
     config = Config(
         vocabulary=target.vocabulary,
         lengths=(target.shortest, target.longest),
@@ -177,7 +179,8 @@ def _compiled(
         heads=lowered.network.head_labels(),
         undefined=lowered.undefined,
         partial=tuple(map(lowered.label, gaps)),
-        program=dumps(reference or root),
+        checks=_checks(gaps, source) if not softmax_scores else (source,) if gaps else (),
+        program=source,
         program_hash=stable_hash(reference or root),
         name=name,
         ranges=target.served,
@@ -186,6 +189,15 @@ def _compiled(
         | {"circuit": assembled.circuit.data()},
     )
     return Made(CompiledTransformer(config, assembled.weights), lowered, slots)
+
+
+def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
+    """Return programs that have a value if and only if the gaps have one: the program, if shorter."""
+    if any(node.free for node in gaps):
+        return (source,)
+    below = set(postorder(*(i for node in gaps for i in node.inputs)))
+    checks = tuple(dumps(node) for node in gaps if node not in below)
+    return checks if sum(map(len, checks)) < len(source) else (source,)
 
 
 def _shallowest(

@@ -88,16 +88,16 @@ def _heads(
     positions: range,
     strict: bool,
 ) -> Any:
-    from locum.execution import fast, heads
+    from locum.execution import heads, types
 
     number = dense.expansion(program)
     if number > _MOST_HEADS:
         problem = f"its families expand to {number:,} heads; the limit of 'heads' is {_MOST_HEADS:,}"
         raise ExecutionError(problem, abbreviate(program), kind="too large")
     value = heads.execute(program, tokens, domain, names, positions=positions)
-    if not isinstance(value, list):  # an array for an array, or a selector's pattern
+    if sort_of(program) is not Sort.SOP:
         return value
-    return fast.with_types(program, value, tokens, positions)
+    return types.cast(value, types.result_type(program, types.types_of(tokens)), program)
 
 
 #: The values of ``executor=``.

@@ -51,6 +51,33 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_floating(array: Any) -> bool:
+    """Return whether an array or a tensor holds floating-point numbers."""
+    return bool(array.dtype.is_floating_point if is_tensor(array) else array.dtype.kind == "f")
+
+
+def floating(array: Any) -> Any:
+    """Return an array or a tensor of numbers in floating point."""
+    if is_floating(array):
+        return array
+    return array.double() if is_tensor(array) else array.astype(np.float64)
+
+
+def is_finite(array: Any) -> bool:
+    """Return whether an array or a tensor has no infinity and no NaN in it."""
+    return bool(array.isfinite().all() if is_tensor(array) else np.isfinite(array).all())
+
+
+def largest(array: Any) -> float:
+    """Return the largest absolute value (of int64's least number, too), infinite if there is a NaN."""
+    if not math.prod(array.shape):
+        return 0.0
+    if is_floating(array):
+        greatest = float(abs(array).max())
+        return math.inf if math.isnan(greatest) else greatest
+    return max(-int(array.min()), int(array.max()))
+
+
 def is_readable(tensor: Array) -> bool:
     """Return whether a tensor's numbers can be read: not while it is traced, nor in a CUDA graph."""
     torch: Any = sys.modules["torch"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,14 @@ class Inputs:
         """The number of tokens in every sequence."""
         return len(self.sequences[0])
 
-    def answer(self, results: list[Any]) -> Any:
-        """Return results in the form of the input: lists, an array, or a tensor of the same device."""
+    def answer(self, results: Any) -> Any:
+        """Return results in the form of the input: lists, an array, or a tensor of the same device.
+
+        ``results`` is a list with one result per sequence, or an array of all of them.
+        """
         if self.array is None:
-            plain = [_plain_list(value) for value in results]
+            is_array = isinstance(results, np.ndarray)
+            plain = results.tolist() if is_array else list(map(_plain_list, results))
             return plain if self.batch else plain[0]
         if isinstance(self.array, np.ndarray):
             return _array(results if self.batch else results[0])
@@ -66,7 +71,8 @@ def _array(values: Any) -> Any:
     NumPy makes floats of integers where some are below 2⁶³ and some are not, and of integers among
     floats; both round.
     """
-    array = np.asarray(values)
+    objects = isinstance(values, np.ndarray) and values.dtype == object
+    array = np.asarray(values.tolist() if objects else values)
     if array.dtype.kind != "f" or _has_floats(values) or all(map(_has_floats, values)):
         return array
     atoms = np.array([_plain_list(value) for value in values], dtype=object)
@@ -166,7 +172,10 @@ def read(tokens: object, domain: Domain) -> Inputs:
         raise InputError(
             "expected one sequence or a batch of them, got tokens and sequences in one list"
         )
-    sequences = [_sequence(_listed(item), domain) for item in items]
+    if kinds <= {list, tuple} and _ATOMS.issuperset(map(type, chain.from_iterable(items))):
+        sequences = items if kinds == {list} else list(map(list, items))  # fast for large batches
+    else:
+        sequences = [_sequence(_listed(item), domain) for item in items]
     lengths = [len(sequence) for sequence in sequences]
     if len(set(lengths)) > 1:
         raise InputError(

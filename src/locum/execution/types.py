@@ -1,37 +1,36 @@
-"""Find the Python type of every value of a program: from the program alone, or by a second program.
+"""Find the types that the values of a program may have, and the one type of its result.
 
 Dense execution computes with Python's own objects, so a value is a ``bool``, an ``int``, a ``float`` or
-a ``str``, and a sequence may mix the first three: ``aggregate`` passes on the value of a single key as
-it is, gives a float for the mean of several, and the default for none. Executors that compute on arrays
-hold all of them as one dtype. Most types follow from the program and the types of the tokens
-(:func:`possible_types`). For the rest, :func:`measure` builds an s-op that is positive exactly at the
-positions that hold a float (or a bool); an executor runs it beside the program.
+a ``str``, and a sequence may mix the first three: ``aggregate`` passes on the value of a single key,
+gives a float for the mean of several keys, and the default for none. The other executors return values
+of one type: the join of the types that the program may give on tokens of some types. A ``bool`` joined
+with an ``int`` is an ``int``, and a number joined with a ``float`` is a ``float``, as in NumPy.
 
 >>> from locum.graph import build
 >>> i, tokens = build("indices"), build("tokens", cast="asis")
 >>> before = build("select", i, i, predicate="<")
 >>> means = build("aggregate", before, tokens, default=0)
->>> sorted(t.__name__ for t in possible_types(means, frozenset([int]))[means])
-['float', 'int']
->>> from locum.execution import run
->>> run(means, [1, 2, 3])
-[0, 1, 1.5]
->>> run(measure(means, possible_types(means, frozenset([int])), float), [1, 2, 3])
-[0, 0, 1.0]
+>>> result_type(means, frozenset([int])).__name__
+'float'
+>>> here = build("select", i, i, predicate="==")
+>>> result_type(build("aggregate", here, tokens, default=0), frozenset([int])).__name__
+'int'
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache, reduce
-from itertools import product
+from functools import cache
+from itertools import permutations, product
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from locum.errors import ExecutionError
+from locum.execution.arrays import floating, is_floating, is_tensor, largest
 from locum.execution.elementwise import MEANINGS
-from locum.graph import Node, build, postorder, sum_over
+from locum.graph import Node, abbreviate, postorder
+from locum.graph.atoms import LARGEST_EXACT, short
 
 #: The types that a value may have at some position.
 Types: TypeAlias = frozenset[type]
@@ -45,22 +44,26 @@ def _giving(kind: str | None) -> frozenset[str]:
 BOOLEAN = _giving("bool")
 _INTEGER = _giving("int") | {"indices", "length", "selector_width", "family"}
 _REAL = _giving("float")
+_DTYPES: Mapping[str, type] = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 #: Operations whose result has a type that follows from the types of all inputs; not those that hand on
 #: one of their operands.
 MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
 #: Operations that hand on values as they are (or means, which are floats).
 _MOVING = ("aggregate", "if_else", "minimum", "maximum")
-#: Measures of more parts than this are reduced to one.
-_MANY = 16
 
 
-def types_of(values: Iterable[object]) -> Types:
-    """Return the types of some atoms.
+def types_of(values: Any) -> Types:
+    """Return the types of some atoms, or of the values of an array or a tensor.
 
-    >>> sorted(t.__name__ for t in types_of([1, 2.5, 3]))
-    ['float', 'int']
+    >>> sorted(t.__name__ for t in types_of([1, 2.5, 3])), types_of(np.arange(3))
+    (['float', 'int'], frozenset({<class 'int'>}))
     """
+    if isinstance(values, np.ndarray):
+        return frozenset([_DTYPES[values.dtype.kind]])
+    if is_tensor(values):
+        is_bool = str(values.dtype) == "torch.bool"
+        return frozenset([float if is_floating(values) else bool if is_bool else int])
     return frozenset(map(type, values))
 
 
@@ -72,13 +75,9 @@ def has_strings(root: Node) -> bool:
     (False, True)
     """
     return any(
-        node.cast == "str" if node.op == "tokens" else _holds(node, str) for node in postorder(root)
+        node.cast == "str" if node.op == "tokens" else str in types_of(atoms(node))
+        for node in postorder(root)
     )
-
-
-def _holds(node: Node, kind: type) -> bool:
-    """Return whether an atom of this type is among the attributes of a node."""
-    return any(type(atom) is kind for atom in atoms(node))
 
 
 def atoms(node: Node) -> list[object]:
@@ -138,12 +137,154 @@ def handed_on(root: Node) -> list[Node]:
 def possible_types(root: Node, tokens: Types, *roots: Node) -> dict[Node, Types]:
     """Return for each s-op below the roots, inputs first, the types it may have on such tokens."""
     possible: dict[Node, Types] = {}
+    keys = _Keys(possible)
     for node in postorder(root, *roots):
-        possible[node] = _possible(node, [possible[i] for i in node.inputs], tokens)
+        possible[node] = _possible(node, [possible[i] for i in node.inputs], tokens, keys.single)
+        keys.add(node)
     return possible
 
 
-def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
+def result_type(root: Node, tokens: Types) -> type:
+    """Return the type of all values of a program on such tokens, by executors other than dense."""
+    return join(possible_types(root, tokens)[root])
+
+
+def join(types: Types) -> type:
+    """Return the type that holds values of all these types, as NumPy has it.
+
+    It is the type of the numbers if there are strings, too: no sequence has both.
+
+    >>> join(frozenset([bool, int])), join(frozenset([bool, int, float])), join(frozenset([str, int]))
+    (<class 'int'>, <class 'float'>, <class 'int'>)
+    """
+    return next((kind for kind in (float, int, bool) if kind in types), str)
+
+
+def cast(values: Any, kind: type, root: Node) -> Any:
+    """Return the values of an s-op, in a list, an array or a tensor, as values of one type.
+
+    Strings stay strings. An integer that a float would round raises an :class:`ExecutionError`.
+
+    >>> from locum.graph import build
+    >>> cast([0, 1, 1.5], float, build("indices"))
+    [0.0, 1.0, 1.5]
+    """
+    if isinstance(values, list):
+        if any(isinstance(value, str) for value in values):
+            return values
+        _require_equal(values, kind, root)
+        return list(map(kind, values))
+    on_tensor = is_tensor(values)
+    if not on_tensor and values.dtype.kind not in "biuf":
+        return values
+    if kind is bool:
+        return values != 0
+    if kind is float:
+        if not is_floating(values) and largest(values) > LARGEST_EXACT:
+            _require_equal(values.tolist(), kind, root)
+        return floating(values)
+    if on_tensor:
+        if not is_floating(values):
+            return values.long()
+        # Beyond 2⁵³, and for infinities and NaN, int64 may have no such integer.
+        return values.round().long() if largest(values) <= LARGEST_EXACT else values
+    if is_floating(values) and not is_whole(values):
+        raise _inexact(next(value for value in values.tolist() if not is_whole(value)), kind, root)
+    return values if values.dtype.kind in "iu" else values.astype(np.int64)
+
+
+def is_whole(values: Any) -> bool:
+    """Return whether floats are integers, none of which may have been rounded."""
+    return bool(np.all((np.rint(values) == values) & (np.abs(values) < LARGEST_EXACT)))
+
+
+def _require_equal(values: Iterable[Any], kind: type, root: Node) -> None:
+    """Raise an error for a value that is another one as a value of this type."""
+    for value in values:
+        try:
+            is_equal = type(value) is kind or kind(value) == value
+        except (OverflowError, ValueError):
+            is_equal = False
+        if not is_equal or (kind is int and not isinstance(value, int) and not is_whole(value)):
+            raise _inexact(value, kind, root)
+
+
+def _inexact(value: Any, kind: type, root: Node) -> ExecutionError:
+    shown = short(value) if isinstance(value, int) else repr(value)
+    return ExecutionError(
+        f"expected values that the type {kind.__name__} holds exactly, got {shown}; try "
+        'executor="dense"',
+        abbreviate(root),
+        kind="refused",
+    )
+
+
+class _Keys:
+    """Collect selectors that select one key at most, and the s-ops that this follows from."""
+
+    def __init__(self, possible: Mapping[Node, Types]) -> None:
+        self.possible = possible
+        #: Selectors that select one key at most for each query.
+        self.single: set[Node] = set()
+        #: S-ops whose value is a different integer at each position, and those that have one integer.
+        self.distinct: set[Node] = set()
+        self.uniform: set[Node] = set()
+        #: Selectors that select the keys before the query in a strict order of all positions.
+        self.orders: set[Node] = set()
+
+    def add(self, node: Node) -> None:
+        """Add a node, all of whose inputs have been added."""
+        inputs = node.inputs
+        match node.op:
+            case "indices":
+                self.distinct.add(node)
+            case "length" | "family":
+                self.uniform.add(node)
+            case "constant" if type(node.value) is int:
+                self.uniform.add(node)
+            case "add" | "subtract" | "negate" if self.uniform.issuperset(inputs):
+                self.uniform.add(node)
+            case "negate" if inputs[0] in self.distinct:
+                self.distinct.add(node)
+            case "add" | "subtract" if any(
+                a in self.distinct and b in self.uniform for a, b in permutations(inputs)
+            ):
+                self.distinct.add(node)
+            case "selector_width" if inputs[0] in self.orders:
+                self.distinct.add(node)
+            case "select" if node.predicate == "==" and inputs[0] in self.distinct:
+                self.single.add(node)
+            case "select" if node.predicate in ("<", ">") and inputs[0] is inputs[1] in self.distinct:
+                self.orders.add(node)
+            case "selector_or" if any(self._breaks_ties(a, b) for a, b in permutations(inputs)):
+                self.orders.add(node)
+            case "selector_and" if not self.single.isdisjoint(inputs):
+                self.single.add(node)
+            case "best" if inputs[0] in self.single or inputs[1] in self.distinct:
+                self.single.add(node)
+
+    def _breaks_ties(self, less: Node, tie: Node) -> bool:
+        """Return whether ``less`` compares keys and ``tie`` orders the equal ones: a < b or a = b and …
+
+        NaN equals nothing and is not less than anything, so the keys must not be floats.
+        """
+        if less.op != "select" or less.predicate not in ("<", ">") or tie.op != "selector_and":
+            return False
+        a, b = less.inputs
+        return (
+            a is b
+            and float not in self.possible[a]
+            and any(
+                equal.op == "select"
+                and equal.predicate == "=="
+                and equal.inputs == less.inputs
+                and order in self.orders
+                for equal, order in permutations(tie.inputs)
+            )
+        )
+
+
+def _possible(node: Node, below: list[Types], tokens: Types, single: set[Node]) -> Types:
     op = node.op
     if op in BOOLEAN:
         return frozenset([bool])
@@ -171,7 +312,8 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
         case "sum_over":
             return _combined("add", frozenset([int]), below[0])
         case "aggregate":
-            mean = {float} if below[1] & {int, float} else set()
+            moves = node.inputs[0] in single
+            mean = set() if moves or not below[1] & {int, float} else {float}
             return below[1] | types_of(atoms(node)) | mean
     return frozenset()  # a selector
 
@@ -196,148 +338,3 @@ def _result(op: str, a: type, b: type) -> type | None:
 
 def _is_natural(node: Node) -> bool:
     return node.op == "constant" and isinstance(node.value, int) and node.value >= 0
-
-
-# Types that depend on the position ----------------------------------------------------------------
-
-
-#: Leaves that stand for whether the token at a position has a type: 1 or 0. They are part of no user's
-#: program: whoever runs a measure supplies their values.
-LEAVES: Mapping[type, Node] = {
-    kind: Node("tokens", (), {"cast": f"is {kind.__name__}"}) for kind in (float, bool)
-}
-
-
-def measure(root: Node, possible: Mapping[Node, Types], kind: type) -> Node | bool:
-    """Return an s-op, never negative, that is positive exactly where ``root`` has this type.
-
-    ``kind`` is ``float`` or ``bool``; the answer is True or False where ``possible`` decides. Measures
-    are sums rather than conditions as far as that is possible: with families in them they are then
-    lowered as the program is.
-    """
-    if possible[root] <= {kind}:
-        return True
-    if kind not in possible[root]:
-        return False
-    rule = _float_parts if kind is float else _bool_parts
-    undecided: dict[Node, None] = {root: None}
-    stack = [root]
-    while stack:
-        for other in _deciding(stack.pop(), kind):
-            if other not in undecided and kind in possible[other] and not possible[other] <= {kind}:
-                undecided[other] = None
-                stack.append(other)
-    parts: dict[Node, tuple[Node, ...]] = {}
-
-    def measured(node: Node) -> tuple[Node, ...]:
-        """Return the parts whose sum measures a node that is above in the graph, or decided."""
-        if node in parts:
-            return parts[node]
-        return (_ONE,) if possible[node] <= {kind} else ()
-
-    for node in possible:  # inputs first
-        if node in undecided:
-            reduced = tuple(dict.fromkeys(rule(node, measured)))
-            if len(reduced) > _MANY and not node.free:
-                reduced = (build("indicator", _total(reduced)),)
-            parts[node] = reduced
-    return _total(parts[root])
-
-
-_ZERO, _ONE = build("constant", value=0), build("constant", value=1)
-
-
-def _deciding(node: Node, kind: type) -> tuple[Node, ...]:
-    """Return the inputs whose types decide that of a node."""
-    if node.op in ("if_else", "aggregate"):
-        return node.inputs[1:]
-    if node.op == "sum_over":
-        return node.inputs[:1]
-    if node.op in ("minimum", "maximum"):
-        return node.inputs
-    return node.inputs if kind is float and node.op in MIXING else ()
-
-
-def _float_parts(node: Node, measured: Any) -> Iterable[Node]:
-    if node.op == "sum_over":
-        body, *families = node.inputs
-        return [sum_over(families, _total(measured(body)))]
-    if node.op == "aggregate":
-        # One key: its own type. Several: a float; width − [width > 0] is positive there.
-        selector, values = node.inputs
-        inside, default = _total(measured(values)), int(_holds(node, float))
-        passed = [build("aggregate", selector, _clipped(inside), default=default)]
-        if inside is _ONE:
-            return passed
-        width = build("selector_width", selector)
-        some = build("aggregate", selector, _ONE, default=0)
-        several = build("subtract", width, some)
-        return [several, *passed] if inside is not _ZERO or default else [several]
-    if node.op not in MIXING:
-        return _choice(node, measured, float)
-    parts = [part for i in node.inputs for part in measured(i)]
-    if node.op == "power" and not _is_natural(node.inputs[1]):
-        parts.append(build("indicator", build("less", node.inputs[1], _ZERO)))
-    return parts
-
-
-def _bool_parts(node: Node, measured: Any) -> Iterable[Node]:
-    if node.op != "aggregate":
-        return _choice(node, measured, bool)
-    selector, values = node.inputs
-    default = int(_holds(node, bool))
-    passed = build("aggregate", selector, _clipped(_total(measured(values))), default=default)
-    single = build("less_equal", build("selector_width", selector), _ONE)
-    return [build("if_else", single, passed, _ZERO)]
-
-
-def _choice(node: Node, measured: Any, kind: type) -> Iterable[Node]:
-    """Return the measure of what chooses among values, or of a leaf."""
-    match node.op:
-        case "tokens":
-            return [LEAVES[kind]]
-        case "lookup":
-            chosen = tuple((key, int(type(value) is kind)) for key, value in node.table)
-            return [build("lookup", node.inputs[0], table=chosen)]
-        case "if_else":
-            condition, left, right = node.inputs
-        case "minimum" | "maximum":
-            left, right = node.inputs
-            condition = build("less" if node.op == "minimum" else "greater", left, right)
-    return [build("if_else", condition, _total(measured(left)), _total(measured(right)))]
-
-
-def _total(parts: tuple[Node, ...]) -> Node:
-    return reduce(lambda a, b: build("add", a, b), parts) if parts else _ZERO
-
-
-def _clipped(total: Node) -> Node:
-    """Clip to 1, so that towers of sums stay small; inside a family leave it linear."""
-    return total if total.free or total.op in ("constant", "tokens") else build("indicator", total)
-
-
-# Results ------------------------------------------------------------------------------------------
-
-
-def python_values(
-    array: NDArray[Any], floats: NDArray[Any] | bool, bools: NDArray[Any] | bool
-) -> list[Any]:
-    """Return the values of an array as Python objects, given where they are floats and bools.
-
-    >>> python_values(np.array([0.0, 1.0, 2.0]), np.array([0, 1, 0]), np.array([1, 0, 0]))
-    [False, 1.0, 2]
-    """
-    if array.dtype.kind in "USO":
-        return [str(value) for value in array.tolist()]
-    values = np.empty(array.shape, dtype=object)
-    is_float = np.broadcast_to(np.asarray(floats) > 0, array.shape)
-    is_bool = np.broadcast_to(np.asarray(bools) > 0, array.shape)
-    is_int = ~(is_float | is_bool)
-    values[is_float] = array[is_float].astype(np.float64)
-    values[is_bool] = array[is_bool] != 0
-    integers = array[is_int]
-    # Booleans too: a plan holds a product of conditions as booleans, where Python has integers.
-    rounded = np.rint(integers) if integers.dtype.kind == "f" else integers
-    values[is_int] = rounded if rounded.dtype.kind == "u" else rounded.astype(np.int64)
-    result: list[Any] = values.tolist()
-    return result

@@ -206,10 +206,8 @@ def _tried(work: Callable[[], Any]) -> tuple[list[Any] | None, str | None]:
 
 
 def _agrees(one: Any, other: Any, bound: float | None) -> bool:
-    # A boolean that the bound leaves open comes out of a network as a number.
-    is_open = isinstance(one, float) and isinstance(other, bool)
-    if not is_open and (isinstance(one, str | bool) or isinstance(other, str | bool)):
-        return type(one) is type(other) and bool(one == other)
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(one == other)
     # A network without a bound is held to rounding.
     certain = 0.0 if bound is None or not math.isfinite(bound) else bound
     return _difference(one, other) <= max(certain, CLOSE * max(1.0, abs(float(other))))

@@ -10,7 +10,9 @@ import contextlib
 import functools
 import importlib
 import math
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ from locum.transformer.notebook import model_html
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import Array, Weights
+
+#: The least number of tokens that a thread runs the network on.
+_TOKENS = 2**13
 
 
 class CompiledTransformer(Interventions):
@@ -108,10 +113,15 @@ class CompiledTransformer(Interventions):
 
     # What it does -------------------------------------------------------------------------------
 
-    def __call__(self, inputs: Any) -> Any:
-        """Return the program's answer: a list for a list (or a string), an array for an array."""
+    def __call__(self, inputs: Any, *, check: bool = True) -> Any:
+        """Return the program's answer: a list for a list (or a string), an array for an array.
+
+        All values have one type (:func:`locum.execution.types.result_type`). Where the program may have
+        no value (``config.partial``), dense execution of that part of it checks the inputs first;
+        without ``check``, the network gives some answer to inputs without a value.
+        """
         batch, answer = self._encoding.read(inputs)
-        return answer(self._run(batch))
+        return answer(self._run(batch, check=check))
 
     def run_with_cache(self, inputs: Any) -> tuple[Any, ActivationCache]:
         """Return the answer, and every activation under the name of its TransformerLens hook."""
@@ -180,13 +190,30 @@ class CompiledTransformer(Interventions):
             ),
         )
 
-    def _run(self, batch: Rows, tap: Tap | None = None, *, patterns: bool = False) -> list[list[Any]]:
-        words, places = self.embeddings(batch)
+    def _run(
+        self, batch: Rows, tap: Tap | None = None, *, patterns: bool = False, check: bool = True
+    ) -> Any:
+        encoded = self._encoding.encode(batch)
+        if check:
+            self._encoding.check(batch)
+        if tap is not None or encoded.size < 2 * _TOKENS:
+            return self._encoding.decode(self._logits(encoded, tap, patterns))
+        # NumPy runs the small matrix products of a large batch on one core: each core gets a part.
+        parts = np.array_split(encoded, min(os.cpu_count() or 1, encoded.size // _TOKENS))
+        with ThreadPoolExecutor(len(parts)) as pool:
+            logits = list(pool.map(lambda part: self._logits(part, None, False), parts))
+        return self._encoding.decode(np.concatenate(logits))
+
+    def _logits(self, encoded: Any, tap: Tap | None, patterns: bool) -> Array:
+        words, places = self._embed(encoded)
         show = shown_to(tap)
-        words, places = show("hook_embed", words), show("hook_pos_embed", places)
+        if tap is not None:
+            words, places = show("hook_embed", words), show("hook_pos_embed", places.copy())
         how = {"sink": self.config.sink, "causal": self.config.causal}
         after = forward(self.weights, words + places, **how, tap=tap, patterns=patterns)
-        return self.read_off(after, batch)
+        with np.errstate(all="ignore"):
+            logits: Array = after[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
+        return logits
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs as the exports take them, [batch, position]: token ids, or numbers."""
@@ -195,41 +222,39 @@ class CompiledTransformer(Interventions):
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the answers to the logits [batch, position, d_vocab_out] of an export.
 
-        ``inputs`` are those that the logits belong to: they decide the types of answers that the
-        program alone leaves open. A model with a sink needs them: TransformerLens gives logits of the
-        sink, too, which are left out here; other exports do not.
+        ``inputs`` are those that the logits belong to: inputs on which the program has no value raise
+        an error. A model with a sink needs them: TransformerLens also gives logits of the sink, which
+        are left out here; other exports do not.
         """
         # A tensor of an exported network keeps what gradients need, and may be on a GPU.
         logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)
-        rows = None
         if inputs is not None:
-            rows = self._encoding.read(inputs)[0]
+            rows, _ = self._encoding.read(inputs)
+            self._encoding.check(rows)
             logits = self._encoding.without_sink(logits, rows)
         elif self.config.sink:
             raise InputError(
                 "expected the inputs beside the logits, which may or may not have a row for the sink: "
                 "try model.decode(logits, inputs)"
             )
-        return self._encoding.decode(logits, rows)
+        answers: list[list[Any]] = self._encoding.decode(logits).tolist()
+        return answers
 
     def embed(self, batch: Rows) -> Array:
         """Return the residual stream before the first layer, [batch, position, slot]."""
         words, places = self.embeddings(batch)
         return words + places
 
-    def read_off(self, stream: Array, batch: Rows | None = None) -> list[list[Any]]:
-        """Return the answers to a batch, from the stream after the last layer."""
-        with np.errstate(all="ignore"):
-            logits = stream[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
-        return self._encoding.decode(logits, batch)
-
     def embeddings(self, batch: Rows) -> tuple[Array, Array]:
         """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
+        words, places = self._embed(self._encoding.encode(batch))
+        return words, places.copy()
+
+    def _embed(self, encoded: Any) -> tuple[Array, Array]:
         weights, sink = self.weights, int(self.config.sink)
-        encoded = self._encoding.encode(batch)
-        size = encoded.shape[1] + sink
-        places = np.repeat(weights.W_pos[None, :size], len(batch), axis=0)
-        words = np.zeros_like(places)
+        shape = (len(encoded), encoded.shape[1] + sink, weights.W_pos.shape[1])
+        places = np.broadcast_to(weights.W_pos[: shape[1]], shape)
+        words = np.zeros(shape, places.dtype)
         if self.config.vocabulary is None:
             with np.errstate(all="ignore"):
                 words[:, sink:] = encoded.astype(places.dtype)[..., None] * weights.W_E[0]

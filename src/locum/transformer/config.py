@@ -35,9 +35,12 @@ class Config:
     heads: tuple[tuple[str, ...], ...]
     #: Tokens on which the program is undefined, each with the reason.
     undefined: tuple[tuple[Atom, str], ...] = ()
-    #: S-ops and selectors that may have no value on some input. Weights give a number there all the
-    #: same, so answers to inputs are given only where dense execution has one.
+    #: S-ops and selectors that may have no value on some input, by their labels. Weights give a number
+    #: for such an input.
     partial: tuple[str, ...] = ()
+    #: Programs that are run on an input before the network (graphs as JSON). An input on which one of
+    #: them raises an error is rejected.
+    checks: tuple[str, ...] = ()
     #: The program (its graph as JSON), its stable hash, and its name.
     program: str = ""
     program_hash: str = ""

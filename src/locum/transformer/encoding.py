@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from locum.errors import ExecutionError, InputError, LocumError
-from locum.execution import run
+from locum.errors import ExecutionError, InputError
+from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.execution.fast import types_at
 from locum.execution.inputs import read
-from locum.execution.types import moved_atoms, only_moves, possible_types, types_of
-from locum.graph import Atom, Node, is_atom, loads, postorder
-from locum.graph.atoms import LARGEST_EXACT, identity
+from locum.execution.types import join, moved_atoms, only_moves, result_type, types_of
+from locum.graph import Node, is_atom, loads, postorder
+from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
 from locum.transformer.config import Config
 from locum.transformer.weights import Array
 
 #: A batch of sequences of one length.
 Rows: TypeAlias = Sequence[Sequence[Any]]
-
-#: Inputs of one length for which finding types without a plan takes about as long as to make one.
-_WORTH_A_PLAN = 8
 
 
 class Encoding:
@@ -33,54 +31,55 @@ class Encoding:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        #: How many inputs of each length there were.
-        self._asked: Counter[int] = Counter()
 
-    def read(self, inputs: Any) -> tuple[list[list[Any]], Callable[[list[list[Any]]], Any]]:
-        """Return a batch as lists of Python's own values, and what gives the answers its form."""
+    def read(self, inputs: Any) -> tuple[Rows, Callable[[Any], Any]]:
+        """Return a batch, and a function that gives its answers the form of the inputs."""
         batch = read(inputs, FloatDomain())
-        rows = [row.tolist() if hasattr(row, "tolist") else list(row) for row in batch.sequences]
         shortest, longest = self.config.lengths
-        for row in rows:
-            if not shortest <= len(row) <= longest:
-                count = str(longest) if shortest == longest else f"{shortest} to {longest}"
-                raise InputError(f"expected {count} tokens, got {len(row)}")
+        if not shortest <= batch.length <= longest:
+            count = str(longest) if shortest == longest else f"{shortest} to {longest}"
+            raise InputError(f"expected {count} tokens, got {batch.length}")
+        rows = batch.sequences
+        if batch.array is not None:
+            rows = batch.array.tolist() if batch.batch else [batch.array.tolist()]
         return rows, batch.answer
 
     def encode(self, rows: Rows) -> Any:
         """Return token ids [batch, position], or the numbers themselves where tokens are numbers."""
-        if self.config.vocabulary is not None:
-            return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
-        if all(set(map(type, row)) == {float} for row in rows):  # at once, for large batches
-            numbers = np.array(rows, dtype=np.float64)
-            if (np.abs(numbers) <= np.finfo(self.config.dtype).max).all():
-                return self._in_range(numbers)
-        numbers = np.array([[self._number(token) for token in row] for row in rows], np.float64)
-        return self._in_range(numbers)
+        if self.config.vocabulary is None:
+            return self._in_range(self._numbers(rows))
+        if self._ids_by_value is not None:
+            with contextlib.suppress(KeyError):
+                ids = map(self._ids_by_value.__getitem__, chain.from_iterable(rows))
+                return np.fromiter(ids, np.int64).reshape(len(rows), -1)
+        return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
 
-    def decode(self, logits: Any, rows: Rows | None = None) -> list[list[Any]]:
-        """Return the answers of logits [batch, position, d_vocab_out], a row for each token.
+    def check(self, rows: Rows) -> None:
+        """Raise the error of dense execution if an s-op of the program has no value on an input."""
+        if not self._checks:
+            return
+        for row in {tuple(map(identity, row)): row for row in rows}.values():
+            dense.evaluate_all(self._checks, row, FloatDomain())
 
-        ``rows`` are the inputs: they decide the Python types that the program alone leaves open, and
-        where a program that is partial has no value, which is an error.
+    def decode(self, logits: Any) -> Any:
+        """Return the answers to logits [batch, position, d_vocab_out], as values of one type.
+
+        The array is of objects where it mixes strings and numbers or has integers beyond 64 bits.
         """
         self._check_shape(logits)
-        if rows is not None and self.config.partial:
-            self._require_values(rows)
         if not np.isfinite(logits).all():
             raise ExecutionError(
                 "a number left the range of floats", "the residual stream", kind="OverflowError"
             )
-        if self.config.outputs is None:
-            answers: list[list[Any]] = logits[..., 0].tolist()
-            if rows is None:
-                return [[self._kind(number) for number in answer] for answer in answers]
-        else:
-            outputs = self.config.outputs
-            answers = [[outputs[i] for i in answer] for answer in logits.argmax(axis=-1).tolist()]
-        if rows is None:
-            return answers
-        return [self._typed(answer, row) for answer, row in zip(answers, rows, strict=True)]
+        if self.config.outputs is not None:
+            return self._outputs[logits.argmax(axis=-1)]
+        numbers = logits[..., 0].astype(np.float64)
+        # Where the bound leaves several integers, rounding would add to the error.
+        if self._kind is float or self._bound >= 0.5:
+            self._require_floats(numbers)
+            return numbers
+        whole = self._integers(np.rint(numbers))
+        return whole if self._kind is int else whole != 0
 
     def _check_shape(self, logits: Any) -> None:
         """Refuse logits that cannot be those of this network."""
@@ -92,47 +91,6 @@ class Encoding:
                 f"expected logits of shape [batch, position, {columns}] with {shortest} to {longest} "
                 f"positions, got {list(shape)}; try what the network gave, as it is"
             )
-
-    def _require_values(self, rows: Rows) -> None:
-        """Raise the error of dense execution where the program has no value."""
-        if self._program is None:
-            return
-        for row in rows:
-            try:
-                run(self._program, list(row), executor="dense")
-            except ExecutionError as error:
-                if error.kind != "too large":  # then nothing is known
-                    raise
-
-    def _typed(self, answer: list[Any], row: Sequence[Any]) -> list[Any]:
-        """Return the answer to an input in the types of dense execution.
-
-        The network's numbers have no Python types: the program has. Where one key's integer or the
-        mean of several is moved, it is a count of keys that tells, on this input.
-        """
-        if self._program is None:
-            return answer
-        try:
-            marks = self._marks(self._program, row)
-        except LocumError:  # the program itself has no value here
-            return answer if self.config.outputs is not None else list(map(self._kind, answer))
-        floats, bools = (np.broadcast_to(np.asarray(mark) > 0, len(row)).tolist() for mark in marks)
-        return [
-            value
-            if isinstance(value, str)
-            else (float(value) if is_float else self._truth(value) if is_bool else self._integer(value))
-            for value, is_float, is_bool in zip(answer, floats, bools, strict=True)
-        ]
-
-    def _marks(self, program: Node, row: Sequence[Any]) -> tuple[Any, Any]:
-        """Return where dense execution gives floats, and where bools."""
-        self._asked[len(row)] += 1
-        often = self._asked[len(row)] > _WORTH_A_PLAN
-        try:
-            return types_at(program, row, range(len(row)), plan=often)
-        except LocumError:  # tokens that mix booleans with numbers, say
-            values = run(program, list(row))
-            return [type(value) is float for value in values], [type(value) is bool for value in values]
 
     def without_sink(self, logits: Any, rows: Rows) -> Any:
         """Return logits of a batch with a row for each of its tokens, and none for the sink."""
@@ -166,6 +124,17 @@ class Encoding:
             )
         return numbers
 
+    def _numbers(self, rows: Rows) -> Array:
+        """Return tokens as floats; raise an error for one that the network's type does not hold."""
+        types = types_of(chain.from_iterable(rows))
+        if types <= {bool, int, float}:
+            with contextlib.suppress(OverflowError):
+                numbers, dtype = np.array(rows, dtype=np.float64), self.config.dtype
+                limit = np.finfo(dtype).max if types == {float} else EXACT_INTEGERS[dtype]
+                if (np.abs(numbers) < limit).all():
+                    return numbers
+        return np.array([[self._number(token) for token in row] for row in rows], np.float64)
+
     def _number(self, token: Any) -> float:
         if isinstance(token, str) or not is_atom(token):
             raise InputError(f"expected numbers as tokens, got {token!r}")
@@ -182,38 +151,42 @@ class Encoding:
             )
         return number
 
-    def _integer(self, number: float) -> int | float:
-        """Return the integer that a number stands for, if it cannot have been rounded.
-
-        It is the nearest, where the certified bound leaves no other: rounding a number that is further
-        off would add to its error. Such a number comes out as it is.
-        """
-        if abs(number) < LARGEST_EXACT:
-            nearest = round(number)
-            off = abs(number - nearest)
-            return nearest if off == 0 or self._bound < 0.5 or off + self._bound < 1 else number
+    def _integers(self, numbers: Array) -> NDArray[Any]:
+        """Return rounded numbers as integers; raise an error for one that floats may have rounded."""
+        large = np.abs(numbers) >= LARGEST_EXACT
+        if not large.any():
+            return numbers.astype(np.int64)
         if self._moved is None and self.config.report.get("error_bound") != 0:
             raise ExecutionError(
-                f"expected integers up to 2^53 as answers, got {number:.6g}, which may be rounded",
+                f"expected integers up to 2^53 as answers, got {numbers[large][0]:.6g}, which may be "
+                "rounded",
                 "the residual stream",
                 kind="OverflowError",
             )
-        return (self._moved or {}).get(number, round(number))
+        moved = self._moved or {}
+        answers = [moved.get(number, int(number)) for number in numbers.ravel().tolist()]
+        return np.array(answers, dtype=object).reshape(numbers.shape)
 
-    def _truth(self, number: float) -> bool | float:
-        """Return the boolean that a number stands for, or the number where the bound leaves both."""
-        integer = self._integer(number)
-        return integer if isinstance(integer, float) else bool(integer)
+    def _require_floats(self, numbers: Array) -> None:
+        """Raise an error for a float that may represent an integer that it rounds."""
+        rounded = [number for number, atom in (self._moved or {}).items() if number != atom]
+        if rounded and np.isin(numbers, rounded).any():
+            raise ExecutionError(
+                f"expected answers that floats hold, got an integer near {rounded[0]:.6g} that a float "
+                'would round; try executor="dense" on the program',
+                "the output",
+                kind="refused",
+            )
 
     @functools.cached_property
     def _bound(self) -> float:
-        """Return how far a number may be from what it stands for; 0 where that is not known."""
+        """Return how far a number may be from the value it represents; 0 if that is not known."""
         bound = self.config.report.get("error_bound")
         return float(bound) if isinstance(bound, (int, float)) and math.isfinite(bound) else 0.0
 
     @functools.cached_property
     def _moved(self) -> dict[float, int] | None:
-        """Return the integers that come out as they are, by the number that stands for each."""
+        """Return the integers that are moved but not computed, by the float that represents each."""
         if self._program is None or not only_moves(self._program):
             return None
         held = np.dtype(self.config.dtype).type
@@ -225,19 +198,27 @@ class Encoding:
         return loads(self.config.program) if self.config.program else None
 
     @functools.cached_property
-    def _kind(self) -> Callable[[float], Atom]:
-        """Give a number the type that the program's answers always have, if it is one."""
+    def _checks(self) -> list[Node]:
+        """Return the s-ops that must have a value. Models saved without them check the program."""
+        config = self.config
+        programs = config.checks or ([config.program] if config.partial and config.program else [])
+        return list(map(loads, programs))
+
+    @functools.cached_property
+    def _kind(self) -> type:
+        """Return the type of the answers, which follows from the program and the vocabulary."""
+        vocabulary, outputs = self.config.vocabulary, self.config.outputs
         if self._program is None:
-            return float
-        tokens = (
-            frozenset({bool, int, float})
-            if self.config.vocabulary is None
-            else types_of(self.config.vocabulary)
-        )
-        types = possible_types(self._program, tokens)[self._program]
-        if types == {int}:
-            return self._integer
-        return self._truth if types == {bool} else float
+            return join(types_of([0.0] if outputs is None else outputs))
+        return result_type(self._program, types_of([0.0] if vocabulary is None else vocabulary))
+
+    @functools.cached_property
+    def _outputs(self) -> NDArray[Any]:
+        """Return the possible answers: numbers of one type, or objects if there are strings."""
+        outputs = self.config.outputs or ()
+        if str in types_of(outputs):
+            return np.array(outputs, dtype=object)
+        return np.array(list(map(self._kind, outputs)))
 
     # Tokens -------------------------------------------------------------------------------------
 
@@ -254,6 +235,18 @@ class Encoding:
         if any(node.op == "tokens" and node.cast == "str" for node in nodes):
             return exact
         return {token: i for i, token in reversed(tokens)} | exact
+
+    @functools.cached_property
+    def _ids_by_value(self) -> dict[Any, int] | None:
+        """Return the row of W_E for each token on which the program is defined.
+
+        None if equal tokens may be different ones.
+        """
+        undefined = {identity(token) for token, _ in self.config.undefined}
+        tokens = self.config.vocabulary or ()
+        ids = {t: i for i, t in enumerate(tokens) if identity(t) not in undefined}
+        one_type = types_of(tokens) == {str} or all(token in self._ids for token in tokens)
+        return ids if one_type and len(set(tokens)) == len(tokens) else None
 
     def _id(self, token: Any) -> int:
         place = self._ids.get(identity(token), self._ids.get(token))

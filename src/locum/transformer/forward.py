@@ -145,9 +145,11 @@ def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, sli
 def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
     """Return the weights of keys before they are divided by their sum; ``hard`` is one per head."""
     top = scores.max(axis=-1, keepdims=True)
-    weights: Array = (scores == top).astype(scores.dtype)
+    weights: Array = (scores == top).astype(scores.dtype) if hard.any() else scores
     if not hard.all():
-        weights = np.where(hard, weights, np.exp(scores - top))
+        soft = scores - top
+        np.exp(soft, out=soft)
+        weights = np.where(hard, weights, soft) if hard.any() else soft
     return weights
 
 

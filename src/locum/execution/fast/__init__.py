@@ -14,8 +14,6 @@ from locum.execution.fast.execute import (
     evaluate_parts,
     forget_plans,
     plan_for,
-    types_at,
-    with_types,
 )
 from locum.execution.fast.plan import Plan
 
@@ -27,6 +25,4 @@ __all__ = [
     "forget_plans",
     "plan",
     "plan_for",
-    "types_at",
-    "with_types",
 ]

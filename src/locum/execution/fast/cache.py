@@ -13,7 +13,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +26,14 @@ from locum.execution.fast.steps.backends import Backend, backend_for
 from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
-from locum.execution.fast.symbolic.reuse import forget_lowered
+from locum.execution.fast.symbolic.reuse import clear_lowered
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
 
 #: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
 _LARGEST_TEMPORARY = 2**29
-_plans = BoundedCache[Plan | Blueprint](1_024)
+_plans, _blueprints = BoundedCache[Plan](1_024), BoundedCache[Blueprint](1_024)
 
 
 def plan(
@@ -96,8 +96,7 @@ def _plan(
             _steps(roots, length, segments, backend, strict, storages or {}), backend, {}, strict
         )
 
-    key = ("plan", tuple(roots.items()), length, segments, backend.key, strict)
-    return cast(Plan, _plans.get_or_make(key, make))
+    return _plans.get_or_make((tuple(roots.items()), length, segments, backend.key, strict), make)
 
 
 def plan_steps(
@@ -113,8 +112,7 @@ def plan_steps(
     def make() -> Blueprint:
         return _steps(roots, length, segments, backend, False, storages)
 
-    key = ("steps", tuple(roots.items()), length, segments, backend.key)
-    return cast(Blueprint, _plans.get_or_make(key, make))
+    return _blueprints.get_or_make((tuple(roots.items()), length, segments, backend.key), make)
 
 
 def _steps(
@@ -154,10 +152,11 @@ def _check_sizes(made: Blueprint, roots: Mapping[Node, range], segments: tuple[S
             raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan")
 
 
-def forget_plans() -> None:
-    """Drop every plan, and the memory that plans hold."""
+def clear_plans() -> None:
+    """Drop all plans and lowered buffers."""
     _plans.clear()
-    forget_lowered()
+    _blueprints.clear()
+    clear_lowered()
 
 
 def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tuple[Shape, ...]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import ExecutionError, InputError
-from locum.execution.arrays import Arrays
+from locum.execution.arrays import Arrays, is_floating, is_tensor, largest
 from locum.execution.fast import structured
 from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
@@ -20,9 +20,7 @@ from locum.execution.fast.steps.backends import Backend, Function
 from locum.execution.fast.steps.fusion import in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step
-from locum.execution.fast.tokens import is_floating, largest
 from locum.execution.fast.written import TOKEN_TYPES, RegisterInstruction, replace_functions, written
-from locum.execution.inputs import is_tensor
 from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT
@@ -182,14 +180,6 @@ class Plan:
     def has_structured(self) -> bool:
         """Whether the structured tier runs a part of the plan."""
         return any(step.op == "structured" for step in self.steps)
-
-    @cached_property
-    def known_sign(self) -> bool | None:
-        """Whether the result is positive at all positions, or at none; None if only a run can tell."""
-        value = self.blueprint.results[0].value
-        if value is None or not (value > 0).any():
-            return None if value is None else False
-        return True if (value > 0).all() else None
 
     def _error(self, problem: str, kind: str) -> ExecutionError:
         return ExecutionError(problem, abbreviate(self.blueprint.roots[0], self.names), kind=kind)

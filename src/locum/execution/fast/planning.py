@@ -24,13 +24,12 @@ from locum.execution.fast.steps import tiling
 from locum.execution.fast.steps.emission import Emission, LoadSource
 from locum.execution.fast.steps.fusion import fits_when_fused
 from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
-from locum.execution.fast.symbolic import reuse
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.buffers import Buffers, is_input, ordered
 from locum.execution.fast.symbolic.conditions import GuardedCases
 from locum.execution.fast.symbolic.indexing import decided
 from locum.execution.fast.symbolic.lowering import Lowering
-from locum.execution.fast.symbolic.reuse import LoweredBuffer, Piece
+from locum.execution.fast.symbolic.reuse import LoweredBuffer, Piece, find_or_lower
 from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
@@ -266,7 +265,7 @@ def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, Low
         if node in kept and kept[node].still_holds(key, buffers):
             return
         try:
-            kept[node] = reuse.known(key, buffers) or reuse.keep(_lower(node, hull, buffers))
+            kept[node] = find_or_lower(key, buffers, partial(_lower, node, hull, buffers))
             return
         except Stuck:
             if hull.start == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from locum.execution.arrays import floating, is_finite, is_tensor, largest
 from locum.execution.fast.structured import Series, Unstructured, tokens_array
 from locum.execution.fast.structured.columns import texts_of_few
 from locum.execution.fast.structured.series import arrays_for, integers, series
-from locum.execution.inputs import is_tensor
-from locum.execution.types import LEAVES, Types, types_of
-from locum.graph import Node, build, postorder
+from locum.execution.types import Types, types_of
+from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
-from locum.graph.traversal import transform
 
-_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _CASTS: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -38,11 +35,8 @@ class Tokens:
         >>> Tokens.read([1, 2.5]).types == {int, float}, Tokens.read(np.arange(3)).types == {int}
         (True, True)
         """
-        if is_tensor(values):
-            return cls(values, frozenset([_tensor_type(values)]), True)
-        if isinstance(values, np.ndarray):
-            return cls(values, frozenset([_TYPES[values.dtype.kind]]), True)
-        return cls(values, types_of(values) if types is None else types, False)
+        is_array = is_tensor(values) or isinstance(values, np.ndarray)
+        return cls(values, types_of(values) if types is None else types, is_array)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -76,23 +70,6 @@ class Tokens:
         """Whether there is no infinity and no NaN among them."""
         return self.numbers is None or float not in self.types or is_finite(self.numbers)
 
-    def for_plan(self, root: Node) -> tuple[Node, Any, Types] | None:
-        """Return a program and an array of tokens that a plan can run in place of ``root``.
-
-        A measure that reads nothing but the types of the tokens is run on these, as 0 and 1.
-        """
-        if self.numbers is None or len(self.types) == 1:
-            return None if self.numbers is None else (root, self.numbers, self.types)
-        leaves = {node for node in postorder(root) if node.op == "tokens"}
-        typed = leaves.intersection(LEAVES.values())
-        if not typed:
-            return root, self.numbers, self.types
-        if len(leaves) > 1:
-            return None
-        read = build("tokens", cast="asis")
-        on_types = transform(root, lambda node: read if node in typed else node)
-        return on_types, self._leaf(typed.pop()).data.astype(np.float64), frozenset([int])
-
     def series(self, nodes: Iterable[Node]) -> tuple[Any, dict[Node, Any]]:
         """Return the tokens for the structured tier, and what ``tokens_str`` and the like see of them.
 
@@ -113,45 +90,9 @@ class Tokens:
             texts = texts_of_few(arrays, whole) if node.cast == "str" else whole
             if texts is not None:
                 return texts
-        for kind, leaf in LEAVES.items():
-            if node is leaf:
-                return tokens_array([int(type(value) is kind) for value in self.values])
         if node.cast == "asis":
             return tokens_array(self.values)
         try:
             return tokens_array([_CASTS[node.cast](value) for value in self.values])
         except (ValueError, OverflowError) as error:
             raise Unstructured(f"a token cannot be cast: {error}") from None
-
-
-def _tensor_type(tensor: Any) -> type:
-    if tensor.dtype.is_floating_point:
-        return float
-    return bool if str(tensor.dtype) == "torch.bool" else int
-
-
-def is_floating(array: Any) -> bool:
-    """Return whether an array or a tensor holds floating-point numbers."""
-    return bool(array.dtype.is_floating_point if is_tensor(array) else array.dtype.kind == "f")
-
-
-def floating(array: Any) -> Any:
-    """Return an array or a tensor of numbers in floating point."""
-    if is_floating(array):
-        return array
-    return array.double() if is_tensor(array) else array.astype(np.float64)
-
-
-def is_finite(array: Any) -> bool:
-    """Return whether an array or a tensor has no infinity and no NaN in it."""
-    return bool(array.isfinite().all() if is_tensor(array) else np.isfinite(array).all())
-
-
-def largest(array: Any) -> float:
-    """Return the largest absolute value (of int64's least number, too), infinite if there is a NaN."""
-    if not math.prod(array.shape):
-        return 0.0
-    if is_floating(array):
-        greatest = float(abs(array).max())
-        return math.inf if math.isnan(greatest) else greatest
-    return max(-int(array.min()), int(array.max()))

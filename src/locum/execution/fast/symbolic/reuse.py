@@ -8,6 +8,7 @@ used where the answers would be the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,8 +22,8 @@ from locum.graph import Node
 #: arithmetic is IEEE 754's.
 Key: TypeAlias = tuple[Node, int, int, int, bool]
 
-#: How many keys are kept (what was lowered first goes first), and results of each.
-_KEPT, _KEPT_EACH = 1_024, 4
+#: How many results are kept for each key.
+_KEPT_EACH = 4
 
 
 @dataclass(frozen=True)
@@ -70,24 +71,20 @@ class LoweredBuffer:
         return self.held <= buffered and self.not_held.isdisjoint(buffered)
 
 
-_lowered = BoundedCache[list[LoweredBuffer]](_KEPT)
+_lowered = BoundedCache[list[LoweredBuffer]](1_024)
 
 
-def known(key: Key, buffers: Buffers) -> LoweredBuffer | None:
-    """Return the buffer as some program lowered it, if this one would do the same; or None."""
+def find_or_lower(key: Key, buffers: Buffers, lower: Callable[[], LoweredBuffer]) -> LoweredBuffer:
+    """Return the buffer as some program lowered it, if this one would do the same; or lower it."""
     for entry in _lowered.get(key) or ():
         if entry.fits(buffers):
             buffers.designated |= entry.designated
             return entry
-    return None
+    lowered = lower()
+    _lowered.put(key, [lowered, *(_lowered.get(key) or ())][:_KEPT_EACH])
+    return lowered
 
 
-def keep(entry: LoweredBuffer) -> LoweredBuffer:
-    """Keep a lowered buffer for other programs, and return it."""
-    _lowered.put(entry.key, [entry, *(_lowered.get(entry.key) or ())][:_KEPT_EACH])
-    return entry
-
-
-def forget_lowered() -> None:
-    """Drop every lowered buffer."""
+def clear_lowered() -> None:
+    """Drop all lowered buffers."""
     _lowered.clear()
