@@ -169,7 +169,6 @@ ROOMS: dict[str, list[str]] = {
         "tiers",
         "agreement",
         "making",
-        "asked",
         "generating",
     ],
     "circuits": ["patching", "checking"],
