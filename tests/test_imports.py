@@ -168,7 +168,6 @@ ROOMS: dict[str, list[str]] = {
         "tiers",
         "agreement",
         "making",
-        "asked",
         "generating",
     ],
     "circuits": ["patching", "checking"],

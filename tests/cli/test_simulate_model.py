@@ -175,7 +175,7 @@ def test_a_difference_is_exit_code_1(
         ((), "Missing option '--text'"),
         (("--text", "a", "--order", "2,2,2"), "No such option '--order'"),
         (("--text", "a", "--dtype", "int8"), "dtype: expected one of float64,"),
-        (("--text", "a", "--executor", "slow"), "expected fast or dense or heads"),
+        (("--text", "a", "--executor", "slow"), "executor: expected one of fast, dense, heads"),
         (("--text", "a", "--num-beams", "2"), "--num-beams: expected --generate"),
         (("--text", "a", "--generate", "--html", "page.html"), "try locum.torch.record"),
         (("--text", "a", "--generate", "--save", "out.npz"), "--save: expected no --generate"),

@@ -156,14 +156,14 @@ def test_muon_steps_as_torch_does_up_to_its_half_precision() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"task": "V"}, "expected the task"),
+        ({"task": "V"}, "task: expected one of U"),
         ({"optimiser": "lion"}, "expected one of sgd"),
-        ({"trainable": "some"}, "as what is trainable"),
-        ({"start": "here"}, "expected the start"),
-        ({"task": "fetch", "keys": "hash", "positions": 4}, "expected keys of"),
+        ({"trainable": "some"}, "trainable: expected one of all"),
+        ({"start": "here"}, "start: expected one of construction"),
+        ({"task": "fetch", "keys": "hash", "positions": 4}, "keys: expected one of squares"),
         ({"device": "abacus"}, "expected the device cpu, or cuda"),
         ({"device": "cuda:99"}, "expected the device cpu, or cuda"),
-        ({"inputs": "some"}, "expected inputs whole or smaller"),
+        ({"inputs": "some"}, "inputs: expected one of whole, smaller"),
         ({"inputs": "smaller"}, "with a smaller order inside"),
     ],
 )

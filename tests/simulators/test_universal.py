@@ -285,9 +285,9 @@ def test_orders_that_are_none() -> None:
     with pytest.raises(GraphError, match="E19"):
         UniversalSimulator(Order.of(2, 3, 2, feed_forward=(2, 2)))
     with pytest.raises(GraphError, match="two integers"):
-        UniversalSimulator(Order.of(2, 2, 2, feed_forward=(2,)))  # type: ignore[arg-type]
+        UniversalSimulator(Order.of(2, 2, 2, feed_forward=(2,)))
     with pytest.raises(GraphError, match='mask="matrix" here'):
-        UniversalSimulator(Order.of(2, 2, 2, mask=np.eye(2)))  # type: ignore[arg-type]
+        UniversalSimulator(Order.of(2, 2, 2, mask=np.eye(2)))
     with pytest.raises(GraphError, match="decoder layer"):
         UniversalSimulator(Order.of(2, 2, 2, memory=3, feed_forward=(2, 2)))
 

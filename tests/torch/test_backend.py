@@ -56,10 +56,13 @@ def test_the_installed_package_registers_the_backend() -> None:
     [
         (
             {"options": {"exector": "fast"}},
-            "options: expected executor or host or cuda_graphs, got 'exector'",
+            "options: expected executor, host, cuda_graphs, got 'exector'; try executor",
         ),
-        ({"options": {"executor": "quick"}}, "expected fast or dense or heads for 'executor'"),
-        ({"options": {"host": True}}, "expected allowed or forbidden for 'host', got True"),
+        (
+            {"options": {"executor": "quick"}},
+            "executor: expected one of fast, dense, heads",
+        ),
+        ({"options": {"host": True}}, "host: expected one of allowed, forbidden, got True"),
         ({"mode": "reduce-overhead"}, 'mode: expected none for the backend "locum"'),
     ],
 )

@@ -121,7 +121,7 @@ def test_tensors_of_objects_are_found() -> None:
 def test_bad_input(model: Model) -> None:
     with pytest.raises(InputError, match=r"expected a torch.nn.Module, got function"):
         locum.torch.simulate(lambda x: x, 1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected fast or dense or heads for 'executor'"):
+    with pytest.raises(InputError, match="executor: expected one of fast, dense, heads"):
         locum.torch.simulate(model, torch.zeros(2, 3), executor="quick")
     x = torch.randn(5, 3, requires_grad=True) * 2
     with pytest.raises(InputError, match="compare=False"):

@@ -29,16 +29,10 @@ from torch.func import grad, vmap
 from locum.errors import InputError
 from locum.learning.constructions import Construction, Numbers, construction
 from locum.learning.network import Network
-from locum.sweeps.kinds import KINDS
+from locum.sweeps.kinds import complete
 
 #: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
 RECOVERED = 1e-2
-#: The table of sweeps says what each setting is; an order there is none of by default.
-DEFAULTS: dict[str, Any] = {
-    name: setting.default
-    for name, setting in KINDS["learning"].settings.items()
-    if not (setting.is_required or setting.default is None)
-}
 #: Inputs that errors are measured on.
 _HELD_OUT = 256
 #: The most numbers of one tensor of patterns or units; more networks than fit take turns.
@@ -60,11 +54,9 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> found["rows"][0]["error_before"] < 1e-3
     True
     """
-    chosen = {**DEFAULTS, **settings}
+    chosen = complete("learning", settings)
     device = device_named(str(chosen["device"]))
     built = construction(chosen)
-    if chosen["inputs"] not in ("whole", "smaller"):
-        raise InputError(f"expected inputs whole or smaller, got {chosen['inputs']!r}")
     if chosen["inputs"] == "smaller" and built.smaller is None:
         raise InputError("expected a U with a smaller order inside, such as (2, 2, 2), got no such")
     network = Network.of(built.model)
@@ -132,8 +124,6 @@ def _start(
     noise = torch.randn(exact.numel(), generator=draw, dtype=exact.dtype).to(exact.device)
     if chosen["start"] == "construction":
         return exact * (1 + sigma * noise)
-    if chosen["start"] != "random":
-        raise InputError(f"expected the start construction or random, got {chosen['start']!r}")
     parts = []
     for name, part in network.tensors(noise).items():
         shape = network.shapes[name]
@@ -148,8 +138,6 @@ def _start(
 def mask_of(trainable: str, exact: Tensor) -> Tensor:
     """Return 1 for weights that may be trained, 0 for others."""
     masks = {"all": torch.ones_like(exact), "nonzeros": (exact != 0), "zeros": (exact == 0)}
-    if trainable not in masks:
-        raise InputError(f"expected {', '.join(masks)} as what is trainable, got {trainable!r}")
     return masks[trainable].to(exact.dtype)
 
 

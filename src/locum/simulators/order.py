@@ -7,12 +7,12 @@ have: heads, biases, masks, norms, the kind of attention. Two T's of equal order
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Self
 
 from locum.errors import GraphError
 from locum.execution.activations import ACTIVATIONS
-from locum.settings import Setting, normalise_settings, require_choice
+from locum.settings import Setting, normalise_settings, require_choice, require_known
 from locum.simulators.attention_order import KINDS, AttentionOrder
 from locum.simulators.layout import Block
 
@@ -101,34 +101,11 @@ class Order:
 
     @classmethod
     def of(
-        cls,
-        n: int,
-        d: int | None,
-        d_v: int | None = None,
-        *,
-        heads: int = 1,
-        feed_forward: tuple[int, int] | None = None,
-        kind: str = "softmax",
-        norm: str = "none",
-        mask: str | None = None,
-        memory: int = 0,
-        residual: bool | None = None,
-        activation: str = "relu",
-        feed_forward_bias: bool = False,
-        feed_forward_residual: bool | None = None,
-        affine: bool = False,
-        bias: bool = False,
-        combine: str = "concatenate",
-        projection: int | None = None,
-        output_bias: bool = False,
-        pooling: str = "softmax",
-        width: int | None = None,
-        rank: int | None = None,
-        hidden: int | None = None,
-        feature_map: str = "identity",
-        batch: int = 1,
+        cls, n: int, d: int | None, d_v: int | None = None, *, kind: str = "softmax", **options: Any
     ) -> Self:
         """Make the order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
+
+        ``options`` are the other fields of :class:`Order` and of :class:`AttentionOrder`.
 
         - ``d_v`` is d unless given.
         - ``residual``: an encoder, X + attention(X); the default where there is a feed-forward or norm.
@@ -143,6 +120,10 @@ class Order:
         >>> str(Order.of(4, 3, 2, heads=2))
         '(4, 3, 2), 2 heads'
         """
+        mine = {field.name for field in fields(cls)} - {"n", "attention"}
+        theirs = {field.name for field in fields(AttentionOrder)} - {"kind", "d", "d_v"}
+        require_known(options, sorted(mine | theirs), "options of an order", GraphError)
+        mask = options.get("mask")
         if mask is not None and not isinstance(mask, str):
             raise GraphError(
                 'the mask itself belongs to T: expected mask="matrix" here, and the matrix in T'
@@ -151,43 +132,22 @@ class Order:
         require_choice(kind, KINDS, "kind", error=GraphError)
         if d is None:
             raise GraphError("expected the integers n and d (and d_v), got n alone")
-        n, d, heads = (
-            _SIZE.read(size, name, GraphError) for size, name in ((n, "n"), (d, "d"), (heads, "heads"))
-        )
-        if residual is None:
-            residual = feed_forward is not None or norm != "none"
-        if projection is None:
-            projection = d if residual and heads > 1 and combine == "concatenate" else 0
-        if feed_forward_residual is None:
-            feed_forward_residual = feed_forward is not None and norm != "none"
-        sizes = _sizes_of_kind(kind, n, d, {"width": width, "rank": rank, "hidden": hidden})
-        attention = AttentionOrder(
-            kind,
-            d,
-            d if d_v is None else d_v,
-            heads,
-            combine,
-            projection,
-            output_bias,
-            bias,
-            mask,
-            pooling,
-            feature_map=feature_map,
-            **sizes,
-        )
-        return cls(
-            n,
-            attention,
-            memory,
-            residual=residual,
-            feed_forward=feed_forward,
-            feed_forward_bias=feed_forward_bias,
-            feed_forward_residual=feed_forward_residual,
-            activation=activation,
-            norm=norm,
-            affine=affine,
-            batch=batch,
-        )
+        named = ((n, "n"), (d, "d"), (options.pop("heads", 1), "heads"))
+        n, d, heads = (_SIZE.read(size, name, GraphError) for size, name in named)
+        sizes = {name: options.pop(name, None) for name in ("width", "rank", "hidden")}
+        around = {name: value for name, value in options.items() if name in mine}
+        inside = {name: value for name, value in options.items() if name in theirs}
+        has_norm, feeds = around.get("norm", "none") != "none", around.get("feed_forward") is not None
+        if around.get("residual") is None:
+            around["residual"] = feeds or has_norm
+        if around.get("feed_forward_residual") is None:
+            around["feed_forward_residual"] = feeds and has_norm
+        if inside.get("projection") is None:
+            joined = heads > 1 and inside.get("combine", "concatenate") == "concatenate"
+            inside["projection"] = d if around["residual"] and joined else 0
+        inside |= _sizes_of_kind(kind, n, d, sizes)
+        attention = AttentionOrder(kind, d, d if d_v is None else d_v, heads, **inside)
+        return cls(n, attention, **around)
 
     @property
     def columns(self) -> int:
@@ -274,12 +234,12 @@ def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -
 
 def _fields(order: Order) -> dict[str, Any]:
     """Return all fields by readable names, those of the attentions among them."""
-    fields: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for name, value in asdict(order).items():
         if name == "attention":
-            fields |= value
+            named |= value
         elif name == "cross":
-            fields |= {f"cross {key}": part for key, part in (value or {}).items()}
+            named |= {f"cross {key}": part for key, part in (value or {}).items()}
         else:
-            fields[name] = value
-    return fields
+            named[name] = value
+    return named

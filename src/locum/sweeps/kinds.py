@@ -75,8 +75,8 @@ KINDS: dict[str, Kind] = {
             "seed": Setting("an integer", "what a random program is drawn from", 0, least=0),
         },
         uses=("numpy",),
-        check="locum.dataset.asked:problem_of_circuit",
-        kept="locum.dataset.asked:is_there",
+        check="locum.dataset.making:problem_of_circuit",
+        kept="locum.dataset.making:items_exist",
     ),
     "proof": Kind(
         "a claim of the paper, proven for all inputs of a shape",

@@ -24,20 +24,13 @@ from torch._dynamo import config as dynamo_config
 from torch._dynamo.backends.common import aot_autograd
 
 from locum.errors import InputError
+from locum.settings import read_settings, settings_of
 from locum.torch.compiled_graph import CompiledGraph, box_arguments
 from locum.torch.fused_layers import FUSED_LAYERS
 from locum.torch.program import Settings
 from locum.torch.random_operations import RANDOM
 from locum.torch.table import TABLE
 from locum.torch.usage import GraphUsage
-
-#: The options of the backend and their values; the first value is the default.
-OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "executor": ("fast", "dense", "heads"),
-    "host": ("allowed", "forbidden"),
-    "cuda_graphs": ("allowed", "forbidden"),
-}
-
 
 #: Overloads whose decomposition in PyTorch computes integers in float32.
 _LINSPACE = (
@@ -95,18 +88,7 @@ def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Setting
             f'mode: expected none for the backend "locum", got {mode!r}; '
             'try options={"executor": "fast"}'
         )
-    for name, value in (options or {}).items():
-        if name not in OPTIONS:
-            raise InputError(
-                f"options: expected {' or '.join(OPTIONS)}, got {name!r}; "
-                'try options={"executor": "fast"}'
-            )
-        if value not in OPTIONS[name]:
-            raise InputError(
-                f"options: expected {' or '.join(OPTIONS[name])} for {name!r}, got {value!r}; "
-                f'try options={{"{name}": "{OPTIONS[name][0]}"}}'
-            )
-    return Settings(**dict(options or {}))
+    return Settings(**read_settings(options or {}, settings_of(Settings), "options"))
 
 
 def check_graph_break(graph: fx.GraphModule) -> None:

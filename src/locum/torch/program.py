@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import fx
@@ -24,6 +24,7 @@ from locum.execution.fast.planning import Segment
 from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
 from locum.language.python import constant
+from locum.settings import Setting
 from locum.torch.composition import Composition
 from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata
 from locum.torch.host_operations import HostPart, choose_host_nodes
@@ -39,12 +40,11 @@ from locum.torch.translation import Feed, Translation, UnsupportedOperationError
 class Settings:
     """How graphs are run."""
 
-    #: ``fast``, ``dense`` or ``heads``.
-    executor: str = "fast"
-    #: ``allowed`` or ``forbidden``: whether the host computes tables of integers and positions.
-    host: str = "allowed"
-    #: ``allowed`` or ``forbidden``: whether plans on a GPU are recorded as CUDA graphs.
-    cuda_graphs: str = "allowed"
+    executor: Annotated[str, Setting("a text", choices=("fast", "dense", "heads"))] = "fast"
+    #: Whether the host computes tables of integers and positions.
+    host: Annotated[str, Setting("a text", choices=("allowed", "forbidden"))] = "allowed"
+    #: Whether plans on a GPU are recorded as CUDA graphs.
+    cuda_graphs: Annotated[str, Setting("a text", choices=("allowed", "forbidden"))] = "allowed"
 
 
 class Program:
