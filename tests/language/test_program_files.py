@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import locum
-from tests.cases import CASES
+from tests.cases import CASES, Case
 
 
 @pytest.mark.parametrize("case", CASES[::7], ids=lambda case: case.name)
-def test_a_program_saved_as_json_is_the_same_object(case, tmp_path: Path) -> None:
+def test_a_program_saved_as_json_is_the_same_object(case: Case, tmp_path: Path) -> None:
     locum.save_program(case.program, tmp_path / "program.json")
     assert locum.load_program(tmp_path / "program.json") is case.program
 
