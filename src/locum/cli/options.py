@@ -5,49 +5,87 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from locum.errors import InputError
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+Option = Callable[[Function], Function]
+
 PATH = click.Path(path_type=Path)
+#: The enumerations. They are repeated here so that a command starts without importing their modules.
+EXECUTORS = ("dense", "fast", "auto", "heads")
+DOMAINS = ("float", "exact", "ieee")
+RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
+KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
+NORMS = ("none", "post", "pre")
+ATTENTIONS = ("hard", "softmax")
+FEED_FORWARDS = ("relu", "gelu", "glu", "exact")
+DTYPES = ("float64", "float32")
 #: Words that mean a value, not four or five characters.
 _WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
 _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 
 
+class OutputFile(click.Path):
+    """A file to write, with one of the suffixes; ``-`` is standard output."""
+
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__(path_type=Path)
+        self.suffixes = suffixes
+
+    def require_suffix(self, option: str, path: Path) -> None:
+        """Raise an error for a file with another suffix."""
+        if self.suffixes and path.suffix not in self.suffixes:
+            expected = " or ".join(self.suffixes)
+            raise InputError(f"{option}: expected a {expected} file, got {path}")
+
+
+def output_option(*suffixes: str, text: str, **settings: Any) -> Option[Any]:
+    """Return the option ``-o`` for a file with one of the suffixes."""
+    return click.option("-o", "--output", type=OutputFile(*suffixes), help=text, **settings)
+
+
+def limit_option(default: float | None, text: str = "CPU time limit.") -> Option[Any]:
+    """Return the option ``--limit``, in seconds."""
+    return click.option(
+        "--limit",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=default is not None,
+        metavar="SECONDS",
+        help=text,
+    )
+
+
 def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Offer the listings and examples, by name, and the programs in this folder."""
-    from locum.cli.programs import known
+    from locum.cli.programs import SUFFIXES, known
 
-    here = sorted(path.name for ending in ("rasp", "json") for path in Path.cwd().glob(f"*.{ending}"))
+    here = sorted(path.name for path in Path.cwd().iterdir() if path.suffix in SUFFIXES)
     return [name for name in [*known(), *here] if name.startswith(begun)]
 
 
-def complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Offer the claims that there are, and the errata that can be refuted."""
-    from locum.paper.errata import ERRATA
-    from locum.verification.claims.named import FAMILIES
-
-    refutable = (number for number, erratum in ERRATA.items() if erratum.refutable)
-    return [name for name in [*FAMILIES, *refutable] if name.startswith(begun)]
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
-name_option = click.option("--name", help="The s-op, selector or function without parameters meant.")
+name_option = click.option("--name", help="S-op, selector or function without parameters.")
 input_option = click.option(
     "--input",
     "input_text",
     metavar="TOKENS",
     help='The input: hello, or JSON ("hello", [3, 1, 2]).  [default: the program\'s, else hello]',
 )
-executor_option = click.option(
-    "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
+inputs_option = click.option(
+    "--input", "texts", multiple=True, metavar="TOKENS",
+    help='An input: abc, or 1,2.5, or JSON ("abc", [1, 2.5]); may be repeated.',
+)  # fmt: skip
+alphabet_option = click.option(
+    "--alphabet", help="Symbols of a language: abc, or with commas.  [default: as named]"
 )
+seed_option = click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: 0]")
 
 
 def integers(
@@ -73,6 +111,11 @@ def integers(
     return read
 
 
+def order_option(text: str, name: str = "--order") -> Option[Any]:
+    """Return an option for the sizes n,d,d_v of U."""
+    return click.option(name, callback=integers(3), metavar="n,d,d_v", help=text)
+
+
 def read_base(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
     """Read the base of the exponential: a positive number, or e (None)."""
     if text is None or text == "e":
@@ -86,21 +129,74 @@ def read_base(context: click.Context, option: click.Parameter, text: str | None)
     return base
 
 
-base_option = click.option(
-    "--base", callback=read_base, metavar="NUMBER", help="Base of the exponential.  [default: e]"
-)
+# Options of locum.compile ---------------------------------------------------------------------------
+
+#: The fields of ``compiler.Target`` that are options; those of every network, U included, come last.
+_OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal")
+_OF_NETWORKS = ("attention", "feed_forward", "tolerance", "ranges", "separation", "dtype")
+
+
+def target_options(function: Function) -> Function:
+    """Add the options that are fields of ``compiler.Target``."""
+    options = (
+        click.option("--length", type=int, help="Number of tokens of the longest input."),
+        click.option(
+            "--vocab",
+            "vocabulary",
+            metavar="TOKENS",
+            help="Tokens: abc, or one,two, or 1,2,3, or a file (.txt: one per line; .json: a list).",
+        ),
+        click.option("--numeric", is_flag=True, help="Tokens are any real numbers."),
+        click.option("--fixed", is_flag=True, help="Inputs of exactly this length."),
+        click.option("--causal", is_flag=True, help="A decoder: causal masks, a begin marker as sink."),
+        click.option(
+            "--attention", type=click.Choice(ATTENTIONS), default="hard", show_default=True,
+            help="Attention of the heads.",
+        ),
+        click.option(
+            "--feed-forward", type=click.Choice(FEED_FORWARDS), default="relu", show_default=True,
+            help="Hidden units; exact: a symbolic feed-forward, not weights.",
+        ),
+        click.option("--tolerance", type=float, help="Error allowed where values are approximated."),
+        click.option(
+            "--range", "ranges", type=(float, float), metavar="LOW HIGH",
+            help="Interval of the numbers in the input.",
+        ),
+        click.option("--separation", type=float, help="Least difference of numbers that are compared."),
+        click.option(
+            "--dtype", type=click.Choice(DTYPES), default="float64", show_default=True,
+            help="Type of the weights.",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def network_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of ``Target`` that concern every network."""
+    return {name: options[name] for name in _OF_NETWORKS}
+
+
+def program_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of ``Target`` that concern programs, if they are given."""
+    return {name: options[name] for name in _OF_PROGRAMS if options[name]}
+
+
+# Inputs ---------------------------------------------------------------------------------------------
 
 
 def read_input(text: str | None, option: str = "--input") -> Any:
     """Read an input: JSON, or a plain text that cannot be mistaken for JSON or a list.
 
     1, 1.0, "1" and true are told apart; a text of digits, or one with commas, must say what it is.
+    The empty text is the empty sequence.
 
-    >>> read_input("hello"), read_input('"1,2"'), read_input("[1, 2.5, true]")
-    ('hello', '1,2', [1, 2.5, True])
+    >>> read_input("hello"), read_input('"1,2"'), read_input("[1, 2.5, true]"), read_input("")
+    ('hello', '1,2', [1, 2.5, True], '')
     """
-    if text is None:
-        return None
+    if not text:
+        return text
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -124,7 +220,7 @@ def _is_plain(text: str) -> bool:
 
 
 def require_unicode(value: Any, where: str) -> None:
-    """Refuse strings with unpaired surrogates, which cannot be written as UTF-8."""
+    """Reject strings with unpaired surrogates, which cannot be written as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

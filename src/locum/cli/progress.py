@@ -26,17 +26,15 @@ PATIENCE, BEAT = 2.0, 0.25
 
 
 @contextmanager
-def progress(
-    total: int, noun: str, what: str = "running U", quiet: bool = False
-) -> Iterator[Callable[[str], None]]:
-    """Show a bar of ``total`` steps on standard error once a second has passed, unless ``quiet``.
+def progress(total: int, noun: str, what: str = "running U") -> Iterator[Callable[[str], None]]:
+    """Show a bar of ``total`` steps on standard error after a second.
 
-    Gives a function that is to be called with the name of each step that is done.
+    Yields a function to call with the name of each step that is done.
     """
     bar = _bar(noun)
     task = bar.add_task(what, total=total)
     timer = threading.Timer(1.0, bar.start)
-    if bar.console.is_terminal and not quiet:
+    if bar.console.is_terminal and not is_quiet():
         timer.start()
     try:
         with _alone():
@@ -50,18 +48,10 @@ def progress(
 
 
 @contextmanager
-def loading(quiet: bool) -> Iterator[None]:
-    """Show on standard error that a model is being loaded, unless ``quiet``."""
-    with progress(1, "models loaded", "loading the model", quiet) as advance:
-        yield
-        advance("the model")
-
-
-@contextmanager
-def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """Give a function that shows (done, of how many, which) on standard error if that is a terminal."""
+def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield a function that shows (done, total, which) on standard error if that is a terminal."""
     bar = _bar("")
-    if quiet or not bar.console.is_terminal:
+    if is_quiet() or not bar.console.is_terminal:
         yield lambda done, total, which: None
         return
     with _alone(), bar:
@@ -69,6 +59,12 @@ def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str]
         yield lambda done, total, which: bar.update(
             task, completed=done, total=total, description=f"{what}, {which}"
         )
+
+
+def is_quiet() -> bool:
+    """Return whether the command that is running prints JSON."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("as_json"))
 
 
 def _alone() -> AbstractContextManager[None]:

@@ -18,8 +18,10 @@ import click
 
 from locum import __version__
 from locum.cli import output
-from locum.cli.options import json_option, read_input
-from locum.cli.questions import answer, asked
+from locum.cli.options import read_input
+from locum.cli.progress import is_quiet
+from locum.cli.runner import Report
+from locum.cli.runner import command as make_command
 from locum.errors import InputError
 from locum.files import write_file
 from locum.language import echo
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 PROMPT, MORE = ">> ", ".. "
 
 
-@click.command("repl", help=__doc__)
+@make_command("repl", __doc__)
 @click.option(
     "--example",
     default="hello",
@@ -39,9 +41,8 @@ PROMPT, MORE = ">> ", ".. "
     metavar="TOKENS",
     help='The running example: hello, or JSON ("hello", [3, 1, 2]).',
 )
-@json_option
-def command(example: str, as_json: bool) -> None:
-    """Talk at a terminal, or read a transcript."""
+def command(example: str) -> Report | None:
+    """Prompt at a terminal, or read a transcript."""
     from locum.language import Session
 
     tokens = read_input(example, "--example")
@@ -49,10 +50,9 @@ def command(example: str, as_json: bool) -> None:
         raise InputError(f"--example: expected a non-empty string or list, got {example[:40]}")
     session = Session(tokens if isinstance(tokens, str) else list(tokens), drawer=draw_beside)
     typed = sys.stdin or io.StringIO()
-    if as_json:
+    if is_quiet():
         results = session.execute(typed.read(session.limits.text + 1))
-        output.print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
-        return
+        return Report({"results": [{**r.to_dict(), "printed": r.printed} for r in results]}, list)
     banner = (
         f"Locum {__version__}, RASP; running example {echo.quoted(session.examples.tokens['s-op'])}"
     )
@@ -64,6 +64,7 @@ def command(example: str, as_json: bool) -> None:
     else:
         output.say(banner)
         transcript(session, typed, output.converse)
+    return None
 
 
 def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) -> None:
@@ -109,3 +110,28 @@ def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
     path = folder / f"{safe}.svg"
     write_file(path, flow_svg(program.node, tokens, name))
     return path
+
+
+# Help -----------------------------------------------------------------------------------------------
+
+
+def asked(line: str, session: Session) -> str | None:
+    """Return what ``help``, ``help name`` or ``?name`` asks for ("" for help itself), or None.
+
+    A program that has a name ``help`` of its own keeps it.
+    """
+    match = re.fullmatch(r"\s*(\?|help\b)\s*(\w*)\s*;?\s*", line)
+    if match is None or (match.group(1) == "help" and "help" in session.names()):
+        return None
+    return match.group(2)
+
+
+def answer(question: str, session: Session) -> str:
+    """Describe the name asked for, or say how to begin."""
+    from locum.language.rasp import describing
+
+    if not question:
+        return describing.OVERVIEW
+    if question == "names":
+        return describing.list_names()
+    return describing.describe(question, session.names())

@@ -18,7 +18,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from locum.cli.output import LAYOUT
-from locum.cli.questions import answer, asked
+from locum.cli.repl import answer, asked
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.reader import tokens

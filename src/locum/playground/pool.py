@@ -85,6 +85,7 @@ class Pool:
         self._lock = Lock()
         self._closed = False
         self._free = [_Worker(self.limits) for _ in range(self.size)]
+        self._busy: set[_Worker] = set()
 
     def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
         """Answer a request as JSON in bytes; raises :class:`BusyError` if too many are waiting."""
@@ -112,8 +113,10 @@ class Pool:
         try:
             return self._ask(worker, json.dumps(request).encode())
         finally:
+            with self._lock:
+                self._busy.discard(worker)
             is_over = worker.has_ended or worker.answered >= self.limits.requests
-            if is_over or not worker.process.is_alive():
+            if not self._closed and (is_over or not worker.process.is_alive()):
                 worker.end()
                 worker = _Worker(self.limits)
             with self._lock:
@@ -127,7 +130,9 @@ class Pool:
     def _serve(self) -> None:
         """Give free workers to those whose turn it is."""
         while self._free and (ticket := self._line.next()) is not None:
-            ticket.turn.set_result(self._free.pop(0))
+            worker = self._free.pop(0)
+            self._busy.add(worker)
+            ticket.turn.set_result(worker)
 
     def _ask(self, worker: _Worker, request: bytes) -> bytes:
         limits = self.limits
@@ -148,12 +153,15 @@ class Pool:
         return json.dumps({"ok": False, "error": why}).encode()
 
     def close(self) -> None:
-        """End all workers that are free, and the others when they come back."""
+        """End all workers; requests that are being answered fail."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []
+            busy = list(self._busy)
         for worker in free:
             worker.end()
+        for worker in busy:  # the thread of the request closes the pipe
+            worker.process.kill()
 
     def __enter__(self) -> Self:
         return self
