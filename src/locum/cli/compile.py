@@ -19,6 +19,7 @@ from locum.cli.options import (
     RECIPES,
     OutputFile,
     alphabet_option,
+    choice,
     complete_program,
     inputs_option,
     name_option,
@@ -46,7 +47,7 @@ DRAWN, WORD = 8, 8
 @click.option("--language", help="Regular expression, or a file of a language, to compile.")
 @alphabet_option
 @order_option("Order of U, to compile U.")
-@click.option("--recipe", type=click.Choice([*RECIPES, "native"]), help="Form of U.  [default: fetch]")
+@choice("--recipe", [*RECIPES, "native"], "Form of U.  [default: native for softmax attention]")
 @target_options
 @inputs_option
 @click.option("-o", "--output", type=PATH, help="The folder to write.")

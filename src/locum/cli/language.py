@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import alphabet_option, limit_option, output_option
+from locum.cli.options import alphabet_option, choice, limit_option, output_option
 from locum.cli.programs import split_alphabet
 from locum.cli.runner import Group, Report
 from locum.cli.runner import command as make_command
@@ -19,51 +19,24 @@ if TYPE_CHECKING:
     from locum.dialects.languages import Language
     from locum.dialects.recogniser import Recogniser
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 command = Group("language", help=__doc__, usual="classify")
 _PLACES = {"last": "last symbol", "end": "end marker"}
 
 
-def _c_rasp_options(function: Function) -> Function:
+def _c_rasp_options(function: Any) -> Any:
     """Add the options that are the conventions of a C-RASP program."""
-    function = click.option(
-        "--positions",
-        type=click.Choice(["0", "1"]),
-        help="Number of the first position in a C-RASP program.  [default: 0]",
-    )(function)
-    function = click.option(
-        "--accept",
-        type=click.Choice(["last", "end"]),
-        help="Where a C-RASP program is read: last symbol or end marker.  [default: last]",
-    )(function)
-    return alphabet_option(function)
+    at_marker = "Where a C-RASP program is read.  [default: last]"
+    function = choice("--positions", ["0", "1"], "First position in C-RASP.  [default: 0]")(function)
+    return alphabet_option(choice("--accept", ["last", "end"], at_marker)(function))
 
 
-def _language_options(function: Function) -> Function:
+def _language_options(function: Any) -> Any:
     """Add the options that say how a language is written."""
+    function = choice("--at", ["first", "last"], "Position where a formula holds.", "first")(function)
+    plus = "Meaning of + in an expression: union, or once or more."
+    function = choice("--plus", ["union", "repeat"], plus, "union")(function)
     forms = ["regex", "dfa", "ltl", "c-rasp", "b-rasp"]
-    for option in reversed(
-        (
-            click.option("--from", "form", type=click.Choice(forms), help="Form of the language."),
-            click.option(
-                "--plus",
-                type=click.Choice(["union", "repeat"]),
-                default="union",
-                show_default=True,
-                help="Meaning of + in a regular expression: union, or once or more.",
-            ),
-            click.option(
-                "--at",
-                type=click.Choice(["first", "last"]),
-                default="first",
-                show_default=True,
-                help="Position at which a formula has to hold.",
-            ),
-        )
-    ):
-        function = option(function)
-    return _c_rasp_options(function)
+    return _c_rasp_options(choice("--from", forms, "Form of the language.")(function))
 
 
 def read_language(source: str, options: Mapping[str, Any]) -> Language:
@@ -74,7 +47,7 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
     positions = options.get("positions")
     return read(
         source,
-        options.get("form"),
+        options.get("from"),
         alphabet=split_alphabet(options["alphabet"]),
         positions=None if positions is None else int(positions),
         **given,
@@ -235,7 +208,7 @@ def minimise(program: str, limit: float, **options: Any) -> Report:
     """
     from locum.dialects.minimise import minimise, size
 
-    read = read_language(program, options | {"form": "c-rasp"})
+    read = read_language(program, options | {"from": "c-rasp"})
     assert read.program is not None
     smaller = minimise(read.program, seconds=limit)
     (counts, parts), (fewer, left) = size(read.program), size(smaller)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,12 @@ class OutputFile(click.Path):
         if self.suffixes and path.suffix not in self.suffixes:
             expected = " or ".join(self.suffixes)
             raise InputError(f"{option}: expected a {expected} file, got {path}")
+
+
+def choice(name: str, values: Sequence[str], text: str, default: str | None = None) -> Option[Any]:
+    """Return an option for one of several values."""
+    shown = default is not None
+    return click.option(name, type=click.Choice(values), default=default, show_default=shown, help=text)
 
 
 def output_option(*suffixes: str, text: str, **settings: Any) -> Option[Any]:
@@ -149,13 +155,9 @@ def target_options(function: Function) -> Function:
         click.option("--numeric", is_flag=True, help="Tokens are any real numbers."),
         click.option("--fixed", is_flag=True, help="Inputs of exactly this length."),
         click.option("--causal", is_flag=True, help="A decoder: causal masks, a begin marker as sink."),
-        click.option(
-            "--attention", type=click.Choice(ATTENTIONS), default="hard", show_default=True,
-            help="Attention of the heads.",
-        ),
-        click.option(
-            "--feed-forward", type=click.Choice(FEED_FORWARDS), default="relu", show_default=True,
-            help="Hidden units; exact: a symbolic feed-forward, not weights.",
+        choice("--attention", ATTENTIONS, "Attention of the heads.", "hard"),
+        choice(
+            "--feed-forward", FEED_FORWARDS, "Hidden units; exact: symbolic, not weights.", "relu"
         ),
         click.option("--tolerance", type=float, help="Error allowed where values are approximated."),
         click.option(
@@ -163,10 +165,7 @@ def target_options(function: Function) -> Function:
             help="Interval of the numbers in the input.",
         ),
         click.option("--separation", type=float, help="Least difference of numbers that are compared."),
-        click.option(
-            "--dtype", type=click.Choice(DTYPES), default="float64", show_default=True,
-            help="Type of the weights.",
-        ),
+        choice("--dtype", DTYPES, "Type of the weights.", "float64"),
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)

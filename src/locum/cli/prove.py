@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -63,16 +63,7 @@ def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: 
 @click.option("--terms", default=200_000, show_default=True, help="Limit of the number of terms.")
 @click.option("--megabytes", default=1_500, show_default=True, help="Memory limit.")
 @output_option(text="File of the certificate, which `locum prove check` verifies.")
-def claim(
-    name: str,
-    shape: tuple[int, ...],
-    recipe: str | None,
-    tolerance: float | None,
-    limit: float,
-    terms: int,
-    megabytes: int,
-    output: Path | None,
-) -> Report:
+def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any) -> Report:
     """Prove a claim for all inputs of a shape, or refute it: locum prove claim matmul 3 3 4.
 
     NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum that
@@ -83,33 +74,26 @@ def claim(
 
     with counted("proving") as advance:
         verdict = prove(
-            _claim(name, shape, recipe, tolerance),
+            _claim(name, shape, options),
             *shape,
-            recipe=recipe,
-            tolerance=tolerance,
-            seconds=limit,
-            terms=terms,
-            megabytes=megabytes,
+            seconds=options.pop("limit"),
             progress=lambda done, total, cases: advance(done, total, f"{cases} cases"),
+            **options,
         )
     if output is None or isinstance(verdict, Unproven):
         return Report(verdict.to_dict(), lambda: [str(verdict)], holds=bool(verdict.holds))
-    checked = f"To check the certificate: {verdict.check_command(output)}"
+    lines = [str(verdict), f"To check the certificate: {verdict.check_command(output)}"]
     files = {output: json.dumps(verdict.certificate)}
-    return Report(
-        verdict.to_dict(), lambda: [str(verdict), checked], holds=bool(verdict.holds), files=files
-    )
+    return Report(verdict.to_dict(), lambda: lines, holds=bool(verdict.holds), files=files)
 
 
-def _claim(
-    name: str, shape: tuple[int, ...], recipe: str | None, tolerance: float | None
-) -> str | Claim:
+def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str | Claim:
     """Return the claim that an erratum is about, or else the name of a claim."""
     from locum.paper.errata import ERRATA
 
     if name not in ERRATA:
         return name
-    if shape or recipe or tolerance is not None:
+    if shape or options["recipe"] or options["tolerance"] is not None:
         raise InputError(
             f"expected no shape or option with the erratum {name}; try locum prove claim {name}"
         )

@@ -18,6 +18,7 @@ from locum.cli.options import (
     DOMAINS,
     EXECUTORS,
     alphabet_option,
+    choice,
     input_option,
     output_option,
     program_argument,
@@ -51,12 +52,8 @@ _MODES = ("explain", "count", "plan", "draw")
 )
 @output_option(text="File of --draw, or - for standard output.  [default: flow.svg]")
 @alphabet_option
-@click.option(
-    "--domain", type=click.Choice(DOMAINS), default="float", show_default=True, help="Kind of number."
-)
-@click.option(
-    "--executor", type=click.Choice(EXECUTORS), default="dense", show_default=True, help="Executor."
-)
+@choice("--domain", DOMAINS, "Kind of number.", "float")
+@choice("--executor", EXECUTORS, "Executor.", "dense")
 def command(
     program: Path,
     input_text: str | None,

@@ -76,7 +76,10 @@ def command(
             if not report.holds:
                 raise click.exceptions.Exit(CLAIM_FAILED)
 
-        made: click.Command = click.command(name, help=help_text or function.__doc__, **settings)(run)
+        decorator: Callable[[Any], click.Command] = click.command(
+            name, help=help_text or function.__doc__, **settings
+        )
+        made = decorator(run)
         made.params.append(
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
         )

@@ -24,6 +24,7 @@ from locum.cli.options import (
     NORMS,
     PATH,
     RECIPES,
+    choice,
     integers,
     order_option,
     output_option,
@@ -62,23 +63,17 @@ class Simulate(click.Command):
 @click.option("--x", type=PATH, help="X, from a .npy file (or X, A and V from one .npz).")
 @click.option("--a", type=PATH, help="A: d×d, or heads×d×d.")
 @click.option("--v", type=PATH, help="V: d×d_v, or heads×d×d_v.")
-@click.option(
-    "--kind", type=click.Choice(KINDS), help="Kind of attention.  [default: softmax, or FILE's]"
-)
-@click.option("--norm", type=click.Choice(NORMS), help="Normalisation.  [default: none, or FILE's]")
-@click.option("--mask", type=click.Choice(["causal"]), help="Queries do not attend to later rows.")
+@choice("--kind", KINDS, "Kind of attention.  [default: softmax, or FILE's]")
+@choice("--norm", NORMS, "Normalisation.  [default: none, or FILE's]")
+@choice("--mask", ["causal"], "Queries do not attend to later rows.")
 @order_option("Order of a larger U that runs T.", "--on")
 @click.option(
     "--base", callback=read_base, metavar="NUMBER", help="Base of the exponential.  [default: e]"
 )
-@click.option(
-    "--recipe", type=click.Choice(RECIPES), help="Form of U.  [default: fetch; Figure 2: paper]"
-)
-@click.option(
-    "--executor", type=click.Choice(EXECUTORS), help="[default: dense while that is quick, else auto]"
-)
+@choice("--recipe", RECIPES, "Form of U.  [default: fetch; Figure 2: paper]")
+@choice("--executor", EXECUTORS, "Executor.  [default: dense while that is quick, else auto]")
 @click.option("--certify", is_flag=True, help="Enclose T(X), and bound the rounding errors of U.")
-@click.option("--dtype", type=click.Choice(DTYPES), help="Type of --certify.  [default: float64]")
+@choice("--dtype", DTYPES, "Type of --certify.  [default: float64]")
 @output_option(".npz", text="File for X, T, every step and the result.")
 def command(output: Path | None, certify: bool, dtype: str | None, **options: Any) -> Report:
     """Run a T that is random or the user's, or else the paper's figure."""

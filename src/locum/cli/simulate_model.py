@@ -17,7 +17,7 @@ import click
 
 from locum.cli import output as terminal
 from locum.cli.archives import npz
-from locum.cli.options import PATH, output_option
+from locum.cli.options import PATH, choice, output_option
 from locum.cli.progress import progress
 from locum.cli.runner import Part, Report
 from locum.cli.runner import command as make_command
@@ -26,6 +26,8 @@ from locum.errors import InputError, LocumError
 if TYPE_CHECKING:
     from locum.torch.pretrained import Pretrained
     from locum.torch.usage_report import Report as Usage
+
+DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 @make_command("simulate", __doc__)
@@ -40,25 +42,9 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Random seed."
 )
-@click.option(
-    "--dtype",
-    type=click.Choice(["float64", "float32", "bfloat16", "float16"]),
-    help="Type of the numbers.  [default: the model's]",
-)
-@click.option(
-    "--executor",
-    type=click.Choice(["fast", "dense", "heads"]),
-    default="fast",
-    show_default=True,
-    help="Executor.",
-)
-@click.option(
-    "--host",
-    type=click.Choice(["allowed", "forbidden"]),
-    default="allowed",
-    show_default=True,
-    help="Whether PyTorch may compute tables of positions and shapes.",
-)
+@choice("--dtype", DTYPES, "Type of the numbers.  [default: the model's]")
+@choice("--executor", ["fast", "dense", "heads"], "Executor.", "fast")
+@choice("--host", ["allowed", "forbidden"], "Tables of positions computed by PyTorch.", "allowed")
 @click.option("--compare/--no-compare", default=True, help="Compare with eager execution.")
 @output_option(
     ".npz",
@@ -85,10 +71,7 @@ def _load(folder: Path, options: dict[str, Any]) -> Pretrained:
     from locum.torch.pretrained import load_pretrained
 
     disable_progress_bar()  # type: ignore[no-untyped-call]  # the command has its own
-    with progress(1, "models loaded", "loading the model") as advance:
-        loaded = load_pretrained(folder, generates=options["generates"], dtype=options["dtype"])
-        advance("the model")
-        return loaded
+    return load_pretrained(folder, generates=options["generates"], dtype=options["dtype"])
 
 
 def _compile(model: Any, options: dict[str, Any]) -> None:
@@ -152,7 +135,7 @@ def _run(
     if loaded.is_encoder_decoder:
         start = loaded.model.config.decoder_start_token_id
         inputs["decoder_input_ids"] = torch.full((len(texts), 1), start or 0)
-    with torch.no_grad(), progress(2, "passes") as advance:
+    with torch.no_grad(), progress(2) as advance:
         with _errors_of_the_library():
             expected = list_tensors(loaded.model(**inputs)) if options["compare"] else {}
         advance("the eager pass")
@@ -235,18 +218,16 @@ def _generate(folder: Path, texts: tuple[str, ...], options: dict[str, Any]) -> 
         settings["do_sample"] = True
     if getattr(loaded.model, "_can_compile_fullgraph", False):
         settings["cache_implementation"] = "static"  # one program for all new tokens
-    most = settings.get("max_new_tokens") or loaded.model.generation_config.max_new_tokens
-    passes = most * (2 if options["compare"] else 1)
-    with torch.no_grad(), progress(passes, "tokens") as advance:
+    with torch.no_grad():
         expected = None
         if options["compare"]:
             torch.manual_seed(options["seed"])
             with _errors_of_the_library():
-                expected = loaded.model.generate(**inputs, **settings, **_counting(advance))
+                expected = loaded.model.generate(**inputs, **settings)
         _compile(loaded.model, options)
         started = time.perf_counter()
         with _errors_of_the_library():
-            found = loaded.model.generate(**inputs, **settings, **_counting(advance))
+            found = loaded.model.generate(**inputs, **settings)
         seconds = time.perf_counter() - started
     usage = locum.torch.report(loaded.model)
     same = None if expected is None else torch.equal(expected, found)
@@ -275,14 +256,3 @@ def _generate(folder: Path, texts: tuple[str, ...], options: dict[str, Any]) -> 
         yield from _report_text(loaded, usage)
 
     return Report(summary, text, holds=same is not False)
-
-
-def _counting(advance: Any) -> dict[str, Any]:
-    """Return an argument of ``generate`` that calls ``advance`` for each new token."""
-    from transformers import LogitsProcessorList
-
-    def count(ids: Any, scores: Any) -> Any:
-        advance("a token")
-        return scores
-
-    return {"logits_processor": LogitsProcessorList([count])}

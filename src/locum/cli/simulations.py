@@ -65,7 +65,7 @@ class Simulation:
 
     def run(self, executor: str | None) -> None:
         """Run all steps, one after another; of an embedded T, the result alone."""
-        with progress(self.count, "steps") as advance:
+        with progress(self.count) as advance:
             self._run(executor, advance)
 
     def _run(self, executor: str | None, finished: Callable[[str], None]) -> None:
