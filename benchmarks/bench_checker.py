@@ -1,4 +1,4 @@
-"""Check hostile certificates by the process of ``locum check``: each is rejected within its limits.
+"""Check hostile certificates by the process of ``locum prove check``: each is rejected within its limits.
 
 The files are those of ``tests/verification/hostile.py``. The table has the CPU time and the verdict.
 Exit code 1 if a file is accepted.

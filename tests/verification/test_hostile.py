@@ -155,4 +155,4 @@ def test_an_encoder_with_one_head_has_an_output_projection() -> None:
 def test_a_proof_says_how_to_check_it() -> None:
     proof = prove("transpose", 2, 2)
     assert isinstance(proof, Proof)
-    assert proof.check_command("a.json") == "locum check a.json"
+    assert proof.check_command("a.json") == "locum prove check a.json"

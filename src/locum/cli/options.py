@@ -179,7 +179,8 @@ def network_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def program_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of ``Target`` that concern programs, if they are given."""
-    return {name: options[name] for name in _OF_PROGRAMS if options[name]}
+    given = {name: options[name] for name in _OF_PROGRAMS}
+    return {name: value for name, value in given.items() if value is not None and value is not False}
 
 
 # Inputs ---------------------------------------------------------------------------------------------

@@ -65,8 +65,11 @@ class Program:
         """
         if name is not None and self.session is not None:
             return name, self.session.value_of(name)
-        if name is not None and name != self.shown[0][0]:
-            raise InputError(f"{self.path}: expected the name {self.shown[0][0]}, got {name}")
+        if name is not None:
+            named = dict(self.shown)
+            if name not in named:
+                raise InputError(f"{self.path}: expected a name ({', '.join(named)}), got {name}")
+            return name, named[name]
         if self.shown:
             return self.shown[-1]
         last = self.session.last_assigned if self.session is not None else None
