@@ -282,7 +282,10 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
     for arguments, words in [
         (("run", rasp, "--input", '"\\ud800"'), "unpaired surrogate"),
         (("run", rasp, "--input", "null"), "expected a string or a list, got null"),
-        (("run", rasp, "--draw", "--input", "[[1, 2], [3, 4]]"), "expected one sequence to draw, got a batch"),
+        (
+            ("run", rasp, "--draw", "--input", "[[1, 2], [3, 4]]"),
+            "expected one sequence to draw, got a batch",
+        ),
         (("run", rasp, "--count", "--name", "max"), "got the function max(a, b)"),
         (("repl", "--example", "3"), "--example: expected a non-empty string or list, got 3"),
         (("repl", "--example", "{"), "--example: expected JSON, got '{'"),

@@ -213,7 +213,8 @@ def test_model_folders_do_not_reach_the_terminal(command: Run, tmp_path: Path) -
 
 def test_names_of_files_and_options_do_not_reach_the_terminal(command: Run) -> None:
     for arguments in (
-        ("run", EVIL), ("apply", EVIL, "--input", "a"), ("prove", "check", EVIL), ("prove", "claim", EVIL), ("prove", EVIL), (EVIL,),
+        ("run", EVIL), ("apply", EVIL, "--input", "a"), ("prove", "check", EVIL),
+        ("prove", "claim", EVIL), ("prove", EVIL), (EVIL,),
         ("run", f"--{EVIL}"), ("simulate", EVIL), ("simulate", "--order", EVIL),
         ("simulate", "--recipe", EVIL),
         ("simulate", "--model", EVIL, "--text", EVIL), ("simulate", "--order", "2,2,2", "--kind", EVIL),

@@ -67,7 +67,9 @@ def test_words_of_digits_and_longer_symbols(tmp_path: Path) -> None:
     path.write_text('z = #"1" > #"0"\n')
     assert json_of("run", path, "--input", "0110")["verdict"] == "rejected"
     assert json_of("run", path, "--input", "011")["verdict"] == "accepted"
-    assert json_of("run", path, "--input", '["1", "xy"]', "--alphabet", "0,1,xy")["verdict"] == "accepted"
+    assert (
+        json_of("run", path, "--input", '["1", "xy"]', "--alphabet", "0,1,xy")["verdict"] == "accepted"
+    )
 
 
 def test_what_is_rejected(tmp_path: Path) -> None:
@@ -76,7 +78,9 @@ def test_what_is_rejected(tmp_path: Path) -> None:
     assert "expected a word, got none; try --input WORD" in refused("run", path)
     assert "expected symbols of the alphabet {(, )}, got 'x'" in refused("run", path, "--input", "x")
     assert "the empty word has no last symbol" in refused("run", path, "--input", "")
-    assert "--alphabet: expected a program with the suffix" in refused("run", "sort", "--alphabet", "ab")
+    assert "--alphabet: expected a program with the suffix" in refused(
+        "run", "sort", "--alphabet", "ab"
+    )
     assert "expected one of --count, --plan, got all" in refused("run", path, "--count", "--plan")
     assert "--length: expected --plan with it" in refused("run", path, "--length", "3")
 
@@ -128,7 +132,10 @@ def test_explain_shows_every_definition(tmp_path: Path) -> None:
         "flip = select(indices, length - 1 - indices, ==);\nreverse = aggregate(flip, tokens);\n"
     )
     results = json_of("run", path, "--explain", "--input", "abc")["results"]
-    assert [(result["name"], result["layers"]) for result in results] == [("flip", None), ("reverse", 2)]
+    assert [(result["name"], result["layers"]) for result in results] == [
+        ("flip", None),
+        ("reverse", 2),
+    ]
     assert results[1]["definition"] == "aggregate(flip, tokens_str)"
     assert results[1]["values"] == ["c", "b", "a"]
     shown = command_line("run", path, "--explain", "--input", "abc").stdout

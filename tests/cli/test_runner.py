@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.cli.conftest import Run
 
 
 @pytest.fixture
-def echo(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+def echo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A command of the test: it saves and prints its word, and holds if the word is not "wrong"."""
     calls: list[Any] = []
 
@@ -32,13 +31,14 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         calls.append(word)
         if word == "silent":
             return None
-        files = {path: word if path.suffix == ".txt" else path.write_text for path in output}
-        if any(path.suffix == ".html" for path in output):
-            files = {path: (lambda target: target.write_text(word)) for path in output}
+        files: dict[Path, Any] = {
+            path: word if path.suffix == ".txt" else lambda target: target.write_text(word)
+            for path in output
+        }
         return Report({"word": word}, lambda: [word], holds=word != "wrong", files=files)
 
     monkeypatch.setattr(repl, "command", command)
-    yield calls
+    return calls
 
 
 def test_a_report_is_text_or_json(command: Run, echo: list[Any]) -> None:
@@ -53,9 +53,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(command: Run, echo: list[Any]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.html"])
-def test_files_are_written_and_named(
-    command: Run, echo: list[Any], tmp_path: Path, name: str
-) -> None:
+def test_files_are_written_and_named(command: Run, echo: list[Any], tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     assert command("repl", "right", "-o", path) == (0, f"right\nSaved in {path}.\n", "")
     assert path.read_text() == "right"

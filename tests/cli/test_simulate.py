@@ -381,6 +381,8 @@ def test_certify_a_file(simulate: Run, tmp_path: Path, dtype: str) -> None:
     certified = json_of(simulate, path, "--certify", "--dtype", dtype)
     assert certified["dtype"] == dtype
     slack = certified["certified_error"] + (0 if dtype == "float64" else 1e-5)
-    result, lower, upper = (np.array(m) for m in (data["result"], certified["lower"], certified["upper"]))
+    result, lower, upper = (
+        np.array(m) for m in (data["result"], certified["lower"], certified["upper"])
+    )
     assert (lower - slack <= result).all()
     assert (result <= upper + slack).all()

@@ -37,7 +37,7 @@ ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 @click.option("--show-attention", is_flag=True, help="Show the attention pattern of every head.")
 @click.option("--residual", is_flag=True, help="Show the residual stream after every sublayer.")
 @click.option("--check", is_flag=True, help="Run the program as well; exit code 1 if they differ.")
-@click.option("--html", type=OutputFile(".html"), help="Page of heads, residual stream and weights.")
+@click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
 def command(
     folder: Path,
     texts: tuple[str, ...],

@@ -20,7 +20,6 @@ from locum.cli.options import (
     OutputFile,
     alphabet_option,
     choice,
-    complete_program,
     inputs_option,
     name_option,
     network_settings,
@@ -28,7 +27,7 @@ from locum.cli.options import (
     program_settings,
     target_options,
 )
-from locum.cli.programs import DIALECTS, Program
+from locum.cli.programs import DIALECTS, Program, complete_program
 from locum.cli.runner import Report
 from locum.cli.runner import command as make_command
 from locum.cli.tokens import read_tokens, read_vocabulary
@@ -51,7 +50,7 @@ DRAWN, WORD = 8, 8
 @target_options
 @inputs_option
 @click.option("-o", "--output", type=PATH, help="The folder to write.")
-@click.option("--html", type=OutputFile(".html"), help="Page of heads, residual stream and weights.")
+@click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
 def command(program: Path | None, output: Path | None, html: Path | None, **options: Any) -> Report:
     """Compile, save, draw and report."""
     sources = {"PROGRAM": program, "--language": options["language"], "--order": options["order"]}

@@ -58,9 +58,16 @@ def output_option(*suffixes: str, text: str, **settings: Any) -> Option[Any]:
 
 def limit_option(default: float | None, text: str = "CPU time limit.") -> Option[Any]:
     """Return the option ``--limit``, in seconds."""
+
+    def read(context: click.Context, option: click.Parameter, seconds: float | None) -> float | None:
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise InputError(f"--limit: expected a positive number of seconds, got {seconds:g}")
+        return seconds
+
     return click.option(
         "--limit",
-        type=click.FloatRange(0, min_open=True),
+        type=float,
+        callback=read,
         default=default,
         show_default=default is not None,
         metavar="SECONDS",
@@ -68,15 +75,6 @@ def limit_option(default: float | None, text: str = "CPU time limit.") -> Option
     )
 
 
-def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Offer the listings and examples, by name, and the programs in this folder."""
-    from locum.cli.programs import SUFFIXES, known
-
-    here = sorted(path.name for path in Path.cwd().iterdir() if path.suffix in SUFFIXES)
-    return [name for name in [*known(), *here] if name.startswith(begun)]
-
-
-program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
 name_option = click.option("--name", help="S-op, selector or function without parameters.")
 input_option = click.option(
     "--input",

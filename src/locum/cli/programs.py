@@ -10,6 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from locum.cli.options import PATH, read_input
 from locum.errors import InputError, LimitError, LocumError
 from locum.files import read_text
 from locum.graph import Node, loads
@@ -171,8 +174,6 @@ def load_program(
     path: Path, input_text: str | None = None, alphabet: str | None = None, *, needs_word: bool = False
 ) -> Program:
     """Load a program in the language that its suffix names, with an input as it is typed."""
-    from locum.cli.options import read_input
-
     if path.suffix in DIALECTS:
         return DialectProgram(path, input_text, split_alphabet(alphabet), needs_word=needs_word)
     if alphabet is not None:
@@ -203,6 +204,15 @@ def read_word(text: str) -> list[str]:
     raise InputError(
         f"--input: expected a word, got {text[:40]!r}; try abba, or a JSON list of strings"
     )
+
+
+def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Offer the listings and examples, by name, and the programs in this folder."""
+    here = sorted(path.name for path in Path.cwd().iterdir() if path.suffix in SUFFIXES)
+    return [name for name in [*known(), *here] if name.startswith(begun)]
+
+
+program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
 
 
 def known() -> list[str]:

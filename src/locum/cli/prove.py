@@ -107,7 +107,9 @@ def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str
 
 
 @make_command("all", group=command)
-@click.option("--all-shapes", "everything", is_flag=True, help="Prove at all shapes, which takes some minutes.")
+@click.option(
+    "--all-shapes", "everything", is_flag=True, help="Prove at all shapes, which takes some minutes."
+)
 @output_option(".html", text="Page to write, with a folder of certificates next to it.")
 def prove_everything(everything: bool, output: Path | None) -> Report:
     """Prove and refute the paper's claims: what holds for all inputs, and what does not.

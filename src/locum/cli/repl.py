@@ -26,6 +26,7 @@ from locum.errors import InputError
 from locum.files import write_file
 from locum.language import echo
 from locum.language.handles import SOp
+from locum.language.rasp.describing import answer, asked
 
 if TYPE_CHECKING:
     from locum.language import Session
@@ -73,9 +74,9 @@ def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) 
     functions = 0
     while line := _line(lines, session.limits.text):
         blank = not line.strip() or line.lstrip().startswith("#")
-        question = None if session.waiting else asked(line, session)
+        question = None if session.waiting else asked(line, session.names())
         if question is not None:
-            write(f"{answer(question, session)}\n{PROMPT}")
+            write(f"{answer(question, session.names())}\n{PROMPT}")
             continue
         for result in [] if blank else session.feed(line.removeprefix("\ufeff")):
             write(result.printed)
@@ -110,28 +111,3 @@ def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
     path = folder / f"{safe}.svg"
     write_file(path, flow_svg(program.node, tokens, name))
     return path
-
-
-# Help -----------------------------------------------------------------------------------------------
-
-
-def asked(line: str, session: Session) -> str | None:
-    """Return what ``help``, ``help name`` or ``?name`` asks for ("" for help itself), or None.
-
-    A program that has a name ``help`` of its own keeps it.
-    """
-    match = re.fullmatch(r"\s*(\?|help\b)\s*(\w*)\s*;?\s*", line)
-    if match is None or (match.group(1) == "help" and "help" in session.names()):
-        return None
-    return match.group(2)
-
-
-def answer(question: str, session: Session) -> str:
-    """Describe the name asked for, or say how to begin."""
-    from locum.language.rasp import describing
-
-    if not question:
-        return describing.OVERVIEW
-    if question == "names":
-        return describing.list_names()
-    return describing.describe(question, session.names())

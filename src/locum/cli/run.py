@@ -21,9 +21,8 @@ from locum.cli.options import (
     choice,
     input_option,
     output_option,
-    program_argument,
 )
-from locum.cli.programs import DialectProgram, Program, load_program
+from locum.cli.programs import DialectProgram, Program, load_program, program_argument
 from locum.cli.runner import Part, Report
 from locum.cli.runner import command as make_command
 from locum.errors import InputError, LocumError

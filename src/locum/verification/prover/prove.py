@@ -59,7 +59,9 @@ class _Verdict:
         verdict = {True: "proven", False: "refuted", None: "not proven"}[self.holds]
         rows = [("claim", self.claim.title), ("verdict", verdict), ("in words", str(self))]
         if self.holds is not None:
-            rows.append(("to check it again", "save .certificate as JSON, then: locum prove check FILE"))
+            rows.append(
+                ("to check it again", "save .certificate as JSON, then: locum prove check FILE")
+            )
         return text_rows("a claim for all inputs", rows)
 
 
