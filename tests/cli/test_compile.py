@@ -179,10 +179,12 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
         ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not a regular file"),
         ((*full, "--input", "abx"), "got 'x'"),
-        ((*full, "--input", "abx", "--json"), "got 'x'"),
         ((*full, "--recipe", "paper"), "--recipe: expected --order"),
     ]:
         assert words in refused(*arguments), arguments
+    done = command_line(*full, "--input", "abx", "--json")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "got 'x'" in json.loads(done.stdout)["error"]["message"]
     assert [path.name for path in other.iterdir()] == ["precious.txt"]
     assert not (tmp_path / "new").exists()
 
