@@ -95,6 +95,8 @@ def test_errors_are_json(tmp_path: Path) -> None:
     (tmp_path / "bad.crasp").write_text('x = #"a" >\n')
     code, error = error_of("run", tmp_path / "bad.crasp", "--input", "a")
     assert (code, error["kind"], error["line"]) == (2, "DialectError", 1)
+    _, error = error_of("language", "classify", "ab(a")
+    assert (error["line"], error["column"]) == (1, 3)
     for arguments, kind, words in [
         (("run", "nothere"), "InputError", "cannot read nothere"),
         (("run",), "MissingParameter", "Missing argument 'PROGRAM'"),
@@ -103,7 +105,7 @@ def test_errors_are_json(tmp_path: Path) -> None:
         (("juggle",), "UsageError", "No such command 'juggle'"),
         (("draw", "sort"), "InputError", "locum draw is now locum run --draw"),
         (("prove", "claim", "nope"), "InputError", "expected the name of a claim"),
-        (("language", "classify", "(a"), "InputError", "expected )"),
+        (("language", "classify", "(a"), "DialectError", "expected )"),
     ]:
         code, error = error_of(*arguments)
         assert (code, error["kind"]) == (2, kind), error

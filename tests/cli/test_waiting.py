@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import _thread
 import gc
+import json
+import signal
+import subprocess
 import sys
+import urllib.request
 import weakref
 from pathlib import Path
 
@@ -165,3 +169,33 @@ def test_an_interrupted_dataset_says_how_to_go_on(
         f"locum: what is done is in {tmp_path / 'd'}; the same command goes on from there\n"
         "locum: interrupted\n"
     )
+
+
+def test_ctrl_c_is_the_normal_end_of_the_playground() -> None:
+    pytest.importorskip("uvicorn")
+    command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        address = json.loads(server.stdout.readline())["address"]
+        with urllib.request.urlopen(address, timeout=60) as page:  # it is serving
+            assert page.status == 200
+        listed = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        workers = listed.read_text().split() if listed.exists() else []
+        server.send_signal(signal.SIGINT)
+        assert (server.wait(60), server.stderr.read()) == (0, "")
+    names = [Path(f"/proc/{worker}/cmdline") for worker in workers]
+    alive = [name.read_bytes() for name in names if name.exists()]
+    assert not [line for line in alive if b"spawn_main" in line]
+
+
+def test_a_cluster_needs_its_package_before_anything_is_printed(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[[sweep]]\nkind = "trial"\n', encoding="utf-8")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    arguments = ("sweep", spec, "-o", tmp_path / "r.jsonl", "--scheduler", "tcp://host:1")
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert "needs the package distributed; try pip install 'locum[cluster]'" in err

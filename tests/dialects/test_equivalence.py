@@ -219,6 +219,12 @@ def test_minimise_leaves_out_what_is_not_needed() -> None:
     assert same.verdict == EQUIVALENT
 
 
+def test_minimise_leaves_out_neutral_numbers() -> None:
+    program = c_rasp.parse(_program("#[o + 0 < c] == 0 && o - 0 == 1 * c", *_OC))
+    smaller = minimise(program, seconds=30)
+    assert smaller.sop.node is c_rasp.parse(_program("#[o < c] == 0 && o == c", *_OC)).sop.node
+
+
 def test_the_command(tmp_path: Path) -> None:
     for name, text in (("p", DYCK), ("q", DYCK_ANY), ("r", DYCK_2)):
         (tmp_path / f"{name}.crasp").write_text(text, encoding="utf-8")

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from locum.dialects.automata import DFA, Letter, account, explore, show_alphabet
+from locum.dialects.syntax import DialectError
 from locum.errors import InputError
 from locum.shortening import shortened
 
@@ -250,7 +251,10 @@ class _Reader:
                 )
 
     def _fail(self, problem: str, column: int) -> None:
-        raise InputError(f"column {column}: {problem}, in the expression {shortened(self.text, 60)}")
+        problem = f"{problem}, in the expression {shortened(self.text, 60)}"
+        line = self.text.count("\n", 0, column - 1) + 1
+        column -= self.text.rfind("\n", 0, column - 1) + 1
+        raise DialectError("regular expression", problem, line, column)
 
     def read(self) -> Regular:
         # Of each open bracket: finished unions, finished intersections, factors, pending complements.
