@@ -33,7 +33,7 @@ def test_every_command_has_one_help_text(name: str) -> None:
     module = importlib.import_module(f"locum.cli.{name}")
     assert module.command.name == name
     assert module.command.help == module.__doc__
-    assert module.__doc__.splitlines()[0] == summary(name) != ""
+    assert (module.__doc__ or "").splitlines()[0] == summary(name) != ""
 
 
 @pytest.mark.parametrize(("names", "made"), list(commands()), ids=str)
