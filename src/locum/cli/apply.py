@@ -39,13 +39,7 @@ ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 @click.option("--check", is_flag=True, help="Run the program as well; exit code 1 if they differ.")
 @click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
 def command(
-    folder: Path,
-    texts: tuple[str, ...],
-    files: tuple[Path, ...],
-    show_attention: bool,
-    residual: bool,
-    check: bool,
-    html: Path | None,
+    folder: Path, texts: tuple[str, ...], files: tuple[Path, ...], html: Path | None, **shown: bool
 ) -> Report:
     """Load the model, run it on every input, and check it if asked."""
     from locum.transformer import load
@@ -54,7 +48,7 @@ def command(
     inputs = [*(read_tokens(text, model) for text in texts), *map(read_tokens_file, files)]
     if not inputs:
         raise InputError("expected an input, got none; try --input TOKENS or --input-file FILE")
-    results = [_result(model, tokens, show_attention, residual, check) for tokens in inputs]
+    results = [_result(model, tokens, **shown) for tokens in inputs]
     written: dict[Path | None, Any] = {}
     if html is not None:
         from locum.display.network.page import network_page
@@ -69,7 +63,7 @@ def command(
 
 
 def _result(
-    model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
+    model: CompiledTransformer, tokens: Any, *, show_attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """Run one input and give what came of it as plain data."""
     from locum.display.network.places import answer_places
@@ -80,7 +74,7 @@ def _result(
     places = answer_places(model, len(values))
     if places is not None:
         result["answer"] = [[values[place] for place in row] for row in places]
-    if attention:
+    if show_attention:
         layers = range(model.architecture.layers)
         result["attention"] = [
             cache["pattern", n][0].tolist() if ("pattern", n) in cache else [] for n in layers

@@ -51,20 +51,13 @@ def make(output: Path, size: int, seed: int, tiers: tuple[str, ...], workers: in
 
     def text() -> Iterator[str]:
         yield f"{summary['items']} items of {size} circuits in {output}, {summary['files']} files"
-        for title in ("tiers", "split", "families", "layers", "attention"):
-            counts = summary[_KEYS[title]]
-            yield f"  {title:<11}{', '.join(f'{name} {count}' for name, count in counts.items())}"
+        for title in ("tier", "split", "family", "layers", "attention"):
+            counts = summary[f"by_{title}"].items()
+            yield f"  {title:<11}{', '.join(f'{name} {count}' for name, count in counts)}"
         yield f"  index      sha256 {summary['index']}"
         yield f"Check it with: python {output / 'verify.py'}"
 
     return Report(summary, text)
-
-
-#: Title of a line → key of the summary.
-_KEYS = {
-    "tiers": "by_tier", "split": "by_split", "families": "by_family", "layers": "by_layers",
-    "attention": "by_attention",
-}  # fmt: skip
 
 
 @make_command("score", group=command)

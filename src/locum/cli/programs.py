@@ -152,16 +152,16 @@ class DialectProgram(Program):
         from locum.dialects.languages import read
 
         language = read(self.path, alphabet=self._alphabet)
-        self.recogniser, self.accept = language.program, ""  # type: ignore[assignment]
-        if language.ltl is not None and language.program is None:
+        if language.program is not None:
+            self.recogniser, self.accept = language.program, language.program.accept
+        else:
+            assert language.ltl is not None
             # At each position, whether the formula holds there; the language is read at the first.
             everywhere = from_ltl(replace(language.ltl, at="last")).recogniser()
-            names = {everywhere.sop.node: str(language.ltl)}
+            names = {everywhere.sop.node: self.path.stem}
             self.recogniser = replace(everywhere, dialect="LTL", names=names)
             self.accept = language.ltl.at
-        root = self.recogniser.sop.node
-        self.accept = self.accept or self.recogniser.accept
-        self._names = dict(self.recogniser.names)
+        root, self._names = self.recogniser.sop.node, dict(self.recogniser.names)
         others = [(name, wrap(node)) for node, name in self._names.items() if node is not root]
         self.shown = [*others, (self._names.get(root, "accepted"), self.recogniser.sop)]
 

@@ -26,7 +26,7 @@ from locum.cli.programs import DialectProgram, Program, load_program, program_ar
 from locum.cli.runner import Part, Report
 from locum.cli.runner import command as make_command
 from locum.errors import InputError, LocumError
-from locum.graph import Node, abbreviate, sequence_type
+from locum.graph import abbreviate, sequence_type
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.shortening import shortened
@@ -53,37 +53,29 @@ _MODES = ("explain", "count", "plan", "draw")
 @alphabet_option
 @choice("--domain", DOMAINS, "Kind of number.", "float")
 @choice("--executor", EXECUTORS, "Executor.", "dense")
-def command(
-    program: Path,
-    input_text: str | None,
-    names: tuple[str, ...],
-    length: int | None,
-    output: Path | None,
-    alphabet: str | None,
-    domain: str,
-    executor: str,
-    **modes: bool,
-) -> Report:
+def command(program: Path, names: tuple[str, ...], **options: Any) -> Report:
     """Run what the program shows, or do what a mode asks for."""
-    chosen = [mode for mode in _MODES if modes[mode]]
+    chosen = [mode for mode in _MODES if options[mode]] or ["run"]
     if len(chosen) > 1:
         raise InputError(f"expected one of {', '.join(f'--{mode}' for mode in chosen)}, got all")
-    mode = chosen[0] if chosen else "run"
-    for option, given, owner in (("--length", length, "plan"), ("--output", output, "draw")):
-        if given is not None and mode != owner:
-            raise InputError(f"{option}: expected --{owner} with it")
+    (mode,) = chosen
+    for option, owner in (("length", "plan"), ("output", "draw")):
+        if options[option] is not None and mode != owner:
+            raise InputError(f"--{option}: expected --{owner} with it")
     if mode in ("plan", "draw") and len(names) > 1:
         raise InputError(f"--{mode}: expected one --name, got {len(names)}")
-    needs_word = mode not in ("count", "plan") or (mode == "plan" and length is None)
-    loaded = load_program(program, input_text, alphabet, needs_word=needs_word)
+    needs_word = mode != "count" and options["length"] is None
+    loaded = load_program(program, options["input_text"], options["alphabet"], needs_word=needs_word)
+    name = names[0] if names else None
     match mode:
         case "count":
             return count(loaded, names)
         case "plan":
-            return plan(loaded, names[0] if names else None, length)
+            return plan(loaded, name, options["length"])
         case "draw":
-            return draw(loaded, names[0] if names else None, output or Path("flow.svg"))
-    return run(loaded, names, executor, domain, explain=mode == "explain")
+            return draw(loaded, name, options["output"] or Path("flow.svg"))
+    explain = mode == "explain"
+    return run(loaded, names, options["executor"], options["domain"], explain=explain)
 
 
 # Values ---------------------------------------------------------------------------------------------
@@ -191,6 +183,7 @@ def _grid(pattern: Sequence[Sequence[int]], tokens: Any) -> str:
 def count(loaded: Program, names: tuple[str, ...]) -> Report:
     """Count the heads of the names, or of all."""
     from locum.analysis import architecture
+    from locum.graph.definitions import names_of_definitions
 
     chosen = dict(map(loaded.program, names)) if names else _programs(loaded)
     sizes = {name: architecture(value) for name, value in chosen.items()}
@@ -202,29 +195,18 @@ def count(loaded: Program, names: tuple[str, ...]) -> Report:
     def text() -> Iterator[Part]:
         titles = ("program", "layers", "heads per layer", "width")
         yield output.table(*titles, rows=[list(map(str, row.values())) for row in rows])
-        if len(sizes) == 1:
-            heads = _heads(next(iter(sizes.values())), _definitions(loaded, chosen.values()))
-            if heads:
-                yield output.table("layer", "heads", "selector", rows=heads)
+        if len(sizes) > 1:
+            return
+        names = loaded.names() | names_of_definitions(next(iter(chosen.values())).node)
+        heads = [
+            (str(number) if place == 0 else "", str(head.members), abbreviate(head.selector, names))
+            for number, layer in enumerate(next(iter(sizes.values())).structure)
+            for place, head in enumerate(layer)
+        ]
+        if heads:
+            yield output.table("layer", "heads", "selector", rows=heads)
 
     return Report({**rows[-1], "programs": rows}, text)
-
-
-def _definitions(loaded: Program, values: Any) -> dict[Node, str]:
-    from locum.graph.definitions import names_of_definitions
-
-    names = loaded.names()
-    for value in values:
-        names.update(names_of_definitions(value.node))
-    return names
-
-
-def _heads(size: Any, names: dict[Node, str]) -> list[tuple[str, str, str]]:
-    return [
-        (str(number) if place == 0 else "", str(head.members), abbreviate(head.selector, names))
-        for number, layer in enumerate(size.structure)
-        for place, head in enumerate(layer)
-    ]
 
 
 def plan(loaded: Program, name: str | None, length: int | None) -> Report:

@@ -161,12 +161,13 @@ def _run(
             patterns = recorded.patterns if recorded is not None else {}
             files[path] = model_page(loaded, texts, inputs, patterns, usage, differences)
     holds = all(differences[name] <= allowed[name] for name in differences)
+    ones = torch.ones_like(inputs["input_ids"])
     summary = {
         "name": folder.name,
         "missing_weights": list(loaded.missing),
         "texts": [
             {"text": text, "tokens": int(mask.sum())}
-            for text, mask in zip(texts, _mask(inputs), strict=True)
+            for text, mask in zip(texts, inputs.get("attention_mask", ones), strict=True)
         ],
         "outputs": {name: list(value.shape) for name, value in found.items()},
         "differences": differences if options["compare"] else None,
@@ -175,11 +176,6 @@ def _run(
         "report": usage.to_dict(),
     }
     return Report(summary, lambda: _text(summary, loaded, usage), holds=holds, files=files)
-
-
-def _mask(inputs: dict[str, Any]) -> Any:
-    ids = inputs["input_ids"]
-    return inputs.get("attention_mask", ids.new_ones(ids.shape))
 
 
 def _text(summary: dict[str, Any], loaded: Pretrained, usage: Usage) -> Iterator[Part]:

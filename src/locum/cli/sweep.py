@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,34 +52,24 @@ def _read_shard(context: click.Context, option: click.Parameter, text: str | Non
 @click.option("--retry", is_flag=True, help="Repeat cases that broke or reached the time limit.")
 @click.option("--kinds", "only_kinds", is_flag=True, help="List the kinds of cases and their settings.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the number of cases, and stop.")
-def command(
-    spec: Path | None,
-    output: Path | None,
-    workers: int | None,
-    shard: tuple[int, int],
-    limit: float | None,
-    scheduler: str | None,
-    retry: bool,
-    only_kinds: bool,
-    only_plan: bool,
-) -> Report:
+def command(spec: Path | None, output: Path | None, limit: float | None, **options: Any) -> Report:
     """Run a sweep, or continue it."""
     from locum import sweeps
     from locum.sweeps.spec import read_spec
 
-    if only_kinds:
+    if options["only_kinds"]:
         return _kinds()
     if spec is None:
         raise InputError("a sweep needs a spec, a TOML file of [[sweep]] sections; --kinds lists kinds")
-    if scheduler is not None:
-        if workers is not None:
+    if options["scheduler"] is not None:
+        if options["workers"] is not None:
             raise InputError(
                 "expected --workers or --scheduler, not both: the cluster has its own workers"
             )
         _prepare_cluster()
-    cases = read_spec(spec)
-    if only_plan:
-        what = sweeps.plan(cases, output, shard=shard, retry=retry)
+    cases, shard = read_spec(spec), options["shard"]
+    if options["only_plan"]:
+        what = sweeps.plan(cases, output, shard=shard, retry=options["retry"])
         return Report(what.to_dict(), lambda: [_size(what, shard)])
     if output is None:
         raise InputError("a sweep needs a file for its results: try -o results.jsonl, or --plan")
@@ -94,11 +84,8 @@ def command(
             report = sweeps.run(
                 cases,
                 output,
-                workers=workers,
                 time_limit=limit,
-                shard=shard,
-                scheduler=scheduler,
-                retry=retry,
+                **{name: options[name] for name in ("workers", "shard", "scheduler", "retry")},
                 started=begin,
                 progress=lambda done, total, result: advance(done, total, result.kind),
             )
