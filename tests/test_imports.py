@@ -108,11 +108,11 @@ ROOMS: dict[str, list[str]] = {
     ],
     "transformer.folder": ["schema", "shapes", "description", "saving"],
     "dialects": [
+        "syntax",
         "automata",
         "regular",
         "monoid",
         "potentials",
-        "syntax",
         "formulas",
         "recogniser",
         "counting",
