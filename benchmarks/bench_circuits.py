@@ -28,7 +28,7 @@ import locum
 from benchmarks.harness import Row
 from locum.circuits import alignment, check_circuit
 from locum.circuits.checking import runs_on
-from locum.circuits.pairs import more_pairs_of, pairs_of
+from locum.circuits.patching import CompiledNetwork, more_pairs_of, pairs_of
 from locum.dataset import load
 from locum.language.everyday import EVERYDAY
 from locum.language.tracr_library import PROGRAMS
@@ -65,17 +65,15 @@ def items(folder: Path) -> Iterator[tuple[str, int, CompiledTransformer]]:
 
 def breaking(model: CompiledTransformer, circuit: Circuit) -> int:
     """Count the necessary edges that change an answer, alone or with all that are not necessary."""
-    runs = runs_on(model, circuit, list(pairs_of(model, ALL, 0)), 0)
-    runs += runs_on(model, circuit, list(more_pairs_of(model, ALL, 0)), 1)
+    network = CompiledNetwork(model)
+    runs = runs_on(network, list(pairs_of(model, ALL, 0)))
+    runs += runs_on(network, list(more_pairs_of(model, ALL, 0)))
     idle = [edge for edge in circuit.edges if not edge.necessary]
     result = 0
     for edge in circuit.necessary:
         for edges in ([edge], [*idle, edge]):
-            patched = [run.patched(edges) for run in runs]
-            if any(
-                answer is None or not run.same(answer, run.answers).all()
-                for run, answer in zip(runs, patched, strict=True)
-            ):
+            paths = [network.path(changed) for changed in edges]
+            if not all(run.equal(run.patch(paths)).all() for run in runs):
                 result += 1
                 break
     return result

@@ -115,7 +115,8 @@ def _hierarchy() -> Opening:
 
 def _decoders() -> Opening:
     causal = Attention([[0.5, 1.0], [0.0, -0.5]], [[1.0, 0.0], [0.5, 2.0]], mask="causal")
-    T, X = DecoderLayer(causal, Attention(np.eye(2), np.eye(2))), np.array([[1.0, 0.5], [-0.5, 1.0]])
+    T = DecoderLayer(causal, Attention(np.eye(2), np.eye(2)), norm="post")
+    X = np.array([[1.0, 0.5], [-0.5, 1.0]])
     U = UniversalSimulator.of(T, 2, 2)
     return _on_u(U, U.encode(T, X, X))
 

@@ -22,11 +22,11 @@ from locum.display.claims import sentence
 from locum.language import Session
 from locum.language.drawing.flow import flow_svg
 from locum.paper import listings
+from locum.paper.as_printed import stated
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding, examine
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import stated
 from locum.playground.share import fragment
 
 #: Items about layouts, where there is nothing to draw.

@@ -14,7 +14,7 @@ import numpy as np
 
 from locum.compiler import compile as compile_program
 from locum.cookbook import COOKBOOK
-from locum.cookbook.entry import Compiled
+from locum.cookbook.entries import Compiled
 from locum.dialects.recogniser import Recogniser
 from locum.errors import CompileError
 from locum.simulators import UniversalSimulator

@@ -15,12 +15,13 @@ from locum.errors import InputError as InputError
 from locum.errors import LocumError as LocumError
 from locum.language.handles import Selector as Selector
 from locum.language.handles import SOp as SOp
+from locum.language.program_files import load_program as load_program
+from locum.language.program_files import save_program as save_program
 from locum.language.python import aggregate as aggregate
 from locum.language.python import best as best
 from locum.language.python import bfloat16 as bfloat16
 from locum.language.python import constant as constant
 from locum.language.python import cos as cos
-from locum.language.python import dumps as dumps
 from locum.language.python import erf as erf
 from locum.language.python import exp as exp
 from locum.language.python import family as family
@@ -33,7 +34,6 @@ from locum.language.python import indicator as indicator
 from locum.language.python import indices as indices
 from locum.language.python import key as key
 from locum.language.python import length as length
-from locum.language.python import loads as loads
 from locum.language.python import log as log
 from locum.language.python import lookup as lookup
 from locum.language.python import maximum as maximum
@@ -71,6 +71,7 @@ from locum.simulators import UniversalSimulator as UniversalSimulator
 from locum.simulators import from_torch as from_torch
 from locum.transformer import CompiledTransformer as CompiledTransformer
 from locum.transformer import load as load
+from locum.transformer import save as save
 from locum.verification import certify as certify
 from locum.verification import prove as prove
 

@@ -13,8 +13,7 @@ import torch
 
 import locum
 from locum.circuits import alignment, check_circuit
-from locum.circuits.pairs import Pairs
-from locum.circuits.running import PairRun
+from locum.circuits.patching import CompiledNetwork, Pairs, PathPatching
 from locum.errors import InputError
 from locum.graph import Atom
 from locum.language.everyday import EVERYDAY
@@ -159,18 +158,13 @@ def test_what_every_pair_and_order_leaves_alone_is_not_necessary() -> None:
     circuit = check_circuit(model)
     inputs: list[list[Atom]] = [list(row) for row in product((1, 2), repeat=3)]
     words = [(clean, other) for clean in inputs for other in inputs]
-    places = [order for order in permutations(range(3)) for _ in words]
-    pairs = Pairs([clean for clean, _ in words] * 6, [other for _, other in words] * 6, complete=True)
-    run = PairRun(model, circuit, pairs)
-    _, embedded = model.embeddings(pairs.other)
-    sink = int(model.config.sink)
-    embedded[:, sink:] = np.take_along_axis(embedded, np.array(places)[..., None] + sink, axis=1)
-    run.other["hook_pos_embed"] = embedded
+    places = [list(order) for order in permutations(range(3)) for _ in words]
+    cleans, others = [clean for clean, _ in words] * 6, [other for _, other in words] * 6
+    network = CompiledNetwork(model)
+    run = PathPatching(network, Pairs(cleans, others, places))
     for edge in circuit.edges:
-        answers = run.patched([edge])
         if not edge.necessary:
-            assert answers is not None
-            assert run.same(answers, run.answers).all(), edge
+            assert run.equal(run.patch([network.path(edge)])).all(), edge
     assert len(circuit.necessary) > 25
 
 

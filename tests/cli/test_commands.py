@@ -20,7 +20,7 @@ from tests.cli.commands import command_line, json_of
 @pytest.fixture
 def graph(tmp_path: Path) -> str:
     path = tmp_path / "histogram.json"
-    path.write_text(locum.dumps(histogram))
+    locum.save_program(histogram, path)
     return str(path)
 
 
@@ -128,7 +128,7 @@ def test_count(rasp: str, tmp_path: Path) -> None:
     }  # fmt: skip
     assert [row["name"] for row in json_of("run", rasp, "--count")["programs"]] == ["same", "hist"]
     path = tmp_path / "matmul.json"
-    path.write_text(locum.dumps(matmul(4, 4, 4)))
+    locum.save_program(matmul(4, 4, 4), path)
     assert json_of("run", str(path), "--count")["heads"] == [8, 16]
     table = command_line("run", str(path), "--count").stdout
     assert "[8, 16]" in table

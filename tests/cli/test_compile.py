@@ -122,8 +122,8 @@ def test_the_options_of_the_network_arrive(rasp: str) -> None:
         (("--attention", "loud"), "'loud' is not one of 'hard', 'softmax'"),
         (("--feed-forward", "loud"), "'loud' is not one of 'relu', 'gelu', 'glu', 'exact'"),
         (("--dtype", "int8"), "'int8' is not one of 'float64', 'float32'"),
-        (("--tolerance", "-1"), "tolerance: expected a positive number"),
-        (("--separation", "0"), "separation: expected a positive number"),
+        (("--tolerance", "-1"), "tolerance: expected a finite number > 0"),
+        (("--separation", "0"), "separation: expected a finite number > 0"),
         (("--range", "2", "1"), "ranges: expected (low, high)"),
         (("--range", "a", "1"), "is not a valid float"),
     ]:

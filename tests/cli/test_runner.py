@@ -96,7 +96,7 @@ def test_errors_are_json(tmp_path: Path) -> None:
     code, error = error_of("run", tmp_path / "bad.crasp", "--input", "a")
     assert (code, error["kind"], error["line"]) == (2, "DialectError", 1)
     _, error = error_of("language", "classify", "ab(a")
-    assert (error["line"], error["column"]) == (1, 3)
+    assert (error["line"], error["column"]) == (1, 5)
     for arguments, kind, words in [
         (("run", "nothere"), "InputError", "cannot read nothere"),
         (("run",), "MissingParameter", "Missing argument 'PROGRAM'"),

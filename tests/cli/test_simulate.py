@@ -322,7 +322,7 @@ BAD = [
     (("--order", "2,2,zero"), "--order: expected 3 integers ≥ 1"),
     (("--order", "2,2,2", "--ffn", "3"), "--ffn: expected 2 integers ≥ 1"),
     (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
-    (("--order", "2,2,2", "--heads", "0"), "heads: expected a positive integer"),
+    (("--order", "2,2,2", "--heads", "0"), "heads: expected an integer ≥ 1"),
     (("--heads", "2"), "--heads: expected a T; try --order"),
     (("--order", "40000,2,2"), "too long for the executor"),
     (("--order", "9999999,9999,999"), "too long for the executor"),

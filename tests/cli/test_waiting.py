@@ -186,7 +186,7 @@ def test_ctrl_c_is_the_normal_end_of_the_playground() -> None:
         assert (server.wait(60), server.stderr.read()) == (0, "")
     names = [Path(f"/proc/{worker}/cmdline") for worker in workers]
     alive = [name.read_bytes() for name in names if name.exists()]
-    assert not [line for line in alive if b"spawn_main" in line]
+    assert not [line for line in alive if b"playground.worker" in line]
 
 
 def test_a_cluster_needs_its_package_before_anything_is_printed(

@@ -572,11 +572,11 @@ def test_column_major_matrices() -> None:
             ", got 'quick'",
         ),
         (lambda a, b: c.inverse(b, recipe="paper"), "expected a matrix of order 3, got order 2"),
-        (lambda a, b: c.multihead(c.transpose, 0, a), "heads: expected an integer, 1 or more, got 0"),
-        (lambda a, b: Matrix(locum.tokens, 0, 2), "rows: expected an integer, 1 or more, got 0"),
+        (lambda a, b: c.multihead(c.transpose, 0, a), "heads: expected an integer ≥ 1, got 0"),
+        (lambda a, b: Matrix(locum.tokens, 0, 2), "rows: expected an integer ≥ 1, got 0"),
         (
             lambda a, b: Matrix(locum.tokens, 2, cast(int, 2.5)),
-            "columns: expected an integer, 1 or more, got 2.5",
+            "columns: expected an integer ≥ 1, got 2.5",
         ),
         (lambda a, b: c.broadcast_row(a, 3), "expected a matrix of one row, got 2×3"),
         (lambda a, b: c.match3(a, 5), "match3: expected a sequence (a 1×n matrix), got a 2×3 one"),
@@ -726,7 +726,7 @@ def test_views_are_checked_and_cost_nothing_where_they_need_not() -> None:
         ):
             view.block(row, column, rows, 2)
     for arguments in ((2, 2, -1), (2, 2, 0, -1)):
-        with pytest.raises(locum.GraphError, match="expected an integer, 0 or more, got -1"):
+        with pytest.raises(locum.GraphError, match="expected an integer ≥ 0, got -1"):
             Matrix(locum.tokens, *arguments)
     assert Matrix(locum.tokens, 6, 6).block(0, 0, 1, 1).reads == 1
     assert (

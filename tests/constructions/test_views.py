@@ -88,9 +88,9 @@ def test_views_outside_of_a_tensor_are_rejected() -> None:
             view.permute(0)
     with pytest.raises(locum.GraphError, match="a matrix: expected two sizes and two strides"):
         matrix.replace(shape=(2, 3, 1), strides=(3, 1, 1))
-    with pytest.raises(locum.GraphError, match="rows: expected an integer, 1 or more, got 0"):
+    with pytest.raises(locum.GraphError, match="rows: expected an integer ≥ 1, got 0"):
         matrix.slice(0, 1, 1)
-    with pytest.raises(locum.GraphError, match="row stride: expected an integer, 0 or more, got -3"):
+    with pytest.raises(locum.GraphError, match="row stride: expected an integer ≥ 0, got -3"):
         matrix.flip(0)
     with pytest.raises(TypeError, match=r"replace: expected fields among .*shape.*, got rows"):
         matrix.replace(rows=1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from locum.cookbook import COOKBOOK
-from locum.cookbook.entry import Compiled
+from locum.cookbook.entries import Compiled
 from locum.dialects.recogniser import Recogniser
 from tests.cli.commands import command_line, json_of
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import locum
+from locum.circuits.patching import CompiledNetwork
+from locum.circuits.patching import Path as EdgePath
 from locum.dataset.families import SOURCES, count_inputs
-from locum.dataset.making import make
-from locum.dataset.parts import Truth
-from locum.dataset.patching import faithfulness, runs_of
-from locum.dataset.shape import shape_of, split_of
+from locum.dataset.making import make, shape_of, split_of
+from locum.dataset.parts import Truth, faithfulness, runs_of
 from locum.dataset.tiers import TIERS
 from locum.dataset.verify import check_item, load_network
 from locum.graph import loads
@@ -98,12 +98,37 @@ def test_necessary_edges_alone_keep_every_answer_in_every_tier(
         folder = place / row["folder"]
         truth = Truth(Circuit.load(folder / "circuit.json"))
         pairs = json.loads((folder / "examples.json").read_text())["pairs"]
-        runs = runs_of(load_network(folder), truth, pairs)
-        assert faithfulness(runs, truth.edges) == 1.0, row["id"]
-        assert faithfulness(runs, truth.candidates) == 1.0
-        assert faithfulness(runs, ()) < 1.0
+        runs = runs_of(load_network(folder), pairs)
+        assert faithfulness(runs, truth, truth.edges) == 1.0, row["id"]
+        assert faithfulness(runs, truth, truth.candidates) == 1.0
+        assert faithfulness(runs, truth, ()) < 1.0
         into_output = next(edge for edge in sorted(truth.edges) if edge[1] == "output")
-        assert faithfulness(runs, set(truth.candidates) - {into_output}) < 1.0
+        assert faithfulness(runs, truth, set(truth.candidates) - {into_output}) < 1.0
+
+
+def test_every_path_is_patched_alike_in_all_tiers(
+    items: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    """A compiled network and the networks of the dataset, in any basis and with norms, agree."""
+    place, rows = items
+    folders = {row["tier"]: place / row["folder"] for row in rows[: len(TIERS)]}
+    plain = folders["plain"]
+    model = locum.load(plain)
+    truth = Truth(Circuit.load(plain / "circuit.json"))
+    pairs = json.loads((plain / "examples.json").read_text())["pairs"]
+    compiled = runs_of(CompiledNetwork(model), pairs)
+    others = {
+        tier: runs_of(load_network(folders[tier]), pairs) for tier in ("plain", "rotated", "normed")
+    }
+    changed = 0
+    for edge in truth.candidates:
+        path = EdgePath.read(*edge)
+        for number, run in enumerate(compiled):
+            answers = run.patch([path])
+            changed += not run.equal(answers).all()
+            for tier, runs in others.items():
+                assert runs[number].equal(runs[number].patch([path]), answers).all(), (tier, edge)
+    assert changed > 10
 
 
 def test_the_same_settings_give_the_same_bytes(

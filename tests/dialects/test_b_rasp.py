@@ -210,7 +210,7 @@ def test_weights_of_random_programs() -> None:
 
 
 MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
-    (b_rasp.parse, 'x = rightmost[j < i, true] "a" : false', "(i) or (j) behind a name"),
+    (b_rasp.parse, 'x = rightmost[j < i, true] "a" : false', "(i) or (j) after a name"),
     (b_rasp.parse, 'x = "a"(j)', "no position, or (i)"),
     (b_rasp.parse, 'x = rightmost[j != i, true] "a"(j) : false', "expected a mask"),
     (b_rasp.parse, 'x = rightmost[j < i, true] "a"(j)', "expected :"),
@@ -224,6 +224,7 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (LTL.parse, "true", "names no symbol"),
     (LTL.parse, "(a", "expected )"),
     (LTL.parse, "a b", "expected an operator or the end"),
+    (LTL.parse, "a &\n(b | (a)", "expected ), got the end of the text; ( is open at line 2, column 1"),
 ]
 
 
@@ -248,6 +249,10 @@ def test_mistakes(read: Callable[..., Any], text: str, problem: str) -> None:
 def test_hostile_formulas_are_refused(text: str) -> None:
     with pytest.raises((InputError, LimitError)):
         LTL.parse(text, alphabet="ab", at="last").automaton()
+
+
+def test_formulas_have_several_lines() -> None:
+    assert LTL.parse("// a comment\n G a\n &\n F b").formula is LTL.parse("G a & F b").formula
 
 
 def test_the_empty_word_satisfies_nothing() -> None:

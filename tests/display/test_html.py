@@ -17,9 +17,9 @@ import locum
 from locum.display import claims, model_page
 from locum.display.html import filled
 from locum.display.network import page
+from locum.paper.as_printed import stated
 from locum.paper.findings import Finding, examine, work
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import stated
 from locum.verification import prove
 from locum.verification.claims.named import claim as named_claim
 

@@ -13,12 +13,17 @@ import pytest
 
 import locum
 from locum.display.network import page as pages
-from locum.display.network.expressions import combination, expressions
-from locum.display.network.in_words import EMPTY, IDLE, LIVE, NetworkInWords
+from locum.display.network.in_words import EMPTY, IDLE, LIVE, NetworkInWords, combination, expressions
 from locum.display.network.page import network_page
-from locum.display.network.places import answer_places, entries, positions
 from locum.display.network.report import details, facts
-from locum.display.network.text import attention_text, network_text, residual_text
+from locum.display.network.text import (
+    answer_places,
+    attention_text,
+    entries,
+    network_text,
+    positions,
+    residual_text,
+)
 from locum.shortening import at_most
 from locum.simulators import UniversalSimulator
 from locum.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights

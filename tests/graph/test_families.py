@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import locum
+from locum import graph
 from locum.execution import run
 from locum.graph import Node, Sort, build, problems, substitute
 from locum.graph.families import closed, opened
@@ -114,8 +115,8 @@ def test_unnamed_families_of_other_processes_stay_apart() -> None:
     import subprocess
     import sys
 
-    code = "import locum; print(locum.dumps(locum.family(3) * locum.indices))"
+    code = "import locum, locum.graph; print(locum.graph.dumps((locum.family(3) * locum.indices).node))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     ours = locum.family(3) * locum.indices
-    assert locum.loads(done.stdout) is not ours
-    assert locum.loads(locum.dumps(ours)) is ours
+    assert graph.loads(done.stdout) is not ours.node
+    assert graph.loads(graph.dumps(ours.node)) is ours.node

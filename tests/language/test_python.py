@@ -9,6 +9,7 @@ import pytest
 
 import locum
 from locum import indices, tokens
+from locum.errors import ExecutionError, GraphError
 
 
 def test_the_first_lines_of_the_readme() -> None:
@@ -96,7 +97,6 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.to_rasp(locum.family(2)), "only a whole program can be printed"),
     (lambda: locum.member(tokens, 3), "member: expected a set of atoms"),  # type: ignore[arg-type]
     (lambda: locum.lookup(tokens, 3), "lookup: expected a table"),  # type: ignore[arg-type]
-    (lambda: locum.loads(3), "it is not JSON"),  # type: ignore[arg-type]
     (lambda: tokens + np.array([1, 2]), "add: expected an s-op or an atom"),
     (lambda: locum.aggregate(locum.full, 1, tokens), "one atom, the same at every position"),  # type: ignore[arg-type]
     (lambda: tokens + locum.full, "add: expected an s-op, got the selector select"),
@@ -133,4 +133,51 @@ def test_mistakes_are_named(mistake: Any, words: str) -> None:
 
 def test_s_ops_are_not_iterable() -> None:
     with pytest.raises(TypeError):
-        iter(tokens)  # type: ignore[call-overload]
+        iter(tokens)
+
+
+def test_one_position_everywhere() -> None:
+    assert locum.tokens[0]("abc") == ["a"] * 3
+    assert locum.tokens[np.int64(-1)]("abc") == ["c"] * 3
+    assert locum.tokens[7]("abc") == [0] * 3  # as in text: nothing is selected
+    for index in ("a", 0.5, slice(2), True, locum.indices):
+        with pytest.raises(GraphError, match="index of an s-op: expected an integer, got"):
+            locum.tokens[index]  # type: ignore[index]
+
+
+def test_exclusive_or_of_booleans_alone() -> None:
+    first, last = locum.indices == 0, locum.indices == locum.length - 1
+    assert (first ^ last)("a") == [False]
+    assert (first ^ True)("abc") == (False ^ ~first)("abc") == [False, True, True]
+    assert (locum.tokens_bool ^ first)([True, True, False]) == [False, True, False]
+    for wrong in (2, "a", locum.indices, locum.tokens):
+        with pytest.raises(GraphError, match=r"\^: expected booleans, got .*; try \*\* for powers"):
+            first ^ wrong
+        with pytest.raises(GraphError, match=r"\^: expected booleans"):
+            wrong ^ first
+
+
+def test_a_default_for_what_a_table_lacks() -> None:
+    depth = locum.lookup(locum.tokens, {"(": 1, ")": -1}, default=0)
+    assert depth("(a)") == [1, 0, -1]
+    assert locum.lookup(locum.tokens, {np.int64(1): "one"}, default="?")([1, 2]) == ["one", "?"]
+    assert locum.compile(depth, length=4, vocabulary="(a)")("(a))") == [1, 0, -1, -1]
+    with pytest.raises(GraphError, match="lookup"):
+        locum.lookup(locum.tokens, {}, default=0)
+
+
+@pytest.mark.parametrize(
+    ("program", "tokens", "words"),
+    [
+        (-locum.tokens, "ab", "negate is not defined for 'a' at position 0"),
+        (locum.tokens - 1, "ab", "subtract is not defined for 'a' and 1 at position 0"),
+        (locum.tokens < 1, "ab", "less is not defined for 'a' and 1 at position 0"),
+        (locum.exp(locum.tokens), [1000], "exp of 1000 is too large at position 0"),
+        (1.5**locum.tokens, [1e308], r"power of 1.5 and 1e\+308 is too large at position 0"),
+        (locum.floor(locum.tokens), [float("nan")], "floor is not defined for nan at position 0"),
+        (locum.select(locum.tokens, locum.indices, "<"), "ab", "< is not defined for 'a' and 0"),
+    ],
+)
+def test_errors_are_not_pythons_own(program: Any, tokens: Any, words: str) -> None:
+    with pytest.raises(ExecutionError, match=words):
+        program(tokens)

@@ -17,8 +17,11 @@ from locum.learning import training  # noqa: E402
 from locum.learning.constructions import construction  # noqa: E402
 from locum.learning.grid import GROUPS  # noqa: E402
 from locum.learning.network import Network  # noqa: E402
-from locum.learning.optimisers import optimiser  # noqa: E402
-from locum.learning.training import learn, train  # noqa: E402
+from locum.learning.training import (  # noqa: E402
+    learn,
+    optimiser,
+    train,
+)
 
 SMALLEST = {"task": "U", "order": [1, 1, 1]}
 TASKS: list[dict[str, Any]] = [

@@ -10,8 +10,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from locum.graph.serialize import stable_hash
+from locum.paper.as_printed import stated
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import stated
 
 FILE = Path(__file__).with_name("program_hashes.txt")
 

@@ -10,11 +10,11 @@ import locum
 from locum import constructions, simulators
 from locum.cli.main import run
 from locum.paper import as_printed, figure2, languages, listings
+from locum.paper.as_printed import LISTINGS, stated
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.findings import Finding, examine, work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import LISTINGS, stated
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import FAMILIES
 
@@ -40,7 +40,7 @@ def test_every_wrong_claim_is_refuted_by_an_erratum() -> None:
         for _, function in inspect.getmembers(as_printed, inspect.isfunction)
         if function.__module__ == as_printed.__name__ and not function.__name__.startswith("_")
     }
-    assert printed == {refutable.claim for refutable in REFUTABLE.values()}
+    assert printed - {stated} == {refutable.claim for refutable in REFUTABLE.values()}
 
 
 def test_every_listing_is_reached_and_exists() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.paper.languages import First, KParity, Match2, Parity
-from locum.paper.recogniser import Recogniser
+from locum.paper.languages import First, KParity, Match2, Parity, Recogniser
 
 Once = Callable[[Recogniser], Recogniser]
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.
@@ -171,5 +170,5 @@ def test_words_that_are_refused() -> None:
     for word in (["a"], [1.5], [float("inf")], [None], []):
         with pytest.raises(InputError, match="expected one integer or more"):
             Match2(5).accepts(word)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected a positive integer"):
+    with pytest.raises(InputError, match="expected an integer ≥ 1"):
         Match2(0)

@@ -378,20 +378,20 @@ def test_the_counterexample_is_the_shortest() -> None:
         ({"action": "run", "source": "x;"}, "input: expected a text"),
         ({"action": "run", "source": 3, "input": "a"}, "source: expected a text"),
         ({"action": "run", "source": "x" * 20_001, "input": "a"}, "at most 20,000 characters"),
-        ({"action": "run", "source": "x;", "input": "a", "folders": ["/"]}, '"folders" beside them'),
+        ({"action": "run", "source": "x;", "input": "a", "folders": ["/"]}, "got 'folders'"),
         ({"action": "run", "source": "x;", "input": ""}, "at least one token"),
         ({"action": "run", "source": "x;", "input": "a" * 65}, "at most 64 tokens"),
         ({"action": "run", "source": "x;", "input": "\ud800"}, "input: expected a text"),
         ({"action": "run", "source": "x;", "input": '["\\ud800"]'}, "expected a list of texts"),
         ({"action": "compile", "source": "x;", "input": "a", "length": 1000}, "integer from 1 to 32"),
         ({"action": "compile", "source": "x;", "input": "a", "length": True}, "integer from 1 to 32"),
-        ({"action": "compile", "source": "x;", "input": "a", "dtype": "float32"}, "beside them"),
+        ({"action": "compile", "source": "x;", "input": "a", "names": "x"}, "; try name"),
         ({"action": "compile", "source": REVERSE, "input": "ab", "low": 1}, "expected both"),
         ({"action": "explain", "X": [[1]], "A": [[1]], "V": [[float("nan")]]}, "V: expected a matrix"),
         ({"action": "explain", "X": [[1, 2]], "A": [[1]], "V": [[1]]}, "X: expected 1×1, got 1×2"),
         ({"action": "explain", "X": [[1]] * 7, "A": [[1]], "V": [[1]]}, "X: expected a matrix"),
         ({"action": "prove", "name": "matmul", "shape": [12, 12, 12]}, "sum to at most 12"),
-        ({"action": "prove", "name": "matmul", "shape": [1, 1, 1], "seconds": 600}, "beside them"),
+        ({"action": "prove", "name": "matmul", "shape": [1, 1, 1], "seconds": 600}, "got 'seconds'"),
         ({"action": "exercise", "key": "none", "source": ""}, "key: expected one of"),
         ({"action": "save", "source": "x;", "input": "a", "pane": "<script>"}, "pane: expected one of"),
     ],
@@ -404,7 +404,7 @@ def test_bad_requests_are_refused_by_name(request_: dict[str, Any], words: str) 
 
 def test_every_action_refuses_unknown_fields() -> None:
     for action in ACTIONS:
-        assert "beside them" in refused(action, surprise=1)
+        assert "got 'surprise'" in refused(action, surprise=1)
 
 
 def test_no_file_can_be_loaded_and_no_path_is_told() -> None:

@@ -397,7 +397,7 @@ def test_what_is_typed_into_a_box_makes_the_network_old(page: Page, address: str
     for text in ("Infinity", "1e999", "0x4", "4.00000000000000000001"):
         page.fill("#option-length", text)
         expect(page.locator("#network .bad")).to_have_text(
-            f'length: expected an integer from 1 to 32, got "{text}"'
+            f"length: expected an integer from 1 to 32, got {text!r}"
         )
 
 
@@ -592,7 +592,7 @@ def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
     )
     linked(page, address, source="x = indices;", pane="weights", options={"length": "<b>"})
     expect(page.locator("#network .bad")).to_contain_text(
-        'length: expected an integer from 1 to 32, got "<b>"'
+        "length: expected an integer from 1 to 32, got '<b>'"
     )
     expect(page.locator("#try-exact")).to_have_count(0)
 

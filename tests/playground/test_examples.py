@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from locum.cookbook import COOKBOOK as ENTRIES
-from locum.cookbook.entry import Direct
+from locum.cookbook.entries import Direct
 from locum.language.everyday import EVERYDAY as PROGRAMS
 from locum.language.handles import SOp
 from locum.paper import listings

@@ -105,8 +105,8 @@ def test_a_bug_is_told_without_its_traceback() -> None:
 def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
     assert asked(pool, GOOD)["ok"]
     (worker,) = pool._free
-    os.kill(worker.process.pid or 0, signal.SIGKILL)
-    worker.process.join()
+    os.kill(worker.process.pid, signal.SIGKILL)
+    worker.process.wait()
     reply = asked(pool, GOOD)
     assert not reply["ok"]
     assert "was ended" in reply["error"]
@@ -118,7 +118,7 @@ def test_a_worker_that_ends_is_not_asked_again(pool: Pool, monkeypatch: pytest.M
     (worker,) = pool._free
 
     def answered(request: bytes, wall: float) -> bytes:
-        worker.has_ended = True
+        worker._has_ended = True
         return b"{}"
 
     monkeypatch.setattr(worker, "ask", answered)

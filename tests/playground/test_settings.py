@@ -164,12 +164,12 @@ def test_what_is_left_out_has_the_defaults_that_the_page_is_told() -> None:
     assert defaults["universal"] == {"recipe": "paper", "base": None, "temperature": 1.0}
     assert (defaults["network"]["attention"], defaults["network"]["feed_forward"]) == ("hard", "relu")
     for action in ("explain", "certify", "save_universal", "prove_universal"):
-        fields = ACTIONS[action].fields
+        fields = ACTIONS[action].settings
         assert {n: f.default for n, f in fields.items() if n in defaults["universal"]} == defaults[
             "universal"
         ]
     for action in ("compile", "apply", "save"):
-        fields = ACTIONS[action].fields
+        fields = ACTIONS[action].settings
         assert {n: f.default for n, f in fields.items() if n in defaults["network"]} == defaults[
             "network"
         ]

@@ -158,7 +158,7 @@ REJECTED: list[tuple[Any, dict[str, Any], str]] = [
     (encoder_layer(activation=torch.nn.ELU()), {}, "activation: expected .*, got ELU"),
     (encoder_layer(activation=torch.nn.GELU("tanh")), {}, "activation_relu_or_gelu"),
     (encoder_layer(), {"mask": [0, 0, 0]}, "leaves no key"),
-    (encoder_layer(), {"form": "sparse"}, "form: expected one of factored, paper, got 'sparse'"),
+    (encoder_layer(), {"form": "sparse"}, "form: expected one of paper, factored, got 'sparse'"),
     (
         torch.nn.TransformerEncoder(encoder_layer(batch_first=True), 1),
         {},

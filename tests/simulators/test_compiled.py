@@ -118,7 +118,7 @@ def test_hidden_units_are_the_default() -> None:
 
 def test_refusals() -> None:
     U = UniversalSimulator(3, 2, 2)
-    with pytest.raises(CompileError, match=r"expected one of the recipes .*, got 'none'"):
+    with pytest.raises(CompileError, match=r"recipe: expected one of .*, got 'none'"):
         U.compile("none", feed_forward="exact")
     with pytest.raises(CompileError, match="one head of softmax attention"):
         UniversalSimulator(Order.of(2, 2, 2, heads=2)).compile("native", feed_forward="exact")

@@ -40,7 +40,7 @@ def test_the_future_is_not_seen() -> None:
 
 def test_a_memory_that_is_missing_or_too_much() -> None:
     chance = Chance(3)
-    decoder = DecoderLayer(chance.attention(2, 2), chance.attention(2, 2))
+    decoder = DecoderLayer(chance.attention(2, 2), chance.attention(2, 2), norm="post")
     encoder = Encoder(chance.attention(2, 2))
     X = np.eye(2)
     with pytest.raises(InputError, match="attends to a memory"):
@@ -54,4 +54,4 @@ def test_a_memory_that_is_missing_or_too_much() -> None:
     with pytest.raises(InputError, match="the memory: expected 3×2"):
         UniversalSimulator.of(decoder, 2, memory=3)(decoder, X, X)
     with pytest.raises(InputError, match="must take and give the 2 columns"):
-        DecoderLayer(chance.attention(2, 2), Attention(np.eye(3), np.eye(3)))
+        DecoderLayer(chance.attention(2, 2), Attention(np.eye(3), np.eye(3)), norm="post")

@@ -112,7 +112,7 @@ def test_what_is_refused(change: dict[str, Any], problem: str) -> None:
 def test_orders_that_make_no_sense() -> None:
     with pytest.raises(GraphError, match="side by side"):
         AttentionOrder("factored", 2, 2, 2, combine="sum", width=1)
-    with pytest.raises(GraphError, match="mask of keys"):
+    with pytest.raises(GraphError, match="mask of kind factored: expected one of"):
         AttentionOrder("factored", 2, 2, mask="rows", width=1)
 
 

@@ -44,15 +44,19 @@ def test_grids_and_ranges() -> None:
         ("[[sweep]]\nseed = 1", "needs a kind", 1),
         ('[[sweep]]\n\nkind = "os:system"', "no kind of case 'os:system': expected one of trial", 3),
         ("[[sweep]]\nkind = [1]", "no kind of case", 2),
-        (spec("seed = 1\nsead = 2"), "has no setting 'sead': expected seed, seconds, ends", 4),
+        (
+            spec("seed = 1\nsead = 2"),
+            "settings of kind trial: expected seed, seconds, ends, got 'sead'; try seed",
+            4,
+        ),
         (spec("seed = 1") + spec('seed = "a"'), "seed: expected an integer ≥ 0, got 'a'", 6),
         (spec("seed = [1, 2.5]"), "seed: expected an integer ≥ 0, got 2.5", 3),
         (spec("seed = []"), "seed: expected at least one value", 3),
         (spec("seed = { first = 0 }"), "expected a range", 3),
         (spec("seed = { first = 0, count = 0 }"), "a count of 1 or more, got 0", 3),
         (spec("seed = { first = 0, count = 10_000_000_000 }"), "makes 10,000,000,000 cases", 1),
-        (spec("seconds = 1"), "needs the setting seed", 1),
-        (spec("seed = 1\nseconds = inf"), "seconds: expected a number ≥ 0, got inf", 4),
+        (spec("seconds = 1"), "seed: expected an integer ≥ 0 .*, got nothing", 1),
+        (spec("seed = 1\nseconds = inf"), "seconds: expected a finite number ≥ 0, got inf", 4),
         (spec('cases = "all"'), "has no list 'all' of cases: it has none", 3),
         ('[[sweep]]\nkind = "proof"\ncases = "some"', "no list 'some' of cases: it has all, quick", 3),
         ('[[sweep]]\nkind = "proof"\ncases = "all"\nshape = [1]', "stands alone, without 'shape'", 4),
@@ -177,7 +181,7 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(spec("sead = 1"), encoding="utf-8")
     target = tmp_path / "r.jsonl"
-    assert f"locum: {path}, line 3: kind trial has no setting 'sead'" in refused(
+    assert f"locum: {path}, line 3: settings of kind trial: expected seed" in refused(
         "sweep", path, "-o", target
     )
     assert "cannot read" in refused("sweep", tmp_path / "nothing.toml", "-o", target)
@@ -202,7 +206,7 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
     ]:
         assert words in refused("sweep", path, *arguments)
     assert not target.exists()
-    with pytest.raises(InputError, match="settings"):
+    with pytest.raises(InputError, match="seconds: expected a finite number ≥ 0, got a"):
         Case("trial", {"seed": 1, "seconds": 10**400_000})
 
 

@@ -101,15 +101,15 @@ def test_limits_that_are_none(limit: float, tmp_path: Path) -> None:
 def test_cases_that_are_none() -> None:
     for kind, settings, words in [
         ("os", {}, "no kind of case 'os': expected one of trial"),
-        ("trial", {}, "needs the setting seed"),
+        ("trial", {}, "seed: expected an integer ≥ 0 .*, got nothing"),
         ("trial", {"seed": 1.5}, "expected an integer ≥ 0, got 1.5"),
         ("trial", {"seed": True}, "expected an integer ≥ 0, got True"),
-        ("trial", {"seed": 1, "sead": 2}, "no setting 'sead': expected seed, seconds, ends"),
-        ("trial", {"seed": 1, "seconds": float("nan")}, "expected a number ≥ 0, got nan"),
+        ("trial", {"seed": 1, "sead": 2}, "expected seed, seconds, ends, got 'sead'"),
+        ("trial", {"seed": 1, "seconds": float("nan")}, "expected a finite number ≥ 0, got nan"),
         ("trial", {"seed": 1, "ends": "well"}, "expected one of done, failed"),
         ("trial", {"seed": 10**1_100_000}, "settings of kind trial: expected plain JSON"),
         ("trial", [], "expected a table, got list"),
-        ("trial", {"seed": 1, "seconds": -1}, "expected a number ≥ 0, got -1"),
+        ("trial", {"seed": 1, "seconds": -1}, "expected a finite number ≥ 0, got -1"),
         ("fuzz", {"seed": 1, "size": 0}, "expected an integer ≥ 1, got 0"),
     ]:
         with pytest.raises(InputError, match=words):

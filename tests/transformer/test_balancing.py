@@ -12,7 +12,7 @@ import pytest
 
 import locum
 from locum.cookbook import COOKBOOK
-from locum.cookbook.entry import Compiled
+from locum.cookbook.entries import Compiled
 from locum.errors import InputError
 from locum.simulators import UniversalSimulator
 from locum.transformer import (

@@ -66,7 +66,7 @@ def _result(
     model: CompiledTransformer, tokens: Any, *, show_attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """Run one input and give what came of it as plain data."""
-    from locum.display.network.places import answer_places
+    from locum.display.network.text import answer_places
     from locum.graph import sequence_type
 
     values, cache = model.run_with_cache(tokens)
@@ -94,8 +94,8 @@ def _result(
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
     """Compare with the program itself, by dense execution."""
-    from locum.display.network.places import answer_places
     from locum.display.network.report import bound
+    from locum.display.network.text import answer_places
     from locum.execution import run
 
     expected = run(model.program, tokens)

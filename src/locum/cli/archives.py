@@ -10,24 +10,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from locum.cli.matrices import Numbers
 from locum.errors import InputError
 from locum.execution.arrays import numpy_of
-from locum.simulators import (
-    Attention,
-    Encoder,
-    LinearAttention,
-    Linformer,
-    Module,
-    MultiHeadAttention,
-    Performer,
-    Sumformer,
-)
-from locum.simulators.modules.factored import FactoredAttention
+from locum.simulators import Encoder, Module, MultiHeadAttention
+from locum.simulators.attention_order import KINDS
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import AttentionModule
 
@@ -39,31 +30,6 @@ def npz(arrays: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-class Kind(NamedTuple):
-    """How a kind of attention is made: its class, its matrices, its settings by keyword."""
-
-    make: type[AttentionModule]
-    matrices: tuple[str, ...]
-    #: Field of ``AttentionOrder`` → keyword of the class.
-    settings: dict[str, str]
-
-
-KINDS = {
-    "softmax": Kind(Attention, ("A", "V"), {"mask": "mask", "pooling": "pooling", "bias": "biased"}),
-    "factored": Kind(FactoredAttention, ("W_Q", "W_K", "V"), {"mask": "mask", "heads": "heads"}),
-    "linear": Kind(
-        LinearAttention,
-        ("W_Q", "W_K", "V"),
-        {"mask": "mask", "feature_map": "feature_map", "bias": "biased"},
-    ),
-    "linformer": Kind(Linformer, ("W_Q", "W_K", "V", "E", "F"), {"bias": "biased"}),
-    "performer": Kind(Performer, ("W_Q", "W_K", "V", "omega"), {"bias": "biased"}),
-    "sumformer": Kind(
-        Sumformer,
-        ("W_phi", "W_x", "W_sum", "V"),
-        {"nonlinearity": "activation", "bias": "biased"},
-    ),
-}
 #: Biases of the factored kind, which has whole matrices; what lies behind the heads of any kind.
 BIASES, BEHIND = ("b_Q", "b_K", "b_V"), ("W_O", "b_O")
 FEED_FORWARD = ("W1", "W2", "b1", "b2")
@@ -142,12 +108,13 @@ def _attention(left: dict[str, Any]) -> AttentionModule:
     kind = KINDS[name]
     matrices = [left.pop(part) for part in kind.matrices]
     options = {word: left.pop(field) for field, word in kind.settings.items() if field in left}
-    if name == "factored":
+    if kind.whole:
         options |= {part: left.pop(part) for part in (*BIASES, *BEHIND) if part in left}
-        return kind.make(*matrices, **options)
+        whole: AttentionModule = kind.module(*matrices, **options)
+        return whole
     behind = {part: left.pop(part) for part in (*BEHIND, "combine") if part in left}
     if all(array.ndim != 3 for array in matrices):
-        head = kind.make(*matrices, **options)
+        head = kind.module(*matrices, **options)
         return MultiHeadAttention([head], **behind) if behind else head
     stacked = [array[None] if array.ndim == 2 else array for array in matrices]
     if any(array.ndim != 3 or len(array) != len(stacked[0]) for array in stacked):
@@ -156,7 +123,7 @@ def _attention(left: dict[str, Any]) -> AttentionModule:
             f"{' and '.join(kind.matrices)}: expected as many heads on the first axis of each, "
             f"got shapes {shapes}"
         )
-    heads = [kind.make(*each, **options) for each in zip(*stacked, strict=True)]
+    heads = [kind.module(*each, **options) for each in zip(*stacked, strict=True)]
     return MultiHeadAttention(heads, **behind)
 
 

@@ -22,20 +22,22 @@ from locum.cli.options import (
     choice,
     inputs_option,
     name_option,
-    network_settings,
     order_option,
-    program_settings,
-    target_options,
+    settings_options,
 )
 from locum.cli.programs import DIALECTS, Program, complete_program
 from locum.cli.runner import Report
 from locum.cli.runner import command as make_command
 from locum.cli.tokens import read_tokens, read_vocabulary
+from locum.compiler.target import Target
 from locum.errors import InputError, LocumError
+from locum.settings import settings_of
 
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
 
+#: Settings of programs; U and languages have their own tokens.
+OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal")
 #: Tokens of the input that is drawn if none is given, and symbols of the longest word of a language.
 DRAWN, WORD = 8, 8
 
@@ -47,7 +49,18 @@ DRAWN, WORD = 8, 8
 @alphabet_option
 @order_option("Order of U, to compile U.")
 @choice("--recipe", [*RECIPES, "native"], "Form of U.  [default: native for softmax attention]")
-@target_options
+@settings_options(
+    Target,
+    vocabulary=click.option(
+        "--vocab",
+        "vocabulary",
+        metavar="TOKENS",
+        help="Tokens: abc, or one,two, or 1,2,3, or a file (.txt: one per line; .json: a list).",
+    ),
+    ranges=click.option(
+        "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
+    ),
+)
 @inputs_option
 @click.option("-o", "--output", type=PATH, help="The folder to write.")
 @click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
@@ -84,13 +97,17 @@ def command(program: Path | None, output: Path | None, html: Path | None, **opti
     return Report(data, lambda: _text(model, inputs, seconds), files=files)
 
 
+def _network(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of every network, U included."""
+    return {name: options[name] for name in settings_of(Target) if name not in OF_PROGRAMS}
+
+
 def _reject(options: dict[str, Any], what: str, *allowed: str) -> None:
     """Raise an error for options of programs that do not apply."""
-    given = {**program_settings(options), "name": options["name"], "alphabet": options["alphabet"]}
     wrong = [
         "--" + {"vocabulary": "vocab"}.get(name, name)
-        for name, value in given.items()
-        if value is not None and name not in allowed
+        for name in (*OF_PROGRAMS, "name", "alphabet")
+        if options[name] is not None and options[name] is not False and name not in allowed
     ]
     if wrong:
         raise InputError(f"{what} has its own tokens: leave out {', '.join(wrong)}")
@@ -101,7 +118,6 @@ def _compile_program(
 ) -> tuple[CompiledTransformer, Callable[[], Any]]:
     """Compile a program of RASP; return the network and its example."""
     from locum.compiler.compiling import compile_for
-    from locum.compiler.target import Target
 
     if options["alphabet"] is not None:
         raise InputError("--alphabet: expected a language with it; try --vocab TOKENS")
@@ -111,7 +127,7 @@ def _compile_program(
         raise InputError("expected either --vocab TOKENS or --numeric, got neither or both")
     loaded = Program(path)
     name, value = loaded.sop(options["name"])
-    settings = program_settings(options) | network_settings(options)
+    settings = {name: options[name] for name in settings_of(Target)}
     if options["vocabulary"] is not None:
         settings["vocabulary"] = read_vocabulary(options["vocabulary"])
     model = compile_for(
@@ -132,7 +148,7 @@ def _compile_language(options: dict[str, Any]) -> tuple[CompiledTransformer, Cal
             "try locum language classify"
         )
     chosen = {name: options[name] for name in ("causal", "fixed") if options[name]}
-    model = recogniser.compile(options["length"] or WORD, **chosen, **network_settings(options))
+    model = recogniser.compile(options["length"] or WORD, **chosen, **_network(options))
     return model, lambda: _example(model, "")
 
 
@@ -148,7 +164,7 @@ def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Ca
     recipe = options["recipe"]
     # Only the network is native: the tokens are those of any other recipe.
     U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe in (None, "native") else recipe)
-    model = U.compile(recipe, **network_settings(options))
+    model = U.compile(recipe, **_network(options))
     generator = np.random.default_rng(0)
     T, X = random_module(U.order, generator), generator.normal(size=(n, d))
     return model, lambda: _moved_inside(model, U.encode(T, X).tolist())

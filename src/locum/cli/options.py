@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from locum.errors import InputError
+from locum.settings import Setting, settings_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Option = Callable[[Function], Function]
@@ -23,8 +24,6 @@ DOMAINS = ("float", "exact", "ieee")
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 NORMS = ("none", "post", "pre")
-ATTENTIONS = ("hard", "softmax")
-FEED_FORWARDS = ("relu", "gelu", "glu", "exact")
 DTYPES = ("float64", "float32")
 #: Words that mean a value, not four or five characters.
 _WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
@@ -92,6 +91,29 @@ alphabet_option = click.option(
 seed_option = click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: 0]")
 
 
+def settings_options(record: type, **replaced: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds an option for each setting of a dataclass, or what replaces it."""
+
+    def option(name: str, setting: Setting) -> Callable[[Any], Any]:
+        flag = f"--{name.replace('_', '-')}"
+        default = None if setting.is_required else setting.default
+        if setting.type == "true or false":
+            flag += f"/--no-{flag[2:]}" if default else ""
+            return click.option(flag, name, is_flag=True, default=default, help=setting.help)
+        kind = {"an integer": click.INT, "a number": click.FLOAT}.get(setting.type, click.STRING)
+        choices = None if setting.choices is None else click.Choice(list(setting.choices))
+        return click.option(
+            flag, name, type=choices or kind, default=default, show_default=True, help=setting.help
+        )
+
+    def decorate(command: Any) -> Any:
+        for name, setting in reversed(settings_of(record).items()):
+            command = replaced.get(name, option(name, setting))(command)
+        return command
+
+    return decorate
+
+
 def integers(
     count: int, least: int = 1
 ) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
@@ -131,54 +153,6 @@ def read_base(context: click.Context, option: click.Parameter, text: str | None)
     if not (base > 0 and math.isfinite(base)):
         raise InputError(f"--base: expected a positive number or e, got {text!r}")
     return base
-
-
-# Options of locum.compile ---------------------------------------------------------------------------
-
-#: The fields of ``compiler.Target`` that are options; those of every network, U included, come last.
-_OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal")
-_OF_NETWORKS = ("attention", "feed_forward", "tolerance", "ranges", "separation", "dtype")
-
-
-def target_options(function: Function) -> Function:
-    """Add the options that are fields of ``compiler.Target``."""
-    options = (
-        click.option("--length", type=int, help="Number of tokens of the longest input."),
-        click.option(
-            "--vocab",
-            "vocabulary",
-            metavar="TOKENS",
-            help="Tokens: abc, or one,two, or 1,2,3, or a file (.txt: one per line; .json: a list).",
-        ),
-        click.option("--numeric", is_flag=True, help="Tokens are any real numbers."),
-        click.option("--fixed", is_flag=True, help="Inputs of exactly this length."),
-        click.option("--causal", is_flag=True, help="A decoder: causal masks, a begin marker as sink."),
-        choice("--attention", ATTENTIONS, "Attention of the heads.", "hard"),
-        choice(
-            "--feed-forward", FEED_FORWARDS, "Hidden units; exact: symbolic, not weights.", "relu"
-        ),
-        click.option("--tolerance", type=float, help="Error allowed where values are approximated."),
-        click.option(
-            "--range", "ranges", type=(float, float), metavar="LOW HIGH",
-            help="Interval of the numbers in the input.",
-        ),
-        click.option("--separation", type=float, help="Least difference of numbers that are compared."),
-        choice("--dtype", DTYPES, "Type of the weights.", "float64"),
-    )  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def network_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of ``Target`` that concern every network."""
-    return {name: options[name] for name in _OF_NETWORKS}
-
-
-def program_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of ``Target`` that concern programs, if they are given."""
-    given = {name: options[name] for name in _OF_PROGRAMS}
-    return {name: value for name, value in given.items() if value is not None and value is not False}
 
 
 # Inputs ---------------------------------------------------------------------------------------------

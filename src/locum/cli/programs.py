@@ -148,7 +148,7 @@ class DialectProgram(Program):
         self.tokens = self.recogniser.tokens(read_word(word)) if word is not None else ()
 
     def _load(self, example: Any) -> None:
-        from locum.dialects.boolean_programs import from_ltl
+        from locum.dialects.b_rasp import from_ltl
         from locum.dialects.languages import read
 
         language = read(self.path, alphabet=self._alphabet)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from locum.cli import output
-from locum.cli.archives import KINDS, arrays_of, known_arrays, module_of, npz
+from locum.cli.archives import arrays_of, known_arrays, module_of, npz
 from locum.cli.matrices import Numbers, read_array, read_arrays
 from locum.cli.progress import progress
 from locum.cli.runner import Part
@@ -22,6 +22,7 @@ from locum.paper.figure2 import T as FIGURE_T
 from locum.paper.figure2 import X as FIGURE_X
 from locum.shortening import at_most
 from locum.simulators import Module, Order, UniversalSimulator
+from locum.simulators.attention_order import KINDS
 from locum.simulators.explain import ExplainedStep, Explanation, explain
 from locum.simulators.hierarchy import require_smaller
 from locum.simulators.matrices import matrix

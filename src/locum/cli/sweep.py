@@ -113,7 +113,7 @@ def _kinds() -> Report:
             yield name, "", kind.summary, ""
             for title, setting in kind.settings.items():
                 default = "" if setting.is_required else json.dumps(setting.default)
-                yield "", title, f"{setting.meaning} ({setting.expected})", default
+                yield "", title, f"{setting.help} ({setting.expected})", default
             if kind.lists:
                 yield "", "cases", "a list by its name: " + ", ".join(kind.lists), ""
 

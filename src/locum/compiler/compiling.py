@@ -181,7 +181,9 @@ def _compiled(
         program_hash=stable_hash(reference or root),
         name=name,
         ranges=target.served,
-        report=report(lowered, fitted) | {"circuit": assembled.circuit.data()},
+        report={"options": target.options()}
+        | report(lowered, fitted)
+        | {"circuit": assembled.circuit.data()},
     )
     return Made(CompiledTransformer(config, assembled.weights), lowered, slots)
 

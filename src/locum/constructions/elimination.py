@@ -15,6 +15,7 @@ from locum.constructions.sums import add
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import aggregate, indicator, indices, select, sum_over, where
+from locum.settings import require_integer
 
 #: The messages of errors.
 _NON_SINGULAR = "inverse: expected a non-singular matrix, got "
@@ -49,10 +50,8 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
 
 def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None) -> Matrix:
     """Iterate X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), ``steps`` times; fail if AX is not I then."""
-    if steps is not None and (type(steps) is not int or steps < 0):
-        raise GraphError(f"newton-schulz: expected an integer number of steps, got {steps!r}")
     enough = newton_steps(r)
-    steps = enough if steps is None else steps
+    steps = enough if steps is None else require_integer(steps, "steps", 0, GraphError)
     a = m.compact()
     row_sizes = a.columns * aggregate(same_row(a), where(a.inside, abs(a.sop), 0))
     column = indices % a.columns

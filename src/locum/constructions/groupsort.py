@@ -28,6 +28,7 @@ from locum.language.python import (
     selector_width,
     where,
 )
+from locum.settings import require_integer
 
 
 def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
@@ -64,8 +65,7 @@ def _by_flipping(x: SOp) -> SOp:
 
 def groupsort(m: Matrix, group: int) -> Matrix:
     """Sort each group of entries (in row-major order), the greatest first; ties keep order."""
-    if type(group) is not int or group < 1:
-        raise GraphError(f"group: expected an integer, 1 or more, got {group!r}")
+    group = require_integer(group, "group", error=GraphError)
     m = as_matrix(m, "groupsort").compact()
     _require_groups(m, group)
     if group == 1:
@@ -86,7 +86,7 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
     """
     m = as_matrix(m, "maxout").compact()
     columns = number_of(m.columns, "the number of columns")
-    if type(group) is not int or group < 1 or columns % group:
+    if columns % require_integer(group, "group", error=GraphError):
         raise GraphError(f"maxout: expected groups that divide {m.columns} columns, got {group!r}")
     if group == 1:
         return m

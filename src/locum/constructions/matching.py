@@ -18,11 +18,12 @@ from locum.constructions.sizes import number_of
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import aggregate, family, indicator, indices, select, sum_over, where
+from locum.settings import require_integer
 
 
 def match2(sequence: SOp, p: int) -> SOp:
     """Return 1 where some token (maybe itself) adds up with this one to a multiple of p. One head."""
-    _require_modulus(p)
+    p = require_integer(p, "modulus", error=GraphError)
     partners = select(sequence % p, (p - sequence % p) % p, "==")
     return indicator(aggregate(partners, 1) > 0)
 
@@ -34,7 +35,7 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
     2n heads and no padding; ``tensor`` fetches everything to everywhere (n heads, one layer) and looks
     at all pairs elementwise.
     """
-    _require_modulus(p)
+    p = require_integer(p, "modulus", error=GraphError)
     n = number_of(m.columns, "the number of tokens")
     if m.rows != 1:
         raise GraphError(f"match3: expected a sequence (a 1×n matrix), got a {m.shape_label} one")
@@ -71,8 +72,3 @@ def _tensor(m: Matrix, n: int, p: int) -> SOp:
     j, k = family(n), family(n)
     triple = m.sop + m.at(0, j) + m.at(0, k)
     return sum_over(j, k, indicator(triple % p == 0)) > 0
-
-
-def _require_modulus(p: int) -> None:
-    if type(p) is not int or p < 1:
-        raise GraphError(f"modulus: expected a positive integer, got {p!r}")

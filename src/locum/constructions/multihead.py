@@ -17,6 +17,7 @@ from locum.errors import GraphError
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
 from locum.language.python import family, indices, sum_over, where
+from locum.settings import require_integer
 
 
 def multihead(
@@ -35,11 +36,9 @@ def multihead(
     >>> multihead(transpose, 2, Matrix(tokens, 1, 2)).run([1, 2, 3, 4]).tolist()
     [[1.0], [2.0], [3.0], [4.0]]
     """
-    if type(heads) is not int or heads < 1:
-        raise GraphError(f"heads: expected an integer, 1 or more, got {heads!r}")
     if steps is not None and len(steps) != len(firsts):
         raise GraphError(f"multihead: expected steps for {len(firsts)} operands, got {len(steps)}")
-    h = family(heads)
+    h = family(require_integer(heads, "heads", error=GraphError))
     views = [
         block(as_matrix(first, "multihead"), h, None if steps is None else steps[place])
         for place, first in enumerate(firsts)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
@@ -14,6 +13,7 @@ from locum.errors import GraphError
 from locum.graph import build, members, postorder
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
+from locum.settings import require_integer
 
 #: A size or a position: a number, or an s-op that has the same value everywhere.
 Size: TypeAlias = "int | SOp"
@@ -31,13 +31,7 @@ def whole(size: Any, what: str, least: int) -> Size:
     """Return a size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
     if isinstance(size, SOp):
         return size
-    try:
-        number = operator.index(size)
-    except TypeError:
-        number = -1
-    if isinstance(size, bool) or number < least:
-        raise GraphError(f"{what}: expected an integer, {least} or more, got {size!r}")
-    return number
+    return require_integer(size, what, least, GraphError)
 
 
 def same_size(a: Size, b: Size) -> bool:

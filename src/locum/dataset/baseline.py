@@ -16,29 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from locum.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth
-from locum.dataset.patching import PathRun, runs_of
+from locum.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth, runs_of, unchanged_share
 from locum.dataset.verify import FINAL, Network
 
 
 def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return edges, heads, queries, keys, values and axes, scored by patching each of them."""
-    runs = runs_of(network, truth, pairs)
-    edges = {edge: _effect(runs, [edge]) for edge in truth.candidates}
+    runs = runs_of(network, pairs)
+
+    def effect(edges: list[Edge]) -> float:
+        return 1.0 - unchanged_share(runs, edges)
+
+    edges = {edge: effect([edge]) for edge in truth.candidates}
     heads = {
-        head: _effect(runs, [edge for edge in truth.candidates if edge[0] == head])
-        for head in truth.heads
+        head: effect([edge for edge in truth.candidates if edge[0] == head]) for head in truth.heads
     }
     inside = {
-        reader: _effect(runs, [edge for edge in truth.candidates if edge[1] == reader])
+        reader: effect([edge for edge in truth.candidates if edge[1] == reader])
         for reader in truth.inside
     }
     return _scored_parts(edges, heads, inside, _axes(network, pairs))
-
-
-def _effect(runs: Sequence[PathRun], edges: Sequence[Edge]) -> float:
-    same = [run.same(run.patched(edges)) for run in runs]
-    return 1.0 - float(np.concatenate(same).mean())
 
 
 def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:

@@ -3,6 +3,10 @@
 Every candidate is a case of a sweep, so that generation runs on several processes and goes on where it
 was interrupted. What is chosen depends on the candidates' order alone, not on when they were made, so
 that a dataset that was interrupted is the same to the last byte.
+
+The order of the candidates depends on the seed alone. Named programs come first, every one in its first
+size before any in its second; random programs go through the layers from 1 to 8 repeatedly, so that a
+dataset of any size has as many of each.
 """
 
 from __future__ import annotations
@@ -10,20 +14,22 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from locum import __version__
-from locum.dataset.candidates import NAMED_SHARE, named_candidates, random_candidates
+from locum.dataset.families import SOURCES
 from locum.dataset.index import write_index
-from locum.dataset.making import ITEMS, RANDOM
+from locum.dataset.making import ITEMS, LAYERS, RANDOM
 from locum.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
 from locum.dataset.verify import WORKSHOP
 from locum.errors import InputError, LocumError
 from locum.files import make_folder, read_json, write_file
 from locum.sweeps import Case, Result, run
+from locum.transformer.weights import HARD, SOFTMAX
 
 #: The tiers that are made unless others are asked for.
 DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
@@ -179,3 +185,36 @@ class _Making:
             )
         if self.progress is not None:
             self.progress(done, total, str(result.settings["source"]))
+
+
+#: The share of a dataset that named programs have, as far as there are so many.
+NAMED_SHARE = 0.4
+
+
+def named_candidates(seed: int) -> Iterator[dict[str, Any]]:
+    """Yield settings of named programs: sizes from the first on, softmax before hard."""
+    draw = random.Random(f"named {seed}")
+    names = sorted(SOURCES)
+    for place in range(max(len(source.sizes) for source in SOURCES.values())):
+        for attention in (SOFTMAX, HARD):
+            draw.shuffle(names)
+            for name in names:
+                sizes = SOURCES[name].sizes
+                if place < len(sizes):
+                    size = {"length": sizes[place].length, "tokens": sizes[place].tokens}
+                    yield {"source": name, "attention": attention, **size}
+
+
+def random_candidates(seed: int) -> Iterator[dict[str, Any]]:
+    """Yield settings of random programs, without end; one in three has hard attention."""
+    number = 0
+    while True:
+        attention = HARD if number // len(LAYERS) % 3 == 2 else SOFTMAX
+        layers = LAYERS[number % len(LAYERS)]
+        yield {
+            "source": RANDOM,
+            "attention": attention,
+            "layers": layers,
+            "seed": seed * 1_000_000 + number,
+        }
+        number += 1

@@ -5,6 +5,16 @@ by interventions, and for each tier a folder is written: completely, or not at a
 constant, has an idle head or an incomplete circuit is rejected with the reason; random programs are
 drawn again until one has the layers that are asked for. An error of a file is raised: it is no reason
 to reject a program.
+
+The shape of a program is its graph without numbers, tables and names. Programs that differ in
+constants, in tables, in predicates or in the order of a sum have one shape. All items of one shape are
+on one side of the split: a near-duplicate of a training item is never a test item.
+
+>>> from locum import indices, select, selector_width, tokens
+>>> one = selector_width(select(tokens, "a", "==")) + indices
+>>> other = indices + selector_width(select(tokens, "b", "!="))
+>>> shape_of(one.node) == shape_of(other.node) != shape_of(indices.node)
+True
 """
 
 from __future__ import annotations
@@ -27,25 +37,23 @@ from locum.dataset.agreement import (
     RejectedProgramError,
     batches_of,
     depends_on_tokens,
+    examples_for,
     expected_answers,
     idle_heads,
     inputs_for,
+    pairs_for,
     with_answers,
     worst_error,
 )
 from locum.dataset.drawing import draw_program
-from locum.dataset.examples import examples_for, pairs_for
 from locum.dataset.families import SOURCES
-from locum.dataset.labelled import Labelled
-from locum.dataset.parts import Truth
-from locum.dataset.patching import faithfulness, runs_of
-from locum.dataset.shape import shape_of, split_of
-from locum.dataset.staircase import with_stairs
+from locum.dataset.labelled import Labelled, with_stairs
+from locum.dataset.parts import Truth, faithfulness, runs_of
 from locum.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
 from locum.dataset.verify import Network
 from locum.errors import LocumError
 from locum.files import Content, make_folder, write_folder
-from locum.graph import Atom, Node, stable_hash
+from locum.graph import Atom, Node, postorder, stable_hash
 from locum.graph.printer import to_rasp
 from locum.language.handles import SOp
 from locum.transformer import CompiledTransformer
@@ -283,8 +291,8 @@ def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
     truth = Truth(plain.circuit)
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
-    runs = runs_of(plain.network, truth, pairs)
-    if faithfulness(runs, truth.edges) < 1:
+    runs = runs_of(plain.network, pairs)
+    if faithfulness(runs, truth, truth.edges) < 1:
         raise RejectedProgramError("on other pairs, edges matter that were not found to be necessary")
 
 
@@ -351,3 +359,46 @@ def _row(
         "circuit_on_all_inputs": bool(labelled.circuit.checked["all inputs"]),
         "folder": f"{ITEMS}/{tier}/{identity}",
     }
+
+
+#: Operations whose inputs may stand in any order.
+_COMMUTATIVE = frozenset(
+    ("add", "multiply", "and", "or", "equal", "not_equal", "minimum", "maximum")
+) | frozenset(("selector_and", "selector_or"))
+#: Comparisons, whichever way round: operations that differ in a direction alone.
+_ALIKE = {
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), "ordered"),
+    **dict.fromkeys(("equal", "not_equal"), "compared"),
+    **dict.fromkeys(("minimum", "maximum"), "extreme"),
+    **dict.fromkeys(("add", "subtract"), "sum"),
+    **dict.fromkeys(("and", "or"), "logic"),
+    **dict.fromkeys(("selector_and", "selector_or"), "selector logic"),
+}
+#: One in so many shapes is for testing.
+_TEST = 5
+TRAIN, TEST = "train", "test"
+
+
+def shape_of(root: Node) -> str:
+    """Return 16 hexadecimal digits, equal for programs of one shape."""
+    shapes: dict[Node, str] = {}
+    for node in postorder(root):
+        below = [shapes[part] for part in node.inputs]
+        op = _ALIKE.get(node.op, node.op)
+        if node.op in _COMMUTATIVE or op in ("ordered", "sum"):
+            below.sort()
+        # Negations turn a question round, and are not another question.
+        if node.op in ("not", "negate", "selector_not"):
+            shapes[node] = below[0]
+            continue
+        shapes[node] = hashlib.sha256(repr((op, below)).encode()).hexdigest()[:16]
+    return shapes[root]
+
+
+def split_of(shape: str) -> str:
+    """Return the side of the split that a shape is on.
+
+    >>> split_of("0000000000000000"), split_of("0000000000000001")
+    ('test', 'train')
+    """
+    return TEST if int(shape, 16) % _TEST == 0 else TRAIN

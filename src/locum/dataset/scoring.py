@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from locum.dataset.loading import load_item
-from locum.dataset.parts import Edge, Truth
-from locum.dataset.patching import faithfulness, runs_of
+from locum.dataset.parts import Edge, Truth, faithfulness, runs_of
 from locum.dataset.verify import Network
 from locum.errors import InputError
 from locum.transformer.weights import Array
@@ -275,17 +274,17 @@ def faithfulness_curve(
     scores = read_claimed(truth, claimed).get("edges")
     if scores is None:
         raise InputError("a faithfulness curve needs edges, got none")
-    runs = runs_of(network, truth, pairs)
+    runs = runs_of(network, pairs)
     order = sorted(truth.candidates, key=lambda edge: (-scores.get(edge, 0.0), edge))
     points = []
     for step in range(_POINTS):
         kept = order[: round(len(order) * step / (_POINTS - 1))]
-        points.append([len(kept) / len(order), faithfulness(runs, kept)])
+        points.append([len(kept) / len(order), faithfulness(runs, truth, kept)])
     areas = [(b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points)]
     return {
         "curve": points,
         "area": sum(areas),
-        "of_the_circuit": faithfulness(runs, truth.edges),
+        "of_the_circuit": faithfulness(runs, truth, truth.edges),
         "edges_of_the_circuit": len(truth.edges) / len(order),
     }
 

@@ -40,6 +40,7 @@ class Network:
         self.tensors = {name: np.asarray(value, np.float64) for name, value in tensors.items()}
         self.layers: list[dict[str, Any]] = config["layers"]
         self.sink = int(config["sink"])
+        self.is_categorical = config.get("outputs") is not None
 
     def heads(self, layer: int) -> int:
         """Return the number of heads of a layer."""
@@ -58,6 +59,10 @@ class Network:
             rows.append(same[0] if same else vocabulary.index(token))
         return rows
 
+    def embeddings(self, rows: list[list[Any]]) -> tuple[Any, Any]:
+        """Return what the tokens and the positions of inputs of one length add to the stream."""
+        return self.embed([self.ids(row) for row in rows])
+
     def embed(self, ids: Any) -> tuple[Any, Any]:
         """Return what tokens and what positions add to the stream, [batch, position, d_model]."""
         ids = np.asarray(ids)
@@ -67,11 +72,13 @@ class Network:
         words[:, self.sink :] = self.tensors["embed.W_E"][ids]
         return words, places
 
-    def normed(self, name: str, stream: Any) -> Any:
-        """Return what a half of a layer reads: the stream, behind a layer norm where there is one."""
+    def norm(self, hook: str, stream: Any) -> Any:
+        """Return what is read at a hook: the stream, after a layer norm where there is one."""
         norm = self.config.get("norm")
         if norm is None:
             return stream
+        block = ".".join(hook.split(".")[:2])
+        name = "ln_final" if hook == FINAL else f"{block}.{'ln1' if '.attn' in hook else 'ln2'}"
         centred = stream - stream.mean(axis=-1, keepdims=True)
         variance = (centred**2).mean(axis=-1, keepdims=True)
         scaled = centred / np.sqrt(variance + norm["epsilon"])
@@ -97,39 +104,44 @@ class Network:
         mixed = weights @ np.swapaxes(v, 1, 2) / weights.sum(axis=-1, keepdims=True)
         return np.swapaxes(mixed, 1, 2)
 
-    def written(self, layer: int, z: Any) -> Any:
-        """Return what each head adds to the stream, [head, batch, position, d_model]; b_O apart."""
-        return np.moveaxis(z, 2, 0) @ self.tensors[f"blocks.{layer}.attn.W_O"][:, None]
-
-    def before_units(self, layer: int, read: Any) -> Any:
-        """Return the hidden units of a layer before the relu."""
-        mlp = f"blocks.{layer}.mlp"
-        return read @ self.tensors[f"{mlp}.W_in"] + self.tensors[f"{mlp}.b_in"]
-
-    def stream(self, ids: Any, tap: Callable[[str, Any], None] | None = None) -> Any:
-        """Return the residual stream behind the last layer; ``tap`` sees what each half reads."""
+    def stream(self, ids: Any, tap: Callable[[str, Any], Any] | None = None) -> Any:
+        """Return the residual stream after the last layer."""
         words, places = self.embed(ids)
-        stream = words + places
-        show = tap or (lambda name, value: None)
-        for layer in range(len(self.layers)):
-            show(f"blocks.{layer}.hook_resid_pre", stream)
+        return self.forward(words + places, tap)
+
+    def forward(self, stream: Any, tap: Callable[[str, Any], Any] | None = None, first: int = 0) -> Any:
+        """Return the residual stream after the last layer, from layer ``first`` on.
+
+        ``tap`` gets the name of a hook and its activation; what it returns, if not None, replaces it.
+        """
+
+        def show(name: str, value: Any) -> Any:
+            other = None if tap is None else tap(name, value)
+            return value if other is None else other
+
+        tensors = self.tensors
+        for layer in range(first, len(self.layers)):
+            attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
+            stream = show(f"blocks.{layer}.hook_resid_pre", stream)
             if self.heads(layer):
-                read = self.normed(f"blocks.{layer}.ln1", stream)
-                q, k, v = (self.projected(layer, letter, read) for letter in "QKV")
-                added = self.written(layer, self.attended(layer, q, k, v)).sum(axis=0)
-                stream = stream + added + self.tensors[f"blocks.{layer}.attn.b_O"]
-            show(f"blocks.{layer}.hook_resid_mid", stream)
+                read = self.norm(attn, stream)
+                q, k, v = (
+                    show(f"{attn}.hook_{letter}", self.projected(layer, letter.upper(), read))
+                    for letter in "qkv"
+                )
+                z = show(f"{attn}.hook_z", self.attended(layer, q, k, v))
+                added = np.moveaxis(z, 2, 0) @ tensors[f"{attn}.W_O"][:, None]
+                stream = stream + added.sum(axis=0) + tensors[f"{attn}.b_O"]
+            stream = show(f"blocks.{layer}.hook_resid_mid", stream)
             if self.has_units(layer):
-                read = self.normed(f"blocks.{layer}.ln2", stream)
-                active = np.maximum(self.before_units(layer, read), 0)
-                mlp = f"blocks.{layer}.mlp"
-                stream = stream + active @ self.tensors[f"{mlp}.W_out"] + self.tensors[f"{mlp}.b_out"]
-        show(FINAL, stream)
-        return stream
+                before = self.norm(mlp, stream) @ tensors[f"{mlp}.W_in"] + tensors[f"{mlp}.b_in"]
+                after = show(f"{mlp}.hook_post", np.maximum(show(f"{mlp}.hook_pre", before), 0))
+                stream = stream + after @ tensors[f"{mlp}.W_out"] + tensors[f"{mlp}.b_out"]
+        return show(FINAL, stream)
 
     def read_off(self, stream: Any) -> Any:
         """Return logits, [batch, position, d_vocab_out]; none for the sink."""
-        read = self.normed("ln_final", stream[:, self.sink :])
+        read = self.norm(FINAL, stream[:, self.sink :])
         return read @ self.tensors["unembed.W_U"] + self.tensors["unembed.b_U"]
 
     def logits(self, ids: Any) -> Any:
@@ -138,7 +150,7 @@ class Network:
 
     def answers(self, logits: Any) -> Any:
         """Return the place of the largest logit; a number where answers are real numbers."""
-        return logits[..., 0] if self.config.get("outputs") is None else logits.argmax(axis=-1)
+        return logits.argmax(axis=-1) if self.is_categorical else logits[..., 0]
 
     def __call__(self, rows: list[list[Any]]) -> list[list[Any]]:
         """Return the answers to inputs (lists of tokens) of any lengths."""

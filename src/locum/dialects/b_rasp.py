@@ -23,121 +23,397 @@ or ``(j)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from locum.dialects.automata import Letter
-from locum.dialects.boolean_programs import (
-    LEFTMOST,
-    MASKS,
-    RIGHTMOST,
-    Attention,
-    Program,
-    from_ltl,
+from lark import Token
+
+from locum.dialects.automata import DFA, Letter
+from locum.dialects.formulas import (
+    FALSE,
+    TRUE,
+    Formula,
+    atom,
+    atoms,
+    conjunction,
+    disjunction,
+    fold,
+    negation,
+    rebuilt,
+    show,
+    substitute,
 )
-from locum.dialects.formulas import FALSE, TRUE, Formula, atom, negation
-from locum.dialects.ltl import binary
-from locum.dialects.syntax import Parser, Syntax, Token, alphabet_of, listed
+from locum.dialects.ltl import FIRST, LAST, LTL, FormulaReader, binary, unary
+from locum.dialects.recogniser import Recogniser
+from locum.dialects.syntax import COMMON, alphabet_of, listed
+from locum.errors import InputError
+from locum.graph import Node, build
+from locum.graph.definitions import everywhere
+from locum.graph.operations import constant
+from locum.language.handles import SOp, wrap
 
-__all__ = ["MASKS", "Program", "from_ltl", "parse"]
+MASKS = ("true", "j < i", "j <= i", "j > i", "j >= i")
+LEFTMOST, RIGHTMOST = "leftmost", "rightmost"
+#: Names that a score and a value read at i, each of which doubles a formula of temporal logic.
+MAX_QUERIES = 6
 
-_SYNTAX = Syntax(
-    "B-RASP",
-    (
-        *("!", "&", "|", "->", "(", ")", "[", "]", ",", ":", ";", "=", "<=", ">=", "<", ">"),
-        *(LEFTMOST, RIGHTMOST, "true", "false"),
-    ),
-    {"->": (1, "right"), "|": (2, "left"), "&": (3, "left")},
-    frozenset({"!"}),
-    {"&&": "&", "||": "|", "∧": "&", "∨": "|", "¬": "!", "◀": LEFTMOST, "▶": RIGHTMOST, "≤": "<="},
+
+@dataclass(frozen=True)
+class Attention:
+    """One attention operation; atoms of score and value end in @i or @j."""
+
+    direction: str
+    mask: str
+    score: Formula
+    value: Formula
+    default: Formula
+
+
+@dataclass(frozen=True)
+class Program:
+    """Definitions in order; the last one accepts. Atoms are names and, in quotes, symbols."""
+
+    definitions: Mapping[str, Formula | Attention]
+    alphabet: tuple[Letter, ...]
+    text: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        lines = [f"{name} = {_written(value)}" for name, value in self.definitions.items()]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def accepted(self) -> str:
+        """Return the name of the last definition, which accepts."""
+        return list(self.definitions)[-1]
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no operation attends to a later position."""
+        attentions = [each for each in self.definitions.values() if isinstance(each, Attention)]
+        return all(each.mask in ("j < i", "j <= i") for each in attentions)
+
+    def recogniser(self) -> Recogniser:
+        """Return the program on the graph."""
+        nodes: dict[str, Node] = {
+            f'"{letter}"': build("equal", build("tokens", cast="asis"), constant(letter))
+            for letter in self.alphabet
+        }
+        for name, value in self.definitions.items():
+            if isinstance(value, Attention):
+                nodes[name] = _attended(value, nodes)
+            else:
+                nodes[name] = fold(value, lambda part, below: _logic(part, below, nodes))
+        root = wrap(nodes[self.accepted])
+        assert isinstance(root, SOp)
+        names = {node: name for name, node in nodes.items() if name in self.definitions}
+        return Recogniser(
+            "B-RASP", root, self.alphabet, names=names, text=str(self), causal=self.is_causal
+        )
+
+    def accepts(self, word: Sequence[Letter]) -> bool:
+        """Return the answer of dense execution on a word."""
+        return self.recogniser().accepts(word)
+
+    def to_ltl(self) -> LTL:
+        """Return the formula of temporal logic that holds at the last position of the same words."""
+        formulas = {f'"{letter}"': atom(letter) for letter in self.alphabet}
+        for name, value in self.definitions.items():
+            if isinstance(value, Attention):
+                formulas[name] = _as_formula(value, formulas)
+            else:
+                formulas[name] = substitute(value, formulas)
+        return LTL(formulas[self.accepted], self.alphabet, LAST)
+
+    def automaton(self) -> DFA:
+        """Return the minimal automaton of the words that it accepts."""
+        return self.to_ltl().automaton()
+
+
+def from_ltl(ltl: LTL) -> Program:
+    """Return the program that accepts the words that satisfy a formula: one head for each operator.
+
+    >>> print(from_ltl(LTL.parse("a S b", at="last")))
+    v0 = rightmost[j <= i, !"a"(j) | "b"(j)] "b"(j) : false
+    <BLANKLINE>
+    """
+    definitions: dict[str, Formula | Attention] = {}
+
+    def named(value: Formula) -> Formula:
+        if value.op in ("atom", "true", "false"):
+            return value
+        definitions[name := f"v{len(definitions)}"] = value
+        return atom(name)
+
+    def attend(direction: str, mask: str, score: Formula, value: Formula) -> Formula:
+        definitions[name := f"v{len(definitions)}"] = Attention(direction, mask, score, value, FALSE)
+        return atom(name)
+
+    def translated(part: Formula, below: Sequence[Formula]) -> Formula:
+        match part.op:
+            case "atom":
+                return atom(f'"{part.name}"')
+            case "true" | "false":
+                return part
+            case "not" | "and" | "or":
+                return rebuilt(part, below)
+            case "next" | "yesterday":
+                there = _at(named(below[0]), "j")
+                if part.op == "next":
+                    return attend(LEFTMOST, "j > i", TRUE, there)
+                return attend(RIGHTMOST, "j < i", TRUE, there)
+            case op:
+                holds, reached = (_at(named(each), "j") for each in below)
+                score = disjunction(negation(holds), reached)
+                if op == "until":
+                    return attend(LEFTMOST, "j >= i", score, reached)
+                return attend(RIGHTMOST, "j <= i", score, reached)
+
+    whole = fold(ltl.formula, translated)
+    if ltl.at == FIRST:
+        whole = attend(LEFTMOST, "true", TRUE, _at(named(whole), "j"))
+    if not definitions or whole is not atom(next(reversed(definitions))):
+        definitions["accepted"] = whole
+    return Program(definitions, ltl.alphabet)
+
+
+def _at(formula: Formula, place: str) -> Formula:
+    """Read a name at a position."""
+    return atom(f"{formula.name}@{place}") if formula.op == "atom" else formula
+
+
+# To the graph --------------------------------------------------------------------------------------
+
+
+def _logic(part: Formula, below: Sequence[Node], nodes: Mapping[str, Node]) -> Node:
+    match part.op:
+        case "true" | "false":
+            return constant(part.op == "true")
+        case "atom":
+            return nodes[part.name]
+        case "not":
+            return build("not", below[0])
+        case op:
+            return build(op, *below)
+
+
+def _attended(attention: Attention, nodes: Mapping[str, Node]) -> Node:
+    at, true = build("indices"), constant(True)
+
+    def selected(part: Formula, below: Sequence[Node]) -> Node:
+        match part.op:
+            case "true":
+                return everywhere()
+            case "false":
+                return build("selector_not", everywhere())
+            case "atom":
+                name, place = part.name.rsplit("@", 1)
+                key, query = (nodes[name], true) if place == "j" else (true, nodes[name])
+                return build("select", key, query, predicate="==")
+            case op:
+                return build(f"selector_{op}", *below)
+
+    allowed = fold(attention.score, selected)
+    if attention.mask != "true":
+        mask = build("select", at, at, predicate=attention.mask.split()[1])
+        allowed = mask if attention.score is TRUE else build("selector_and", allowed, mask)
+    # The best position is the last, or, of negated positions, the first.
+    rightmost = attention.direction == RIGHTMOST
+    chosen = build("best", allowed, at if rightmost else build("negate", at))
+    one = constant(1)
+
+    def moved(name: str) -> Node:
+        indicator = build("indicator", nodes[name])
+        return build("equal", build("aggregate", chosen, indicator, default=0), one)
+
+    there = {
+        each: nodes[each[:-2]] if each.endswith("@i") else moved(each[:-2])
+        for each in atoms(attention.value)
+    }
+    value = fold(attention.value, lambda part, below: _logic(part, below, there))
+    default = fold(attention.default, lambda part, below: _logic(part, below, nodes))
+    some = build("equal", build("aggregate", chosen, one, default=0), one)
+    return build("or", build("and", some, value), build("and", build("not", some), default))
+
+
+# To temporal logic ---------------------------------------------------------------------------------
+
+
+def _as_formula(attention: Attention, formulas: Mapping[str, Formula]) -> Formula:
+    """Say the same in temporal logic, case by case of what is read at i."""
+    both = sorted({*atoms(attention.score), *atoms(attention.value)})
+    at_query = [name for name in both if name.endswith("@i")]
+    if len(at_query) > MAX_QUERIES:
+        raise InputError(
+            f"B-RASP: expected at most {MAX_QUERIES} names read at i in a score and value, got "
+            f"{len(at_query)}; try to name a combination of them first"
+        )
+    keys = {name: formulas[name[:-2]] for name in both if name.endswith("@j")}
+    default = substitute(attention.default, formulas)
+    cases = []
+    for values in itertools.product((TRUE, FALSE), repeat=len(at_query)):
+        known = dict(zip(at_query, values, strict=True))
+        here = conjunction(
+            *(
+                formulas[name[:-2]] if value is TRUE else negation(formulas[name[:-2]])
+                for name, value in known.items()
+            )
+        )
+        score = substitute(attention.score, known | keys)
+        value = substitute(attention.value, known | keys)
+        cases.append(conjunction(here, _at_nearest(attention, score, value, default)))
+    return disjunction(*cases)
+
+
+def _at_nearest(attention: Attention, score: Formula, value: Formula, default: Formula) -> Formula:
+    past, future = ("Y", "O", "S"), ("X", "F", "U")
+    hit = conjunction(score, value)
+
+    def nearest(words: tuple[str, str, str]) -> Formula:  # from here on, the first one met
+        return binary(words[2], negation(score), hit)
+
+    def farthest(words: tuple[str, str, str]) -> Formula:  # the last one met
+        step, some, _ = words
+        further = unary(step, unary(some, score))
+        return unary(some, conjunction(hit, negation(further)))
+
+    def on(words: tuple[str, str, str], near: bool, strict: bool) -> tuple[Formula, Formula]:
+        """Return whether there is one on that side, and whether the value holds at it."""
+        formula = nearest(words) if near else farthest(words)
+        there = unary(words[1], score)
+        return (unary(words[0], there), unary(words[0], formula)) if strict else (there, formula)
+
+    rightmost = attention.direction == RIGHTMOST
+    match attention.mask:
+        case "j < i" | "j <= i":
+            there, holds = on(past, rightmost, attention.mask == "j < i")
+        case "j > i" | "j >= i":
+            there, holds = on(future, not rightmost, attention.mask == "j > i")
+        case _:
+            # Without a mask: behind i first, or before it first; then from i on to the other side.
+            first, second = (future, past) if rightmost else (past, future)
+            there_first, holds_first = on(first, near=False, strict=True)
+            there_second, holds_second = on(second, near=True, strict=False)
+            there = disjunction(there_first, there_second)
+            holds = disjunction(holds_first, conjunction(negation(there_first), holds_second))
+    return disjunction(holds, conjunction(negation(there), default))
+
+
+# As text -------------------------------------------------------------------------------------------
+
+
+def _written(value: Formula | Attention) -> str:
+    if isinstance(value, Formula):
+        return show(value, _name)
+    score, answer, default = (show(part, _name) for part in (value.score, value.value, value.default))
+    return f"{value.direction}[{value.mask}, {score}] {answer} : {default}"
+
+
+def _name(atom_name: str) -> str:
+    name, _, place = atom_name.rpartition("@")
+    return f"{name}({place})" if name and place in ("i", "j") else atom_name
+
+
+_GRAMMAR = (
+    COMMON
+    + r"""
+start: (definition? _END)* definition?
+definition: NAME "=" (formula{plain} | attention)
+attention: DIRECTION "[" mask ("," formula{placed})? "]" formula{placed} ":" formula{plain}
+mask: TRUE | NAME COMPARISON NAME
+?formula{atom}: disjunction{atom} | disjunction{atom} (IMPLIES disjunction{atom})+ -> right
+?disjunction{atom}: conjunction{atom} | conjunction{atom} (OR conjunction{atom})+ -> left
+?conjunction{atom}: unary{atom} | unary{atom} (AND unary{atom})+ -> left
+?unary{atom}: operand{atom} | NOT+ operand{atom} -> prefix
+?operand{atom}: "(" formula{atom} ")" | TRUE -> true | FALSE -> false | atom
+plain: (NAME | STRING) ("(" NAME ")")?
+placed: (NAME | STRING) ("(" NAME ")")?
+DIRECTION.2: /(leftmost|rightmost)(?![A-Za-z0-9_])|[◀▶]/
+COMPARISON: "<=" | "≤" | ">=" | "<" | ">"
+IMPLIES: "->"
+OR: "||" | "|" | "∨"
+AND: "&&" | "&" | "∧"
+NOT: "!" | "¬"
+TRUE: "true"
+FALSE: "false"
+"""
 )
+_MASK = f"a mask ({', '.join(MASKS)})"
 
 
 def parse(text: str, *, alphabet: Iterable[Letter] | None = None) -> Program:
     """Read a program; ``alphabet`` defaults to the symbols it names."""
-    reader = _Reader(text)
-    definitions = reader.program()
+    reader = _Reader()
+    definitions = reader.read(text)
     return Program(definitions, alphabet_of("B-RASP", reader.letters, alphabet), text)
 
 
-class _Reader(Parser[Formula]):
-    syntax = _SYNTAX
+class _Reader(FormulaReader):
+    dialect, grammar = "B-RASP", _GRAMMAR
+    expected: ClassVar = {
+        "STRING": "a symbol in quotes or a name",
+        "TRUE": _MASK,
+        "COMPARISON": _MASK,
+        "COLON": ": and a default, for positions that nothing is found from",
+        "NAME": "a name",
+        "EQUAL": "=",
+        "RPAR": ")",
+        "RSQB": "]",
+        "LSQB": "[",
+        "_END": "the end of the definition",
+    }
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def __init__(self) -> None:
+        super().__init__()
         self.definitions: dict[str, Formula | Attention] = {}
         self.letters: set[Letter] = set()
-        #: Whether names say where they are read: in scores and values.
-        self._attending = False
 
-    def program(self) -> dict[str, Formula | Attention]:
-        """Read all definitions."""
-        for _ in self.lines():
-            name = self.expect("name", " to define")
-            if name.text in self.definitions or name.text in ("i", "j"):
-                self.fail(f"expected a new name, got {name.text}, which has a meaning", name)
-            self.expect("=")
-            direction = self.take(LEFTMOST, RIGHTMOST)
-            value = self.expression() if direction is None else self._attention(direction)
-            self.definitions[name.text] = value
+    def start(self, parts: list[None]) -> dict[str, Formula | Attention]:
         if not self.definitions:
-            self.fail("expected a definition")
+            self.fail("expected a definition, got none")
         return self.definitions
 
-    def _attention(self, direction: Token) -> Attention:
-        self.expect("[")
-        mask = self._mask()
-        self._attending = True
-        score = self.expression() if self.take(",") else TRUE
-        self.expect("]")
-        value = self.expression()
-        self._attending = False
-        self.expect(":", " and a default, for positions that nothing is found from")
-        default = self.expression()
-        return Attention(direction.kind, mask, score, value, default)
+    def definition(self, parts: list[Any]) -> None:
+        name, value = parts
+        if name in self.definitions or name in ("i", "j"):
+            self.fail(f"expected a new name, got {name}, which has a meaning", name)
+        self.definitions[str(name)] = value
 
-    def _mask(self) -> str:
-        if self.take("true"):
-            return "true"
-        start = self.next
-        words = [self.next.text]
-        for _ in range(2):
-            self._place += self.next.kind != "end"
-            words.append(self.next.text)
-        mask = " ".join(words)
+    def attention(self, parts: list[Any]) -> Attention:
+        direction, mask, *score, value, default = parts
+        named = {"◀": LEFTMOST, "▶": RIGHTMOST}.get(direction, str(direction))
+        return Attention(named, mask, score[0] if score else TRUE, value, default)
+
+    def mask(self, parts: list[Token]) -> str:
+        mask = " ".join(parts).replace("≤", "<=")
         if mask not in MASKS:
-            self.fail(f"expected a mask ({', '.join(MASKS)}), got {mask}", start)
-        self._place += 1
+            self.fail(f"expected {_MASK}, got {mask}", parts[0])
         return mask
 
-    def atom(self) -> Formula:
-        token = self.take("name", "string", "true", "false")
-        if token is None:
-            self.fail(f"expected a symbol in quotes or a name, got {self._got()}")
-        if token.kind in ("true", "false"):
-            return TRUE if token.kind == "true" else FALSE
-        if token.kind == "string":
-            if not token.text:
-                self.fail('expected a symbol in quotes, got ""', token)
-            self.letters.add(token.text)
-            name = f'"{token.text}"'
-        elif token.text in self.definitions:
-            name = token.text
-        else:
-            self.fail(
-                f"{token.text} is not defined before this; there are {listed(self.definitions)}", token
-            )
-        place = None
-        if self.take("("):
-            place = self.expect("name", " (i or j)").text
-            self.expect(")")
-        allowed = ("i", "j") if self._attending else (None, "i")
-        if place not in allowed:
-            hint = "(i) or (j) behind a name" if self._attending else "no position, or (i)"
-            self.fail(f"expected {hint}, got {'none' if place is None else f'({place})'}", token)
-        return atom(f"{name}@{place}") if self._attending else atom(name)
+    def true(self, parts: list[Token]) -> Formula:
+        return TRUE
 
-    def prefix(self, operator: Token, value: Formula) -> Formula:
-        return negation(value)
+    def false(self, parts: list[Token]) -> Formula:
+        return FALSE
 
-    def binary(self, operator: Token, left: Formula, right: Formula) -> Formula:
-        return binary(operator.kind, left, right)
+    def plain(self, parts: list[Token]) -> Formula:
+        name = self._name(parts[0])
+        if parts[1:] not in ([], ["i"]):
+            self.fail(f"expected no position, or (i), got ({parts[1]})", parts[0])
+        return atom(name)
+
+    def placed(self, parts: list[Token]) -> Formula:
+        name = self._name(parts[0])
+        if parts[1:] not in (["i"], ["j"]):
+            got = f"({parts[1]})" if parts[1:] else "none"
+            self.fail(f"expected (i) or (j) after a name, got {got}", parts[0])
+        return atom(f"{name}@{parts[1]}")
+
+    def _name(self, token: Token) -> str:
+        if token.type == "STRING":
+            self.letters.add(self.symbol_of(token))
+        elif token not in self.definitions:
+            names = listed(self.definitions)
+            self.fail(f"{token} is not defined before this; there are {names}", token)
+        return str(token)

@@ -22,14 +22,20 @@ answer is read at the last symbol, and positions are counted from 0.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+from typing import Any, ClassVar, cast
+
+from lark import Token
 
 from locum.dialects.automata import Letter
-from locum.dialects.c_rasp_reader import Reader
 from locum.dialects.counting import (
+    EXTENSIONS,
     as_count,
     as_sop,
     count,
+    count_node,
+    is_boolean,
     is_remainder,
     is_symbol,
     parts_of,
@@ -37,10 +43,12 @@ from locum.dialects.counting import (
     symbol,
     symbols,
 )
-from locum.dialects.recogniser import LAST, Recogniser
-from locum.dialects.syntax import alphabet_of
+from locum.dialects.recogniser import END, LAST, Recogniser
+from locum.dialects.syntax import COMMON, Reader, alphabet_of, listed
 from locum.errors import InputError
-from locum.graph import COMPARISONS, Node
+from locum.graph import COMPARISONS, Node, build
+from locum.graph.node import node_of
+from locum.graph.operations import constant as constant_node
 
 __all__ = ["count", "parse", "recogniser", "show", "symbol"]
 
@@ -55,7 +63,7 @@ _INFIX = {row.operation: symbol for symbol, row in COMPARISONS.items()} | {
 
 
 def show(program: Recogniser) -> str:
-    """Write a program as text that is read back as the same; counts have names of their own."""
+    """Write a program as text that is read back as the same; parts keep their names."""
     root = program.sop.node
     order = parts_of(root)
     uses: dict[Node, int] = {}
@@ -73,14 +81,17 @@ def show(program: Recogniser) -> str:
     ]
     lines = [f"#accept {program.accept}", *(f"#import {name}" for name in imports)]
     texts: dict[Node, str] = {}
+    taken = set(program.names.values())
+    free = (name for number in itertools.count(1) if (name := f"v{number}") not in taken)
     for node in order:
         text = _text(node, texts)
         plain = is_symbol(node) or node.op == "constant"
+        name = program.names.get(node, "")
         if node is root:
-            lines.append(f"accepted = {text}")
-        elif as_count(node) is not None or (uses.get(node, 0) > 1 and not plain):
-            lines.append(f"{(name := f'v{len(lines)}')} = {text}")
-            texts[node] = name
+            lines.append(f"{name or ('accepted' if 'accepted' not in taken else next(free))} = {text}")
+        elif name or (uses.get(node, 0) > 1 and not plain):
+            texts[node] = name or next(free)
+            lines.append(f"{texts[node]} = {text}")
         else:
             texts[node] = text
     return "\n".join(lines) + "\n"
@@ -127,9 +138,287 @@ def parse(
     the first position, for periodic predicates) are said here or in the text, and must not contradict
     it.
     """
-    reader = Reader(text, accept, positions)
-    root = reader.program()
+    reader = ProgramReader(accept, positions)
+    root = reader.read(text)
     letters = alphabet_of("C-RASP", symbols(root), alphabet)
     return Recogniser(
         "C-RASP", as_sop(root), letters, reader.conventions["accept"] or LAST, reader.names, text
     )
+
+
+#: The largest integer in a program, distance and period.
+MAX_INTEGER, MAX_DISTANCE = 10**9, 64
+
+GRAMMAR = (
+    COMMON
+    + r"""
+start: (_line? _END)* _line?
+_line: directive | definition
+directive: HASH NAME (NAME | NUMBER)?
+definition: (NAME | I | J) "=" expression
+?expression: disjunction | disjunction (IF disjunction ELSE disjunction)+ -> conditional
+?disjunction: conjunction | conjunction (OR conjunction)+ -> chain
+?conjunction: comparison | comparison (AND comparison)+ -> chain
+?comparison: sum | sum (COMPARISON sum)+ -> chain
+?sum: product | product ((PLUS | MINUS) product)+ -> chain
+?product: prefixed | prefixed (TIMES prefixed)+ -> chain
+?prefixed: operand | (NOT | MINUS | HASH) prefixed -> prefix
+    | HASH "[" expression "]" guarded -> guard
+    | HASH "[" J COMPARISON I (MINUS NUMBER)? "]" prefixed -> local
+?guarded: operand | NOT guarded -> prefix
+?operand: "(" expression ")" | "[" expression "]"
+    | STRING -> string
+    | NUMBER -> number
+    | (TRUE | FALSE) -> truth
+    | (MIN | MAX) "(" expression "," expression ")" -> extreme
+    | (NAME | I | J) -> name
+    | (NAME | I) "%" NUMBER -> periodic
+HASH: "#"
+OR: "||" | "∨"
+AND: "&&" | "∧"
+NOT: "!" | "¬"
+COMPARISON: "==" | "!=" | "≠" | "<=" | "≤" | ">=" | "≥" | "<" | ">"
+PLUS: "+"
+MINUS: "-"
+TIMES: "*"
+IF: "if"
+ELSE: "else"
+MIN: "min"
+MAX: "max"
+TRUE: "true"
+FALSE: "false"
+I: "i"
+J: "j"
+"""
+)
+_ALIASES = {"∧": "&&", "∨": "||", "≤": "<=", "≥": ">=", "≠": "!="}
+
+
+class ProgramReader(Reader):
+    """Reads one program; its conventions and names are there afterwards."""
+
+    dialect, grammar = "C-RASP", GRAMMAR
+    expected: ClassVar = {
+        "STRING": "a count or a boolean",
+        "HASH": "a name to define",
+        "NAME": "a name",
+        "NUMBER": "a number",
+        "EQUAL": "=",
+        "RPAR": ")",
+        "RSQB": "]",
+        "COMMA": "a comma",
+        "LPAR": "(",
+        "ELSE": "else of a conditional",
+        "_END": "the end of the definition",
+        "I": "i - a distance, as in j == i - 1",
+        "COMPARISON": "== (a distance: j == i - 1)",
+    }
+
+    def __init__(self, accept: str | None, positions: int | None) -> None:
+        super().__init__()
+        if accept not in (None, LAST, END):
+            raise InputError(f"accept: expected 'last' or 'end', got {accept!r}")
+        if positions not in (None, 0, 1):
+            raise InputError(f"positions: expected 0 or 1, got {positions!r}")
+        first = None if positions is None else str(positions)
+        self.conventions: dict[str, str | None] = {"accept": accept, "positions": first}
+        self.extensions: set[str] = set()
+        #: Definitions and imported predicates by name; a distance is an integer.
+        self.definitions: dict[str, Node | int] = {}
+        self.names: dict[Node, str] = {}
+
+    def start(self, lines: list[Node | None]) -> Node:
+        """Return the last definition."""
+        last = next((value for value in reversed(lines) if value is not None), None)
+        if last is None:
+            self.fail('expected a definition, such as more = #"a" > #"b"')
+        if not is_boolean(last):
+            self.fail("expected the last definition to be a boolean that accepts, got a count")
+        return last
+
+    def directive(self, parts: list[Token]) -> None:
+        """Read ``#import``, ``#accept`` or ``#positions``."""
+        word, value = parts[1], parts[-1]
+        match str(word):
+            case "import":
+                self._import(value)
+            case "accept" | "positions":
+                choices = (LAST, END) if word == "accept" else ("0", "1")
+                if value not in choices:
+                    self.fail(f"expected {' or '.join(choices)}, got {value}", value)
+                before = self.conventions[word]
+                if before not in (None, value):
+                    self.fail(
+                        f"the program says {word} {value}, but {word}={before} is asked "
+                        "for; the two conventions recognise different languages",
+                        value,
+                    )
+                self.conventions[str(word)] = str(value)
+            case _:
+                self.fail("expected #import, #accept or #positions at the beginning of a line", word)
+
+    def _import(self, token: Token) -> None:
+        name = str(token)
+        digits = name.removeprefix("pred")
+        if name in EXTENSIONS:
+            self.extensions.add(name)
+        elif name == "pos_even":  # of the published interpreter: the number of the position is even
+            self.definitions[name] = build("equal", self._remainder(2), constant_node(0))
+        elif name.startswith("pred") and (not digits or (digits.isdigit() and len(digits) < 4)):
+            self.definitions[name] = int(digits or 1)
+        else:
+            self.fail(
+                f"expected periodic or local (or pos_even, pred, pred4 as in the published "
+                f"interpreter), got {name!r}",
+                token,
+            )
+
+    def definition(self, parts: list[Any]) -> Node:
+        """Give a value a name."""
+        name, value = parts
+        if name in self.definitions:
+            self.fail(f"{name} is defined twice", name)
+        self.definitions[str(name)] = self._node(value, name)
+        self.names.setdefault(value, str(name))
+        return cast("Node", value)
+
+    # Operands ---------------------------------------------------------------------------------------
+
+    def string(self, parts: list[Token]) -> Node:
+        """Return where the symbol is this one."""
+        return node_of(symbol(self.symbol_of(parts[0])))
+
+    def truth(self, parts: list[Token]) -> Node:
+        """Return a constant."""
+        return constant_node(parts[0] == "true")
+
+    def number(self, parts: list[Token]) -> Node:
+        """Return a constant."""
+        return constant_node(self._integer(parts[0]))
+
+    def _integer(self, token: Token) -> int:
+        if len(token) > 10 or int(token) > MAX_INTEGER:
+            self.fail(f"expected an integer of at most {MAX_INTEGER:,}, got {token[:20]}", token)
+        return int(token)
+
+    def name(self, parts: list[Token]) -> Node | int:
+        """Return what was defined."""
+        if parts[0] not in self.definitions:
+            names = listed(self.definitions)
+            self.fail(f"{parts[0]} is not defined before this; there are {names}", parts[0])
+        return self.definitions[parts[0]]
+
+    def extreme(self, parts: list[Any]) -> Node:
+        """Apply min or max."""
+        token, one, other = parts
+        self._counts(token, one, other)
+        return build("minimum" if token == "min" else "maximum", one, other)
+
+    def periodic(self, parts: list[Token]) -> Node:
+        """Return the remainder of the position."""
+        if parts[0] != "i":
+            self.fail(f"expected i % a number, got {parts[0]}", parts[0])
+        self._require_extension("periodic", parts[0])
+        period = self._integer(parts[1])
+        if not 1 <= period <= MAX_DISTANCE:
+            self.fail(f"expected a period from 1 to {MAX_DISTANCE}, got {period}", parts[1])
+        return self._remainder(period)
+
+    def _remainder(self, period: int) -> Node:
+        position = build("indices")
+        if self.conventions["positions"] == "1":
+            position = build("add", position, constant_node(1))
+        elif self.conventions["positions"] is None:
+            self.conventions["positions"] = "0"
+        return build("modulo", position, constant_node(period))
+
+    def _require_extension(self, name: str, token: Token) -> None:
+        if name not in self.extensions:
+            self.fail(
+                f"{name} position predicates are an extension of C-RASP, with which it recognises more "
+                f"languages; try #import {name} in the first line",
+                token,
+            )
+
+    # Operators --------------------------------------------------------------------------------------
+
+    def prefix(self, parts: list[Any]) -> Node:
+        """Apply a prefix operator."""
+        operator, value = parts
+        if operator.type == "MINUS":
+            self._counts(operator, value)
+            if value.op == "constant":
+                return constant_node(-int(str(value.attributes["value"])))
+            return value.inputs[0] if value.op == "negate" else build("negate", value)
+        self._booleans(operator, value)
+        if operator.type == "HASH":
+            return count_node(value)
+        return value.inputs[0] if value.op == "not" else build("not", value)
+
+    def guard(self, parts: list[Any]) -> Node:
+        """Count at the distance of an imported predicate."""
+        token, distance, value = parts
+        if not isinstance(distance, int):
+            self.fail("expected a distance in the brackets, such as j == i - 1, got a value", token)
+        return self._at(distance, value, token)
+
+    def local(self, parts: list[Any]) -> Node:
+        """Count at a distance."""
+        token, _, operator, _, *distance, value = parts
+        if operator != "==":
+            self.fail(f"expected == (a distance: j == i - 1), got {str(operator)!r}", operator)
+        self._require_extension("local", token)
+        return self._at(self._integer(distance[1]) if distance else 0, value, token)
+
+    def _at(self, distance: int, value: Node | int, token: Token) -> Node:
+        if distance > MAX_DISTANCE:
+            self.fail(f"expected a distance of at most {MAX_DISTANCE}, got {distance}", token)
+        self._booleans(token, value)
+        return count_node(self._node(value, token), distance)
+
+    def conditional(self, parts: list[Any]) -> Node:
+        """Choose between values; conditionals group to the right."""
+        value = parts[-1]
+        for place in range(len(parts) - 5, -1, -4):
+            chosen, operator, condition = parts[place : place + 3]
+            self._booleans(operator, condition)
+            one, other = self._node(chosen, operator), self._node(value, operator)
+            if is_boolean(one) != is_boolean(other):
+                self.fail("expected two counts or two booleans as branches", operator)
+            value = build("if_else", condition, one, other)
+        return cast("Node", value)
+
+    def chain(self, parts: list[Any]) -> Node:
+        """Apply binary operators from the left to the right."""
+        value = parts[0]
+        for operator, other in zip(parts[1::2], parts[2::2], strict=True):
+            value = self._binary(operator, value, other)
+        return cast("Node", value)
+
+    def _binary(self, operator: Token, left: Any, right: Any) -> Node:
+        if operator.type in ("AND", "OR"):
+            self._booleans(operator, left, right)
+            return build(operator.type.lower(), left, right)
+        self._counts(operator, left, right)
+        if operator.type == "COMPARISON":
+            return build(COMPARISONS[_ALIASES.get(operator, operator)].operation, left, right)
+        if operator.type == "TIMES":
+            if "constant" not in (left.op, right.op):
+                self.fail("expected an integer times a count: counts are not multiplied", operator)
+            return build("multiply", left, right)
+        return build("add" if operator.type == "PLUS" else "subtract", left, right)
+
+    def _node(self, value: Node | int, token: Token) -> Node:
+        if isinstance(value, int):
+            self.fail(f"expected a distance within #[…] alone, got it as a value at {token}", token)
+        return value
+
+    def _booleans(self, operator: Token, *values: Node | int) -> None:
+        if not all(is_boolean(self._node(value, operator)) for value in values):
+            self.fail(f"expected booleans for {operator}, got a count; try count > 0", operator)
+
+    def _counts(self, operator: Token, *values: Node | int) -> None:
+        if any(is_boolean(self._node(value, operator)) for value in values):
+            self.fail(
+                f"expected counts for {operator}, got a boolean; try #P, or 1 if P else 0", operator
+            )

@@ -125,7 +125,13 @@ _WORDS = {"until": "U", "since": "S", "and": "&", "or": "|", "next": "X", "yeste
 MAX_SHOWN = 1_000_000
 
 
-def show(formula: Formula) -> str:
+def _symbol(name: str) -> str:
+    """Write a symbol, in quotes unless it is a name in lower case."""
+    plain = name.isidentifier() and name.islower() and name not in ("true", "false")
+    return name if plain else f'"{name}"'
+
+
+def show(formula: Formula, write_atom: Callable[[str], str] = _symbol) -> str:
     """Write a formula as text that is read back as the same."""
 
     def text(part: Formula, below: Sequence[tuple[str, int]]) -> tuple[str, int]:
@@ -133,9 +139,7 @@ def show(formula: Formula) -> str:
             return "…", 9
         match part.op:
             case "atom":
-                plain = part.name.isidentifier() and part.name.islower()
-                reserved = part.name in ("true", "false")
-                return (part.name if plain and not reserved else f'"{part.name}"'), 9
+                return write_atom(part.name), 9
             case "true" | "false":
                 return part.op, 9
             case "not" | "next" | "yesterday":

@@ -15,9 +15,11 @@ H include the present. A word satisfies a formula if it holds at its first posit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from lark import Token
 
 from locum.budget import Budget
 from locum.dialects.automata import DFA, Letter, account, explore
@@ -34,7 +36,7 @@ from locum.dialects.formulas import (
     parts_of,
     show,
 )
-from locum.dialects.syntax import Parser, Syntax, Token, alphabet_of
+from locum.dialects.syntax import MAX_NESTING, MAX_PREFIXES, Reader, alphabet_of
 from locum.errors import InputError, LimitError
 
 #: Where a word satisfies a formula.
@@ -42,22 +44,27 @@ FIRST, LAST = "first", "last"
 #: Next and until operators that a state guesses about.
 MAX_PROMISES = 12
 
-_SYNTAX = Syntax(
-    "LTL",
-    (
-        *("!", "&", "|", "->", "<->", "(", ")", "WX", "WY", "X", "F", "G", "Y", "O", "H"),
-        *("U", "R", "S", "T", "true", "false"),
-    ),
-    {
-        "<->": (1, "right"),
-        "->": (2, "right"),
-        "|": (3, "left"),
-        "&": (4, "left"),
-        **dict.fromkeys(("U", "R", "S", "T"), (5, "right")),
-    },
-    frozenset({"!", "X", "WX", "F", "G", "Y", "WY", "O", "H"}),
-    {"&&": "&", "||": "|", "∧": "&", "∨": "|", "¬": "!", "→": "->", "↔": "<->", "~": "!"},
-)
+_GRAMMAR = r"""
+start: equivalence
+?equivalence: implication | implication (EQUIVALENT implication)+ -> right
+?implication: disjunction | disjunction (IMPLIES disjunction)+ -> right
+?disjunction: conjunction | conjunction (OR conjunction)+ -> left
+?conjunction: until | until (AND until)+ -> left
+?until: unary | unary (UNTIL unary)+ -> right
+?unary: operand | PREFIX+ operand -> prefix
+?operand: "(" equivalence ")" | (NAME | STRING) -> atom
+EQUIVALENT: "<->" | "↔"
+IMPLIES: "->" | "→"
+OR: "||" | "|" | "∨"
+AND: "&&" | "&" | "∧"
+UNTIL.2: /[URST](?![A-Za-z0-9_])/
+PREFIX.2: /[!¬~]|(W?[XY]|[FGOH])(?![A-Za-z0-9_])/
+NAME: /[a-z_][a-z0-9_]*(?![A-Za-z0-9_])/
+STRING: /"[^"\n]*"/
+%ignore /[ \t\r\n]+|\/\/[^\n]*/
+"""
+#: Other spellings of operators.
+_ALIASES = {"&&": "&", "∧": "&", "||": "|", "∨": "|", "→": "->", "↔": "<->", "¬": "!", "~": "!"}
 
 
 def unary(operator: str, part: Formula) -> Formula:
@@ -93,38 +100,61 @@ def binary(operator: str, left: Formula, right: Formula) -> Formula:
             return negation(binary("U" if operator == "R" else "S", negation(left), negation(right)))
 
 
-class _Reader(Parser[Formula]):
-    syntax = _SYNTAX
+class FormulaReader(Reader):
+    """Reads formulas: chains of operators, which group to the left or to the right."""
 
-    def atom(self) -> Formula:
-        token = self.take("name", "string", "true", "false")
-        if token is None:
-            self.fail(f"expected a symbol or an operator, got {self._got()}")
-        if token.kind in ("true", "false"):
-            return TRUE if token.kind == "true" else FALSE
-        if not token.text or (token.kind == "name" and not token.text.islower()):
+    def prefix(self, parts: list[Any]) -> Any:
+        """Apply prefix operators."""
+        *operators, value = parts
+        if len(operators) > MAX_PREFIXES:
+            self.fail(f"operators are nested more than {MAX_PREFIXES:,} deep", operators[MAX_PREFIXES])
+        for operator in reversed(operators):
+            value = unary(_ALIASES.get(operator, operator), value)
+        return value
+
+    def left(self, parts: list[Any]) -> Any:
+        """Apply binary operators, the first one first."""
+        value = parts[0]
+        for operator, other in zip(parts[1::2], parts[2::2], strict=True):
+            value = binary(_ALIASES.get(operator, operator), value, other)
+        return value
+
+    def right(self, parts: list[Any]) -> Any:
+        """Apply binary operators, the last one first."""
+        if len(parts) > 2 * MAX_NESTING:
             self.fail(
-                f"expected a symbol in lower case, or in quotes, got {token.text!r}; operators are "
-                "! X WX F G Y WY O H U R S T & | -> <->",
-                token,
+                f"expressions are nested more than {MAX_NESTING} deep", parts[2 * MAX_NESTING - 1]
             )
-        return atom(token.text)
+        value = parts[-1]
+        for operator, other in zip(parts[-2::-2], parts[-3::-2], strict=True):
+            value = binary(_ALIASES.get(operator, operator), other, value)
+        return value
 
-    def prefix(self, operator: Token, value: Formula) -> Formula:
-        return unary(operator.kind, value)
 
-    def binary(self, operator: Token, left: Formula, right: Formula) -> Formula:
-        return binary(operator.kind, left, right)
+class _Reader(FormulaReader):
+    dialect, grammar = "LTL", _GRAMMAR
+    expected: ClassVar = {
+        "STRING": "a symbol or an operator",
+        "RPAR": ")",
+        "$END": "an operator or the end of the formula",
+    }
 
-    def whole(self) -> Formula:
-        while self.take("newline"):
-            pass
-        formula = self.expression()
-        while self.take("newline"):
-            pass
-        if self.next.kind != "end":
-            self.fail(f"expected an operator or the end of the formula, got {self.next.text!r}")
-        return formula
+    def describe_character(self, character: str) -> str:
+        return (
+            f"expected a symbol in lower case, or in quotes, got {character!r}; operators are "
+            "! X WX F G Y WY O H U R S T & | -> <->"
+        )
+
+    def start(self, parts: list[Formula]) -> Formula:
+        return parts[0]
+
+    def atom(self, parts: list[Token]) -> Formula:
+        token = parts[0]
+        if token.type == "STRING":
+            return atom(self.symbol_of(token))
+        if token in ("true", "false"):
+            return TRUE if token == "true" else FALSE
+        return atom(str(token))
 
 
 @dataclass(frozen=True)
@@ -147,7 +177,7 @@ class LTL:
     @classmethod
     def parse(cls, text: str, *, alphabet: Iterable[Letter] | None = None, at: str = FIRST) -> LTL:
         """Read a formula; ``alphabet`` defaults to the symbols it names."""
-        formula = _Reader(text).whole()
+        formula = _Reader().read(text)
         return cls(formula, alphabet_of("LTL", atoms(formula), alphabet, "formula"), at)
 
     def automaton(self) -> DFA:
@@ -167,32 +197,51 @@ def _backwards(ltl: LTL, parts: list[Formula], budget: Budget) -> DFA:
     # What is asked of the position to the right: of X φ the value of φ, of an until its own.
     kept = [number[p.parts[0] if p.op == "next" else p] for p in parts if p.op in ("next", "until")]
 
-    def step(state: tuple[tuple[bool, ...] | None, bool], letter: Letter) -> tuple[Any, bool]:
-        right = iter(state[0] or (False,) * len(kept))
-        values: list[bool] = []
-        for part in parts:
-            below = [values[number[each]] for each in part.parts]
-            match part.op:
-                case "atom":
-                    value = part.name == letter
-                case "not":
-                    value = not below[0]
-                case "and" | "or":
-                    value = all(below) if part.op == "and" else any(below)
-                case "next":
-                    value = next(right)
-                case "until":
-                    value = (next(right) and below[0]) or below[1]
-                case op:
-                    value = op == "true"
-            values.append(value)
-        accepted = values[-1] if ltl.at == FIRST or state[0] is None else state[1]
+    def step(state: tuple[tuple[int, ...] | None, bool], letter: Letter) -> tuple[Any, bool]:
+        right = state[0] or (0,) * len(kept)
+        values = _evaluate(parts, number, letter, 1, (), right)
+        accepted = bool(values[-1]) if ltl.at == FIRST or state[0] is None else state[1]
         return tuple(values[place] for place in kept), accepted
 
     reversed_words = explore(
         ltl.alphabet, (None, False), step, lambda state: state[1], budget, lambda _: len(parts) / 8
     )
     return reversed_words.reversed(budget)
+
+
+def _evaluate(
+    parts: Sequence[Formula],
+    number: Mapping[Formula, int],
+    letter: Letter,
+    everywhere: int,
+    past: Iterable[int],
+    future: Iterable[int],
+) -> list[int]:
+    """Return the value of each part at a position: the bits of an integer are cases, all at once.
+
+    ``past`` and ``future`` are what each operator about them reads of the neighbouring position.
+    """
+    before, after = iter(past), iter(future)
+    values: list[int] = []
+    for part in parts:
+        below = [values[number[each]] for each in part.parts]
+        match part.op:
+            case "true" | "false":
+                value = everywhere if part.op == "true" else 0
+            case "atom":
+                value = everywhere if part.name == letter else 0
+            case "not":
+                value = everywhere & ~below[0]
+            case "and":
+                value = below[0] & below[1]
+            case "or":
+                value = below[0] | below[1]
+            case "next" | "yesterday":
+                value = next(after if part.op == "next" else before)
+            case op:  # until, since
+                value = below[1] | (below[0] & next(after if op == "until" else before))
+        values.append(value)
+    return values
 
 
 class _Tableau:
@@ -268,33 +317,5 @@ class _Tableau:
 
     def _values(self, letter: Letter, left: int) -> list[int]:
         """Return each part's value at a position, under every promise for the next one."""
-        values: list[int] = []
-        past = future = 0
-        for part in self.parts:
-            below = [values[self.number[each]] for each in part.parts]
-            match part.op:
-                case "true" | "false":
-                    value = self.all if part.op == "true" else 0
-                case "atom":
-                    value = self.all if part.name == letter else 0
-                case "not":
-                    value = self.all & ~below[0]
-                case "and":
-                    value = below[0] & below[1]
-                case "or":
-                    value = below[0] | below[1]
-                case "yesterday":
-                    value = self.all if left >= 0 and left >> past & 1 else 0
-                    past += 1
-                case "since":
-                    before = self.all if left >= 0 and left >> past & 1 else 0
-                    value = below[1] | (below[0] & before)
-                    past += 1
-                case "next":
-                    value = self.made[future]
-                    future += 1
-                case _:
-                    value = below[1] | (below[0] & self.made[future])
-                    future += 1
-            values.append(value)
-        return values
+        before = [self.all * (left >= 0 and left >> k & 1) for k in range(len(self.past))]
+        return _evaluate(self.parts, self.number, letter, self.all, before, self.made)

@@ -1,20 +1,36 @@
-"""Write the C-RASP program of a regular language, from the potentials of its automaton.
+"""Build the C-RASP program of a regular language, from the potentials of its automaton.
 
 For each component of the automaton the program counts the letters since it was entered, weighted, and
 so knows the potential; with the letter here, that tells the state before it. The first letter that
 leads out of the component is where the next one is entered.
+
+A strongly connected component of the minimal automaton has a *potential* if letters can be given
+integer weights that add up to 0 on every cycle: the sum of the weights read since the component was
+entered then tells how far the state's potential has risen. Where letters alone do not tell all states
+apart, pairs of (potential of the state, letter) may: they are the letters of the next level. The
+language is in C-RASP, read at an end marker, if and only if in every component the potentials of some
+level tell all states apart (the decision procedure of the published classifier, with a basis of cycles
+for all of them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from math import gcd
 
-from locum.dialects import c_rasp
-from locum.dialects.automata import DFA
-from locum.dialects.potentials import Component, potentials
+from flint import fmpz_mat
+
+from locum.dialects.automata import DFA, components
+from locum.dialects.c_rasp import show
+from locum.dialects.counting import as_sop, count_node, symbol
 from locum.dialects.recogniser import END, Recogniser
 from locum.errors import InputError
+from locum.graph import Node, build
+from locum.graph.operations import constant as constant_node
+
+TRUE, FALSE = constant_node(True), constant_node(False)
 
 
 def program(automaton: DFA, accept: str = END) -> Recogniser | None:
@@ -28,10 +44,12 @@ def program(automaton: DFA, accept: str = END) -> Recogniser | None:
     unwritten = [letter for letter in automaton.alphabet if '"' in letter or "\n" in letter]
     if unwritten:
         raise InputError(f"C-RASP: expected symbols without quotes and newlines, got {unwritten[0]!r}")
-    text = _Writer(automaton, accept).text()
-    if text is None:
+    writer = _Writer(automaton, accept)
+    accepted = writer.accepted()
+    if accepted is None:
         return None
-    return c_rasp.parse(text, alphabet=automaton.alphabet)
+    written = Recogniser("C-RASP", as_sop(accepted), automaton.alphabet, accept, writer.names)
+    return replace(written, text=show(written))
 
 
 def in_c_rasp(automaton: DFA, accept: str = END) -> bool:
@@ -61,17 +79,16 @@ def _before(automaton: DFA, place: int) -> frozenset[int]:
 
 @dataclass
 class _Writer:
-    """Writes definitions, line by line."""
+    """Builds the program, and names its parts."""
 
     automaton: DFA
     accept: str
-    lines: list[str] = field(default_factory=list)
+    names: dict[Node, str] = field(default_factory=dict)
 
-    def text(self) -> str | None:
-        """Return the program, or None if there is none."""
-        self.lines.append(f"#accept {self.accept}")
+    def accepted(self) -> Node | None:
+        """Return what accepts, or None if there is no program."""
         whole = potentials(self.automaton)
-        accepted: list[str] = []
+        accepted: list[Node] = []
         if whole is not None:
             run = _Run(self, self.automaton, whole, "")
             if self.accept == END:
@@ -88,15 +105,13 @@ class _Writer:
                     return None
                 run = _Run(self, before, parts, f"_{place}")
                 accepted.append(run.reads(before.accepting, place))
-        self.lines.append(f"accepted = {_any(accepted)}")
-        return "\n".join(self.lines) + "\n"
+        return _any(accepted)
 
-    def define(self, name: str, expression: str) -> str:
-        """Write a definition and return its name; what is short enough is its own name."""
-        if expression in ("true", "false") or expression.isidentifier():
-            return expression
-        self.lines.append(f"{name} = {expression}")
-        return name
+    def define(self, name: str, value: Node) -> Node:
+        """Name a part, unless it is a constant or has a name."""
+        if value not in (TRUE, FALSE):
+            self.names.setdefault(value, name)
+        return value
 
 
 class _Run:
@@ -109,28 +124,28 @@ class _Run:
         self.parts = parts
         self._number = {state: i for i, part in enumerate(parts) for state in part.states}
         #: For each state, how often it was entered from another component: 0 or 1.
-        self._entries: dict[int, list[str]] = {}
-        self._since: list[str] = []
-        self._potentials: list[list[str]] = []
-        self._left: list[str] = []
-        self._entered: list[str] = []
+        self._entries: dict[int, list[Node]] = {}
+        self._since: list[Node] = []
+        self._potentials: list[list[Node]] = []
+        self._left: list[Node] = []
+        self._entered: list[Node] = []
         useful = automaton.useful()
         for number, part in enumerate(parts):
             if useful.isdisjoint(part.states):  # nothing is accepted from there on
                 for filled in (self._since, self._left, self._entered):
-                    filled.append("false")
+                    filled.append(FALSE)
                 self._potentials.append([])
             else:
                 self._component(number, part)
 
-    def _letter(self, place: int) -> str:
-        return f'"{self.automaton.alphabet[place]}"'
+    def _letter(self, place: int) -> Node:
+        return symbol(self.automaton.alphabet[place]).node
 
     def _component(self, number: int, part: Component) -> None:
         define, name = self.writer.define, f"{number}{self.suffix}"
-        counts: dict[int, str] = {}
+        counts: dict[int, Node] = {}
         if number == 0:
-            since = entered = "true"
+            since = entered = TRUE
         else:
             events = {
                 state: define(f"enter{name}_{state}", _any(self._entries[state]))
@@ -138,9 +153,10 @@ class _Run:
                 if state in self._entries
             }
             event = define(f"enter{name}", _any(list(events.values())))
-            entered = define(f"entered{name}", f"#{event} >= 1" if event != "false" else "false")
-            since = define(f"since{name}", _all([entered, f"!{event}"]))
-            counts = {state: f"#{event}" for state, event in events.items()}
+            seen = build("greater_equal", count_node(event), constant_node(1))
+            entered = define(f"entered{name}", seen if event is not FALSE else FALSE)
+            since = define(f"since{name}", _all([entered, build("not", event)]))
+            counts = {state: count_node(event) for state, event in events.items()}
         self._since.append(since)
         self._entered.append(entered)
         self._potentials.append([])
@@ -153,8 +169,8 @@ class _Run:
                     if below:
                         lower = self._potentials[number][depth - 1]
                         after = below[0] + self._weight(part, depth - 1, below[0], place)
-                        where.append(f"{lower} == {after}")
-                    terms.append((weight, f"#{_all(where)}"))
+                        where.append(_equal(lower, after))
+                    terms.append((weight, count_node(_all(where))))
             offset = level.of_state[0] if number == 0 else 0
             if number:
                 terms += [(level.of_state[state], count) for state, count in counts.items()]
@@ -173,7 +189,7 @@ class _Run:
         leaving = [edge for edge in leaving if edge[2] in useful]
         if not leaving:
             return
-        first = define(f"exit{name}", _all([leaves, f"#{leaves} == 1"]))
+        first = define(f"exit{name}", _all([leaves, _equal(count_node(leaves), 1)]))
         for state, place, target in leaving:
             event = _all([first, self._read(number, state, place)])
             self._entries.setdefault(target, []).append(event)
@@ -186,32 +202,32 @@ class _Run:
         state = next(s for s in part.states if level.of_state[s] == value)
         return level.weights.get((part.levels[depth - 1].of_state[state], place), 0)
 
-    def _read(self, number: int, state: int, place: int) -> str:
+    def _read(self, number: int, state: int, place: int) -> Node:
         """Say that a letter was read in a state, if the component was not left before."""
         part = self.parts[number]
         where = [self._since[number], self._letter(place)]
         for depth, level in enumerate(part.levels):
             label = (place,) if depth == 0 else (part.levels[depth - 1].of_state[state], place)
             after = level.of_state[state] + level.weights.get(label, 0)
-            where.append(f"{self._potentials[number][depth]} == {after}")
+            where.append(_equal(self._potentials[number][depth], after))
         return _all(where)
 
-    def ends_in(self, states: frozenset[int]) -> str:
+    def ends_in(self, states: frozenset[int]) -> Node:
         """Say that the word before an end marker leads to one of these states."""
         cases = []
         for number, part in enumerate(self.parts):
             inside = [state for state in part.states if state in states]
             if inside:
                 where = [self._entered[number]]
-                if self._left[number] != "false":
-                    where.append(f"#{self._left[number]} == 0")
+                if self._left[number] is not FALSE:
+                    where.append(_equal(count_node(self._left[number]), 0))
                 if len(inside) < len(part.states):
                     level, top = part.levels[-1], self._potentials[number][-1]
-                    where.append(_any([f"{top} == {level.of_state[state]}" for state in inside]))
+                    where.append(_any([_equal(top, level.of_state[state]) for state in inside]))
                 cases.append(_all(where))
         return _any(cases)
 
-    def reads(self, states: frozenset[int], place: int) -> str:
+    def reads(self, states: frozenset[int], place: int) -> Node:
         """Say that a certain letter stands here and was read in one of these states."""
         cases = []
         for number, part in enumerate(self.parts):
@@ -219,8 +235,9 @@ class _Run:
             if inside:
                 left = self._left[number]
                 where = []
-                if left != "false":
-                    where.append(f"(#{left} == 0 || {left} && #{left} == 1)")
+                if left is not FALSE:
+                    times = count_node(left)
+                    where.append(_any([_equal(times, 0), _all([left, _equal(times, 1)])]))
                 if len(inside) == len(part.states):
                     where += [self._since[number], self._letter(place)]
                 else:
@@ -229,32 +246,163 @@ class _Run:
         return _any(cases)
 
 
-def _any(parts: Sequence[str]) -> str:
-    kept = list(dict.fromkeys(part for part in parts if part != "false"))
-    if "true" in kept:
-        return "true"
-    if not kept:
-        return "false"
-    return kept[0] if len(kept) == 1 else "(" + " || ".join(kept) + ")"
+def _equal(count: Node, value: int) -> Node:
+    return build("equal", count, constant_node(value))
 
 
-def _all(parts: Sequence[str]) -> str:
-    kept = list(dict.fromkeys(part for part in parts if part not in ("true", "!false")))
-    if "false" in kept:
-        return "false"
-    if not kept:
-        return "true"
-    return kept[0] if len(kept) == 1 else "(" + " && ".join(kept) + ")"
+def _any(parts: Sequence[Node]) -> Node:
+    return _joined("or", FALSE, TRUE, parts)
 
 
-def _sum(terms: Sequence[tuple[int, str]], constant: int) -> str:
-    shown = ""
+def _all(parts: Sequence[Node]) -> Node:
+    return _joined("and", TRUE, FALSE, parts)
+
+
+def _joined(op: str, neutral: Node, decided: Node, parts: Sequence[Node]) -> Node:
+    """Join booleans, each once."""
+    opposite = build("not", decided)
+    kept = list(dict.fromkeys(part for part in parts if part not in (neutral, opposite)))
+    return decided if decided in kept else reduce(partial(build, op), kept) if kept else neutral
+
+
+def _sum(terms: Sequence[tuple[int, Node]], constant: int) -> Node:
+    """Add counts times integers, and a constant."""
+    total: Node | None = None
     for weight, count in terms:
+        size = abs(weight)
+        times = count if size == 1 else build("multiply", constant_node(size), count)
         if not weight:
             continue
-        sign = "-" if weight < 0 else "+"
-        times = "" if abs(weight) == 1 else f"{abs(weight)}*"
-        shown += f" {sign} {times}{count}" if shown else f"{'-' if weight < 0 else ''}{times}{count}"
-    if not shown:
-        return str(constant)
-    return f"{shown} {'-' if constant < 0 else '+'} {abs(constant)}" if constant else shown
+        if total is not None:
+            total = build("add" if weight > 0 else "subtract", total, times)
+        elif weight >= -1:
+            total = times if weight > 0 else build("negate", count)
+        else:
+            total = build("multiply", constant_node(weight), count)
+    if total is None or not constant:
+        return total or constant_node(constant)
+    return build("add" if constant > 0 else "subtract", total, constant_node(abs(constant)))
+
+
+#: A letter as a place in the alphabet; at higher levels beside the potential of the state before it.
+Label = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One potential of a component."""
+
+    #: The weight of each label: (letter,) at level 0, (potential of the level below, letter) above.
+    weights: Mapping[Label, int]
+    #: The potential of each state.
+    of_state: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Component:
+    """A strongly connected component with potentials, the last of which tells all states apart."""
+
+    states: tuple[int, ...]
+    levels: tuple[Level, ...]
+
+
+def potentials(automaton: DFA) -> list[Component] | None:
+    """Return the potentials of every component, from the initial one on; None: it is not in C-RASP."""
+    in_order = []
+    for part in reversed(components(automaton.transitions)):
+        levels = _levels(automaton, part)
+        if levels is None:
+            return None
+        in_order.append(Component(tuple(part), levels))
+    return in_order
+
+
+def _levels(automaton: DFA, states: Sequence[int]) -> tuple[Level, ...] | None:
+    inside = set(states)
+    edges = [
+        (state, letter, target)
+        for state in states
+        for letter, target in enumerate(automaton.transitions[state])
+        if target in inside
+    ]
+    levels: list[Level] = []
+    labels: list[Label] = [(letter,) for _, letter, _ in edges]
+    kinds = len(set(labels))
+    while len(states) > 1:
+        level = _level(states, edges, labels)
+        levels.append(level)
+        if len(set(level.of_state.values())) == len(states):
+            return tuple(levels)
+        labels = [(level.of_state[state], letter) for state, letter, _ in edges]
+        if len(set(labels)) == kinds:
+            return None
+        kinds = len(set(labels))
+    return ()
+
+
+def _level(
+    states: Sequence[int], edges: Sequence[tuple[int, int, int]], labels: Sequence[Label]
+) -> Level:
+    """Find weights of the labels whose potential tells apart as many states as any weights do."""
+    names = sorted(set(labels))
+    place = {label: i for i, label in enumerate(names)}
+    # The labels read on the way from the first state to each other one, in a spanning tree.
+    ways: dict[int, list[int]] = {states[0]: [0] * len(names)}
+    leaving: dict[int, list[tuple[int, Label]]] = {}
+    for (state, _, target), label in zip(edges, labels, strict=True):
+        leaving.setdefault(state, []).append((target, label))
+    stack = [states[0]]
+    while stack:
+        state = stack.pop()
+        for target, label in leaving.get(state, ()):
+            if target not in ways:
+                ways[target] = [*ways[state]]
+                ways[target][place[label]] += 1
+                stack.append(target)
+    rows = set()
+    for (state, _, target), label in zip(edges, labels, strict=True):
+        row = [a - b for a, b in zip(ways[state], ways[target], strict=True)]
+        row[place[label]] += 1
+        if any(row):
+            rows.add(tuple(row))
+    best: tuple[list[int], dict[int, int]] = [0] * len(names), dict.fromkeys(states, 0)
+    for vector in _kernel(rows, len(names)):
+        best = _refined(best, vector, ways)
+    weights, values = best
+    return Level(dict(zip(names, weights, strict=True)), values)
+
+
+def _kernel(rows: set[tuple[int, ...]], size: int) -> Iterator[list[int]]:
+    """Yield a basis of the integer vectors that are orthogonal to all rows, small ones first."""
+    if not rows:
+        yield from ([int(i == j) for i in range(size)] for j in range(size))
+        return
+    kernel, nullity = fmpz_mat([list(row) for row in sorted(rows)]).nullspace()
+    basis = []
+    for column in range(nullity):
+        vector = [int(kernel[row, column]) for row in range(size)]
+        divisor = gcd(*vector)
+        basis.append([entry // divisor for entry in vector])
+    if len(basis) > 1:
+        reduced = fmpz_mat(basis).lll()
+        basis = [[int(reduced[i, j]) for j in range(size)] for i in range(nullity)]
+    yield from sorted(basis, key=lambda vector: sum(map(abs, vector)))
+
+
+def _refined(
+    best: tuple[list[int], dict[int, int]], vector: list[int], ways: Mapping[int, list[int]]
+) -> tuple[list[int], dict[int, int]]:
+    """Add as little of one more vector as tells apart what either of the two does."""
+    weights, values = best
+    own = {state: sum(w * n for w, n in zip(vector, way, strict=True)) for state, way in ways.items()}
+    kinds = len({(values[state], own[state]) for state in values})
+    if kinds == len(set(values.values())):
+        return best
+    factor = 1
+    while True:
+        for sign in (factor, -factor):
+            together = {state: values[state] + sign * own[state] for state in values}
+            if len(set(together.values())) == kinds:
+                summed = [a + sign * b for a, b in zip(weights, vector, strict=True)]
+                return summed, together
+        factor += 1

@@ -1,7 +1,7 @@
 """Regular and star-free expressions, read and turned into automata by derivatives.
 
 Syntax, loosest first: ``+`` or ``|`` (union), ``&`` (intersection), juxtaposition (concatenation),
-``~`` before an expression (complement), ``*`` and ``?`` behind one. Letters are letters and digits;
+``*`` and ``?`` after an expression, ``~`` before one (complement). Letters are letters and digits;
 ``ε`` or ``()`` is the empty word, ``∅`` the empty language, ``.`` any letter of the alphabet; blanks
 mean nothing, and a backslash makes any character a letter. ``+`` is union, as in the theory of formal
 languages: with ``plus="repeat"`` it stands behind an expression and means once or more, and union is
@@ -15,19 +15,17 @@ True
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from lark import Token
 
 from locum.dialects.automata import DFA, Letter, account, explore, show_alphabet
-from locum.dialects.syntax import DialectError
+from locum.dialects.syntax import Reader
 from locum.errors import InputError
 from locum.shortening import shortened
-
-#: Brackets inside brackets, characters of an expression.
-MAX_NESTING = 100
-MAX_TEXT = 100_000
-#: How ``+`` is read.
-PLUS = ("union", "repeat")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,163 +188,106 @@ def language(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str =
     return read(text, alphabet, plus=plus).automaton()
 
 
+#: Letters, and letters after a backslash.
+_LETTER = r"\\[\s\S]|[^\W\\ε]"
+_GRAMMAR = rf"""
+start: union
+?union: intersection | intersection (UNION intersection)+
+?intersection: concatenation | concatenation ("&" concatenation)+
+?concatenation: repeated | repeated repeated+
+?repeated: operand | repeated REPEAT
+?operand: ATOM | "(" union ")" | "(" ")" -> empty | "~" operand -> complement
+ATOM: /[ε∅.]|{_LETTER}/
+%ignore /\s+/
+"""
+#: How ``+`` is read.
+_GRAMMARS = {
+    "union": _GRAMMAR + 'UNION: "+" | "|"\nREPEAT: "*" | "?"',
+    "repeat": _GRAMMAR + 'UNION: "|"\nREPEAT: "*" | "?" | "+"',
+}
+
+
 def read(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str = "union") -> Regular:
-    """Read an expression; what is wrong with it is an error with its column."""
-    if plus not in PLUS:
+    """Read an expression; errors have its column."""
+    if plus not in _GRAMMARS:
         raise InputError(f"plus: expected union or repeat, got {plus!r}")
-    if len(text) > MAX_TEXT:
+    letters = sorted({found[-1] for found in re.findall(_LETTER, text)})
+    symbols = tuple(letters if alphabet is None else dict.fromkeys(alphabet))
+    unknown = [letter for letter in letters if letter not in symbols]
+    if unknown:
         raise InputError(
-            f"expected an expression of at most {MAX_TEXT:,} characters, got {len(text):,}"
+            f"expected letters of the alphabet {show_alphabet(symbols)}, got {unknown[0]!r} "
+            f"in {shortened(text, 60)}"
         )
-    return _Reader(text, alphabet, plus).read()
+    if not symbols:
+        raise InputError(
+            "expected an alphabet, since the expression has no letters; try alphabet=… (--alphabet)"
+        )
+    if any(len(letter) != 1 for letter in symbols):
+        raise InputError("expected letters of one character in the alphabet of an expression")
+    reader = _Reader(plus, symbols)
+    return Regular(text, reader.read(text), symbols, reader.make)
 
 
-#: Characters that are not letters.
-_OPERATORS = "+|&~*?()ε∅.\\"
+class _Reader(Reader):
+    dialect = "regular expression"
+    expected: ClassVar = {"RPAR": ")", "$END": "an operator, a letter or the end"}
 
+    def __init__(self, plus: str, alphabet: tuple[Letter, ...]) -> None:
+        super().__init__()
+        self.grammar = _GRAMMARS[plus]  # type: ignore[misc]
+        self.alphabet, self.make = alphabet, Expressions()
 
-class _Reader:
-    """Reads by a stack of open brackets, so that no depth of nesting is too much for it."""
+    def describe_character(self, character: str) -> str:
+        if character == "\\":
+            return "expected a character after the backslash, got the end"
+        return (
+            f"expected a letter, a digit or an operator, got {character!r}, which has no meaning here; "
+            f"try \\{character} for the letter, (a+b) for a choice, aa for twice"
+        )
 
-    def __init__(self, text: str, alphabet: Iterable[Letter] | None, plus: str) -> None:
-        self.text, self.plus = text, plus
-        self.tokens = list(self._tokens())
-        letters = sorted({value for kind, value, _ in self.tokens if kind == "letter"})
-        symbols = tuple(dict.fromkeys(alphabet)) if alphabet is not None else tuple(letters)
-        unknown = [letter for letter in letters if letter not in symbols]
-        if unknown:
-            raise InputError(
-                f"expected letters of the alphabet {show_alphabet(symbols)}, got {unknown[0]!r} "
-                f"in {shortened(text, 60)}"
+    def describe(self, token: Token, options: set[str], before: list[Token]) -> str:
+        if "ATOM" not in options or "REPEAT" in options:
+            return super().describe(token, options, before)
+        problem = f"expected an expression before {token or 'the end'}"
+        if before and before[-1] == "+":
+            problem += (
+                "; + is union here: for once or more write xx*, or try plus='repeat' (--plus repeat)"
             )
-        if not symbols:
-            raise InputError(
-                "expected an alphabet, since the expression has no letters; try alphabet=… (--alphabet)"
-            )
-        if any(len(letter) != 1 for letter in symbols):
-            raise InputError("expected letters of one character in the alphabet of an expression")
-        self.alphabet = symbols
-        self.make = Expressions()
+        return problem
 
-    def _tokens(self) -> Iterable[tuple[str, str, int]]:
-        place = 0
-        while place < len(self.text):
-            character = self.text[place]
-            column = place + 1
-            place += 1
-            if character == "\\":
-                if place == len(self.text):
-                    self._fail("expected a character behind the backslash", column)
-                yield "letter", self.text[place], column
-                place += 1
-            elif character in _OPERATORS:
-                yield character, character, column
-            elif character.isalnum() or character == "_":
-                yield "letter", character, column
-            elif not character.isspace():
-                self._fail(
-                    f"expected a letter, a digit or an operator, got {character!r}, which has no "
-                    f"meaning here; try \\{character} for the letter, (a+b) for a choice, aa for twice",
-                    column,
-                )
+    def start(self, parts: list[Expression]) -> Expression:
+        return parts[0]
 
-    def _fail(self, problem: str, column: int) -> None:
-        problem = f"{problem}, in the expression {shortened(self.text, 60)}"
-        line = self.text.count("\n", 0, column - 1) + 1
-        column -= self.text.rfind("\n", 0, column - 1) + 1
-        raise DialectError("regular expression", problem, line, column)
+    def union(self, parts: list[Any]) -> Expression:
+        return self.make.union(parts[::2])
 
-    def read(self) -> Regular:
-        # Of each open bracket: finished unions, finished intersections, factors, pending complements.
-        stack: list[_Level] = [_Level(0)]
-        for kind, value, column in self.tokens:
-            level = stack[-1]
-            repeat = kind == "+" and self.plus == "repeat"
-            if kind == "(":
-                if len(stack) > MAX_NESTING:
-                    self._fail(f"brackets are nested more than {MAX_NESTING} deep", column)
-                stack.append(_Level(column))
-            elif kind == ")":
-                if len(stack) == 1:
-                    self._fail("expected an open bracket before )", column)
-                inner = self._closed(stack.pop(), column, bracket=True)
-                stack[-1].add(inner, self.make)
-            elif kind in "*?" or repeat:
-                if not level.factors or level.complements:
-                    self._fail(f"expected an expression before {value}", column)
-                last = level.factors.pop()
-                level.factors.append(self._repeated(last, kind))
-            elif kind == "~":
-                level.complements += 1
-            elif kind in "+|&":
-                if kind != "&":
-                    level.alternatives.append(self._intersected(level, column))
-                else:
-                    level.conjuncts.append(self._sequence(level, column))
-            else:
-                level.add(self._atom(kind, value), self.make)
-        if len(stack) > 1:
-            self._fail("expected ) for the bracket that is open here", stack[-1].column)
-        whole = self._closed(stack.pop(), len(self.text) + 1, bracket=False)
-        return Regular(self.text, whole, self.alphabet, self.make)
+    def intersection(self, parts: list[Expression]) -> Expression:
+        return self.make.intersection(parts)
 
-    def _repeated(self, part: Expression, kind: str) -> Expression:
-        if kind == "?":
+    def concatenation(self, parts: list[Expression]) -> Expression:
+        return self.make.concatenation(parts)
+
+    def repeated(self, parts: list[Any]) -> Expression:
+        part, operator = parts
+        if operator == "?":
             return self.make.union((self.make.empty, part))
         star = self.make.star(part)
-        return star if kind == "*" else self.make.concatenation((part, star))
+        return star if operator == "*" else self.make.concatenation((part, star))
 
-    def _atom(self, kind: str, value: str) -> Expression:
-        match kind:
+    def complement(self, parts: list[Expression]) -> Expression:
+        return self.make.complement(parts[0])
+
+    def empty(self, parts: list[Token]) -> Expression:
+        return self.make.empty
+
+    def ATOM(self, token: Token) -> Expression:  # noqa: N802
+        match str(token):
             case "ε":
                 return self.make.empty
             case "∅":
                 return self.make.nothing
             case ".":
                 return self.make.union(map(self.make.letter, self.alphabet))
-            case _:
-                return self.make.letter(value)
-
-    def _sequence(self, level: _Level, column: int) -> Expression:
-        if level.complements or not level.factors:
-            hint = "; + is union here: for once or more write xx*, or try plus='repeat' (--plus repeat)"
-            operator = self.text[column - 1 : column]
-            before = self.text[: column - 1].rstrip()
-            self._fail(
-                "expected an expression"
-                + (f" before {operator}" if operator else " before the end")
-                + (hint if before.endswith("+") and self.plus == "union" else ""),
-                column,
-            )
-        sequence = self.make.concatenation(level.factors)
-        level.factors = []
-        return sequence
-
-    def _intersected(self, level: _Level, column: int) -> Expression:
-        conjuncts = [*level.conjuncts, self._sequence(level, column)]
-        level.conjuncts = []
-        return self.make.intersection(conjuncts)
-
-    def _closed(self, level: _Level, column: int, *, bracket: bool) -> Expression:
-        untouched = not (level.factors or level.conjuncts or level.alternatives or level.complements)
-        if untouched and bracket:
-            return self.make.empty  # () is the empty word
-        return self.make.union([*level.alternatives, self._intersected(level, column)])
-
-
-@dataclass
-class _Level:
-    """What was read since a bracket was opened."""
-
-    column: int
-    alternatives: list[Expression] = field(default_factory=list)
-    conjuncts: list[Expression] = field(default_factory=list)
-    factors: list[Expression] = field(default_factory=list)
-    complements: int = 0
-
-    def add(self, factor: Expression, make: Expressions) -> None:
-        """Take one more factor, complemented as often as was asked."""
-        if self.complements % 2:
-            factor = make.complement(factor)
-        self.complements = 0
-        self.factors.append(factor)
+            case letter:
+                return self.make.letter(letter[-1])

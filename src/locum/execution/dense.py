@@ -32,9 +32,9 @@ from locum.execution.domains import (
     Pattern,
     Value,
 )
+from locum.execution.domains.floats import describe_failure
 from locum.execution.metering import Meter
 from locum.graph import OPERATIONS, Node, abbreviate, members, size_of
-from locum.graph.atoms import short
 from locum.graph.printer import family_name
 from locum.graph.traversal import depends_on, postorder
 from locum.graph.wellformed import require_program
@@ -269,7 +269,7 @@ class _Run:
             try:
                 value.append(function(*scalars))
             except _WRONG as error:
-                problem = _described(error, node.op, scalars)
+                problem = describe_failure(error, node.op, scalars)
                 place = self.place(node, heads)
                 raise ExecutionError(problem, place, position, kind=_kind(error)) from None
         return value
@@ -280,7 +280,7 @@ class _Run:
             return compute()
         except _WRONG as error:
             position = error.query if isinstance(error, PairError) else None
-            problem = _described(error, node.op, ())
+            problem = describe_failure(error, node.op, ())
             place = self.place(node, heads)
             raise ExecutionError(problem, place, position, kind=_kind(error)) from None
 
@@ -349,18 +349,3 @@ def _kind(error: Exception) -> str:
         PairError: "TypeError",
     }
     return special.get(type(error), type(error).__name__)
-
-
-def _described(error: Exception, op: str, scalars: Sequence[Value]) -> str:
-    """Return Python's complaint as a sentence about the program."""
-    if isinstance(error, ZeroDivisionError):
-        return "division by zero"
-    if isinstance(error, OverflowError) and scalars:
-        return f"{op} of {_listed(scalars)} is too large: {error}"
-    if str(error) == "math domain error":
-        return f"{op} is not defined for {_listed(scalars)}"
-    return str(error)
-
-
-def _listed(scalars: Sequence[Value]) -> str:
-    return " and ".join(map(short, scalars))

@@ -8,13 +8,14 @@ operators build is the graph and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from locum.analysis import Architecture
 from locum.analysis import architecture as _architecture
 from locum.errors import GraphError, LocumError
 from locum.graph import (
+    COMPARISONS,
     Atom,
     Node,
     Sort,
@@ -28,9 +29,13 @@ from locum.graph import (
 from locum.language import echo, notebook
 from locum.language.picture import Picture
 from locum.locks import Lock
+from locum.settings import Setting
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
+
+#: Operations whose results are booleans.
+_BOOLEANS = {"and", "or", "not", "member", *(row.operation for row in COMPARISONS.values())}
 
 #: What may stand where an s-op is expected: an atom is the same at every position.
 Operand: TypeAlias = "SOp | Atom"
@@ -71,7 +76,8 @@ class Handle:
     ) -> Any:
         """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
 
-        ``executor`` is dense, fast or auto; ``strict`` forbids the fast one to leave anything to dense.
+        ``executor`` is dense, fast, heads or auto. ``strict`` raises an error where the fast executor
+        would leave anything to dense execution.
         """
         from locum.execution import run  # NumPy is loaded with the first run, not before
 
@@ -276,8 +282,22 @@ class SOp(Handle):
     def __ror__(self, other: Operand) -> SOp:
         return apply("or", other, self)
 
+    def __xor__(self, other: Operand) -> SOp:
+        return SOp(build("not_equal", _boolean_node(self), _boolean_node(other)))
+
+    __rxor__ = __xor__
+
     def __invert__(self) -> SOp:
         return apply("not", self)
+
+    def __getitem__(self, place: SupportsIndex) -> SOp:
+        """Return the value at one position, at every position; negative places count from the end."""
+        index: int = Setting("an integer").read(place, "index of an s-op", GraphError)
+        position: Operand = index if index >= 0 else SOp(build("length")) + index
+        keys = build("select", build("indices"), sop_node(position, "index"), predicate="==")
+        return SOp(build("aggregate", keys, self.node, default=0))
+
+    __iter__ = None  # with __getitem__ alone, Python would iterate without end
 
     def _on(self, example: Any, values: Any) -> str:
         return f"  on {echo.quoted(example)}: {echo.sequence(values)}"
@@ -352,6 +372,15 @@ def sop_node(operand: object, op: str) -> Node:
             "try aggregate(selector, values) or selector_width(selector), which make an s-op of it"
         )
     return build("constant", value=plain_atom(operand, op))
+
+
+def _boolean_node(operand: object) -> Node:
+    """Return the node of an s-op of booleans; ``^`` of numbers may be meant as a power."""
+    node = sop_node(operand, "^")
+    kind = node.attributes.get("cast", node.attributes.get("value"))
+    if node.op in _BOOLEANS or kind == "bool" or kind is True or kind is False:
+        return node
+    raise GraphError(f"^: expected booleans, got {abbreviate(node)}; try ** for powers, != for others")
 
 
 def selector_node(operand: object, op: str) -> Node:

@@ -35,8 +35,8 @@ from locum.language.handles import (
     plain_atom,
     selector_node,
     sop_node,
-    wrap,
 )
+from locum.settings import to_python
 
 # Leaves ---------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ def family(size: int, name: str | None = None) -> SOp:
     >>> sum_over(l, l * indices)("abc")
     [0, 3, 6]
     """
-    return SOp(graph.family(size, name))
+    return SOp(graph.family(to_python(size), name))
 
 
 def sum_over(*families_and_body: Operand) -> SOp:
@@ -249,16 +249,22 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
     return SOp(build("member", sop_node(value, "member"), values=values))
 
 
-def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
-    """Look the value up in a finite table; a value that it lacks is an error.
+def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = None) -> SOp:
+    """Look the value up in a finite table; a value that it lacks gives ``default``, or is an error.
 
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
+    >>> lookup(tokens, {"(": 1, ")": -1}, default=0)("(a)")
+    [1, 0, -1]
     """
     if not isinstance(table, Mapping):
         raise GraphError(f"lookup: expected a table, got {table!r}; try {{'a': 1}}")
     atoms = {plain_atom(key, "lookup"): plain_atom(value, "lookup") for key, value in table.items()}
-    return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
+    if default is None or not atoms:
+        return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
+    # Both branches of where are computed everywhere, so the lookup must have a value everywhere.
+    known = member(value, atoms)
+    return where(known, lookup(where(known, value, next(iter(atoms))), atoms), default)
 
 
 def minimum(a: Operand, b: Operand) -> SOp:
@@ -388,24 +394,6 @@ def floor(value: Operand) -> SOp:
 
 
 # Programs as text -----------------------------------------------------------------------------------
-
-
-def dumps(program: Handle) -> str:
-    """Write a program as JSON; :func:`loads` gives back the same object.
-
-    >>> loads(dumps(indices + 1)) is indices + 1
-    True
-    """
-    return graph.dumps(node_of(program))
-
-
-def loads(text: str) -> Any:
-    """Read the program that :func:`dumps` wrote.
-
-    >>> loads(dumps(indices + 1)) is indices + 1
-    True
-    """
-    return wrap(graph.loads(text))
 
 
 def stable_hash(program: Handle) -> str:

@@ -8,12 +8,17 @@ keeps it), ``relative`` (each weight's rate times its own size), ``anneal`` (the
 stand in for hard ones begin at this fraction, and are whole after half of the steps); ``inputs``
 (whole: of the order itself; smaller: of a smaller order, padded with zeros); ``steps``, ``batch``,
 ``seeds``, ``device``.
+
+Optimisers (SGD, Adam and Muon) work on stacked vectors of parameters [network, parameter].
+
+Gradient descent at a curvature λ diverges at learning rates above 2/λ: :func:`sharpness` is
+the largest curvature of the loss at a construction.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +29,6 @@ from torch.func import grad, vmap
 from locum.errors import InputError
 from locum.learning.constructions import Construction, Numbers, construction
 from locum.learning.network import Network
-from locum.learning.optimisers import optimiser
 from locum.sweeps.kinds import KINDS
 
 #: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
@@ -239,3 +243,129 @@ class _Measure:
 def _plain(number: Tensor) -> float | None:
     """Return a number as JSON has it: None for what left the range of floats."""
     return float(number) if bool(torch.isfinite(number)) else None
+
+
+#: A step: gradient in, what is subtracted from the parameters (before the rate) out.
+Step = Callable[[Tensor], Tensor]
+
+OPTIMISERS = ("sgd", "adam", "muon")
+
+
+def optimiser(name: str, network: Network) -> Step:
+    """Return the step of an optimiser, with its own memory of earlier gradients."""
+    if name == "sgd":
+        return _sgd()
+    if name == "adam":
+        return _adam()
+    if name == "muon":
+        return _muon(network)
+    raise InputError(f"expected one of {', '.join(OPTIMISERS)}, got {name!r}")
+
+
+def _sgd(momentum: float = 0.9) -> Step:
+    """Step along gradients cut to norm 1 in each network: some weights are next to numbers of 10⁴."""
+    memory: list[Tensor] = []
+
+    def step(gradient: Tensor) -> Tensor:
+        norm = gradient.norm(dim=-1, keepdim=True)
+        gradient = gradient / norm.clamp(min=1.0)
+        memory[:] = [gradient + momentum * memory[0] if memory else gradient]
+        return memory[0]
+
+    return step
+
+
+def _adam(first: float = 0.9, second: float = 0.999, least: float = 1e-8) -> Step:
+    state: list[Tensor] = []
+    count = 0
+
+    def step(gradient: Tensor) -> Tensor:
+        nonlocal count
+        count += 1
+        if not state:
+            state[:] = [torch.zeros_like(gradient), torch.zeros_like(gradient)]
+        state[0] = first * state[0] + (1 - first) * gradient
+        state[1] = second * state[1] + (1 - second) * gradient * gradient
+        mean, square = state[0] / (1 - first**count), state[1] / (1 - second**count)
+        return mean / (square.sqrt() + least)
+
+    return step
+
+
+def _muon(network: Network, momentum: float = 0.95) -> Step:
+    """Step by orthogonalised momentum for the matrices of layers, by Adam for embeddings and biases."""
+    memory: list[Tensor] = []
+    adam = _adam()
+
+    def step(gradient: Tensor) -> Tensor:
+        others = adam(gradient)
+        memory[:] = [gradient + momentum * memory[0] if memory else gradient]
+        looking_ahead = gradient + momentum * memory[0]
+        mine, plain = network.tensors(looking_ahead), network.tensors(others)
+        parts = []
+        for name in network.shapes:
+            part = plain[name]
+            if name.startswith("blocks") and ".W_" in name:
+                rows, columns = mine[name].shape[-2:]
+                # Steps of the size of Adam's.
+                part = orthogonalised(mine[name]) * 0.2 * max(rows, columns) ** 0.5
+            parts.append(part.reshape(len(gradient), -1))
+        return torch.cat(parts, dim=-1)
+
+    return step
+
+
+def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
+    """Return matrices with all singular values near 1, by Newton and Schulz's iteration.
+
+    >>> values = torch.linalg.svdvals(orthogonalised(torch.tensor([[3.0, 1.0], [1.0, 0.5]])))
+    >>> bool(((values > 0.6) & (values < 1.3)).all())
+    True
+    """
+    tall = matrices.shape[-2] > matrices.shape[-1]
+    matrix = matrices.transpose(-1, -2) if tall else matrices
+    matrix = matrix / (torch.linalg.matrix_norm(matrix)[..., None, None] + 1e-12)
+    for _ in range(steps):
+        square = matrix @ matrix.transpose(-1, -2)
+        matrix = 3.4445 * matrix + (-4.7750 * square + 2.0315 * square @ square) @ matrix
+    result: Tensor = matrix.transpose(-1, -2) if tall else matrix
+    return result
+
+
+def sharpness(settings: Mapping[str, Any], batch: int = 256, steps: int = 40) -> float:
+    """Return the greatest eigenvalue of the Hessian at the construction, by power iteration.
+
+    >>> free, held = (
+    ...     sharpness({"task": "U", "order": [1, 1, 1], "trainable": which}, batch=16, steps=5)
+    ...     for which in ("all", "nonzeros")
+    ... )
+    >>> held < free
+    True
+    """
+    built = construction(settings)
+    network = Network.of(built.model)
+    exact = network.vector(built.model)
+    mask = mask_of(str(settings.get("trainable", "all")), exact)
+    inputs = built.inputs(np.random.default_rng(0), batch)
+    right = built.answers(inputs)
+    tokens, targets = torch.tensor(inputs), torch.tensor(right)
+    places = list(built.places)
+
+    def loss(vector: Tensor) -> Tensor:
+        return (network.forward(vector, tokens)[:, places] - targets).square().mean() / float(
+            right.var()
+        )
+
+    direction = torch.randn(
+        exact.numel(), generator=torch.Generator().manual_seed(0), dtype=exact.dtype
+    )
+    direction = direction * mask
+    eigenvalue = 0.0
+    for _ in range(steps):
+        direction = direction / direction.norm()
+        product = grad(lambda vector, along=direction: grad(loss)(vector) @ along)(exact) * mask
+        eigenvalue = float(direction @ product)
+        if not float(product.norm()):
+            break
+        direction = product
+    return eigenvalue

@@ -13,10 +13,8 @@ True
 
 from locum.looped.block import LoopedBlock
 from locum.looped.fleq import FleqMachine, Instruction
-from locum.looped.newton import inversion_program, invert
-from locum.looped.product import Product
+from locum.looped.matrix_operations import Product, Transposition, inversion_program, invert
 from locum.looped.subleq import SubleqMachine
-from locum.looped.transposition import Transposition
 
 __all__ = [
     "FleqMachine",

@@ -13,7 +13,6 @@ position whose key matches the query; hidden units (ReLU) do arithmetic on slots
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
+from locum.settings import require_integer
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.config import Config
 from locum.transformer.forward import forward
@@ -222,20 +222,6 @@ def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) ->
     return array.astype(np.float64)
 
 
-def whole(number: Any, name: str, least: int = 1) -> int:
-    """Return an integer that is at least ``least``, or refuse it."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-        raise InputError(f"expected {name} to be an integer from {least} on, got {number!r}")
-    return int(number)
-
-
-def within(number: float, name: str, low: float, high: float) -> float:
-    """Return a number that is above ``low`` and at most ``high``, or refuse it."""
-    if not (isinstance(number, numbers.Real) and low < number <= high):
-        raise InputError(f"expected {name} above {low:g} and at most {high:g}, got {number!r}")
-    return float(number)
-
-
 def code(number: int, bits: int) -> Floats:
     """Return the binary code of a number as ±1, least significant bit first.
 
@@ -306,6 +292,6 @@ class LoopedBlock:
                 f"expected a state of {self.positions} positions and {self.slots.size} slots, got "
                 f"{' × '.join(map(str, stream.shape))}"
             )
-        for _ in range(whole(passes, "passes", 0)):
+        for _ in range(require_integer(passes, "passes", 0)):
             stream = forward(self.weights, stream[None], sink=False)[0]
         return stream

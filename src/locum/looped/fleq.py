@@ -29,9 +29,8 @@ from locum.looped.block import (
     decode,
     layer,
     real_matrix,
-    whole,
-    within,
 )
+from locum.settings import require_integer, require_number
 from locum.transformer.weights import LayerWeights
 
 #: The functions of a and b, in the order of their flags in an instruction.
@@ -61,15 +60,15 @@ class FleqMachine(LoopedBlock):
     def __init__(
         self, order: int, registers: int, instructions: int, *, delta: float = 3e-6, bound: float = 1e3
     ) -> None:
-        """Take ``delta``: δ of the product (``product.py``, two heads).
+        """Take ``delta``: δ of the product (``Product``, two heads).
 
         ``bound``: of all entries, and of all entries of aᵀb, which is computed whether it is asked for
         or not.
         """
-        order, registers = whole(order, "the order"), whole(registers, "registers")
-        instructions = whole(instructions, "instructions")
-        bound = within(bound, "bound", 0.0, 1e5)
-        delta = within(delta, "delta", 1e-12, 1e-2 / bound)
+        order, registers = require_integer(order, "the order"), require_integer(registers, "registers")
+        instructions = require_integer(instructions, "instructions")
+        bound = require_number(bound, "bound", 0.0, 1e5)
+        delta = require_number(delta, "delta", 1e-12, 1e-2 / bound)
         self.order, self.registers, self.instructions = order, registers, instructions
         self.delta, self.bound = delta, bound
         r, R, C, P = order, bits_for(registers), bits_for(order), bits_for(instructions)
@@ -148,7 +147,7 @@ class FleqMachine(LoopedBlock):
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)
-        for _ in range(whole(passes, "passes", 0)):
+        for _ in range(require_integer(passes, "passes", 0)):
             step = program[counter]
             a, b = held[step.a], held[step.b]
             largest = max(np.abs(matrix).max() for matrix in (a, b, a.T @ b))
@@ -192,8 +191,8 @@ class FleqMachine(LoopedBlock):
                     f"expected {', '.join(FUNCTIONS)}, got {step.function!r} in instruction {number}"
                 )
             registers = (step.a, step.b, step.c, step.flag)
-            known = all(whole(k, "a register", 0) < self.registers for k in registers)
-            if not known or whole(step.target, "a target", 0) >= len(program):
+            known = all(require_integer(k, "a register", 0) < self.registers for k in registers)
+            if not known or require_integer(step.target, "a target", 0) >= len(program):
                 raise InputError(
                     f"expected {self.registers} registers and targets below {len(program)}, got "
                     f"others in instruction {number}"
@@ -237,7 +236,7 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         difference = slots.unit("B", i) - slots.unit("A", i)
         operands.gated(difference, asked["SUB"], 0.0, slots["result"][i], 2 * bound)
 
-    # 3. T: the entry of position (j, i). MUL: the two heads of product.py, over the positions (0, j).
+    # 3. T: the entry of position (j, i). MUL: the two heads of Product, over the positions (0, j).
     sink = float(np.log(r / (delta * 1e-12)))
 
     def product(sign: float) -> Head:

@@ -33,8 +33,8 @@ from locum.looped.block import (
     code,
     decode,
     layer,
-    whole,
 )
+from locum.settings import Setting, require_integer
 from locum.transformer.compiled import CompiledTransformer
 from locum.transformer.weights import LayerWeights, Weights
 
@@ -56,8 +56,8 @@ class SubleqMachine:
     """The machine for so many words of memory and commands, each of its size once and for all."""
 
     def __init__(self, words: int, commands: int, *, bits: int = 8) -> None:
-        words, commands = whole(words, "words"), whole(commands, "commands")
-        if whole(bits, "bits", 2) > _MAX_BITS:
+        words, commands = require_integer(words, "words"), require_integer(commands, "commands")
+        if require_integer(bits, "bits", 2) > _MAX_BITS:
             raise InputError(f"expected 2 to {_MAX_BITS} bits, got {bits}")
         self.words, self.commands, self.bits = words, commands, bits
         self.positions = 1 + words + commands
@@ -93,7 +93,7 @@ class SubleqMachine:
         """Return the state after each of so many steps; the stream itself is what is looped."""
         stream = self.start(memory, commands)
         states: list[State] = []
-        for _ in range(whole(steps, "steps", 0)):
+        for _ in range(require_integer(steps, "steps", 0)):
             if states:
                 require_command(states[-1].counter, commands)
             stream = self.step(stream)
@@ -156,14 +156,13 @@ class SubleqMachine:
                 f"{len(commands)}"
             )
         for word in memory:
-            if isinstance(word, bool) or not isinstance(word, (int, np.integer)):
-                raise InputError(f"expected integers as words, got {word!r}")
-            if not -half <= word < half:
-                raise InputError(f"expected words from {-half} to {half - 1}, got {word}")
+            Setting("an integer", least=-half, most=half - 1).read(word, "a word")
         for number, command in enumerate(commands):
             if len(command) != 3:
                 raise InputError(f"expected three addresses in command {number}, got {command!r}")
-            a, b, c = (whole(place, f"an address of command {number}", 0) for place in command)
+            a, b, c = (
+                require_integer(place, f"an address of command {number}", 0) for place in command
+            )
             if not (0 <= a < self.words and 0 <= b < self.words and 0 <= c < self.commands):
                 raise InputError(
                     f"expected addresses of {self.words} words and {self.commands} commands, got "

@@ -1,12 +1,16 @@
-"""Claims of the paper exactly as printed, which the prover refutes by numbers.
+"""Claims of the paper exactly as printed: some are refuted by numbers, and five listings are right.
 
 ``errata.py`` names the corrected claim of each, which the prover proves. Listings are read from their
 files; algorithms and matrices are written here as printed.
+
+Listings 1, 3, 4, 7 and 8 are right. They have their number of rows (3) in the text and read the rest off the length of the input, so
+that one listing makes a claim for every number of columns.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 from locum import constructions as c
 from locum.constructions import Matrix
@@ -21,9 +25,11 @@ from locum.language.python import (
     tokens,
 )
 from locum.paper import listings
+from locum.paper.item import ClaimInstance
 from locum.simulators import UniversalSimulator
 from locum.verification.claims.claim import Claim, about
 from locum.verification.claims.formula import Formula
+from locum.verification.claims.named import claim as named_claim
 from locum.verification.claims.universal import attention, embedded
 
 
@@ -95,3 +101,54 @@ def square_root() -> Claim:
     for i in range(small, d):
         layout[n * d + d * i + i] = 1  # the identity block of step 2
     return about("E16", (n, small, small, n, d, d), program, inputs, attention, layout=layout)
+
+
+def _transpose(columns: int) -> Claim:
+    program = listings.program("transpose", [1.0] * (3 * columns))
+    return about("listing-1", (columns,), program, [("X", 3, columns)], lambda x: x.T)
+
+
+def _matmul(k: int) -> Claim:
+    program = listings.program("matmul", [1.0] * (7 * k))
+    zeros = [[0] * (7 * k - 12)]
+
+    def reference(a: Formula, b: Formula) -> Formula:
+        product = a @ b
+        entries = Formula.of([[product[i, j] for i in range(3) for j in range(4)]])
+        return Formula.beside(entries, Formula.of(zeros)) if zeros[0] else entries
+
+    return about("listing-3", (k,), program, [("A", 3, k), ("B", k, 4)], reference)
+
+
+def _relu(n: int) -> Claim:
+    program = listings.program("relu", [1.0] * n)
+    return about("listing-4", (n,), program, [("X", 1, n)], Formula.relu)
+
+
+def _cofactor() -> Claim:
+    program = listings.program("cofactor", [float(n) for n in range(9)])
+    return about("listing-7", (), program, [("A", 3, 3)], Formula.cofactors)
+
+
+def _determinant() -> Claim:
+    program = listings.program("determinant", [float(n) for n in range(9)])
+    return about(
+        "listing-8", (), program, [("A", 3, 3)], lambda a: [[a.determinant() for _ in range(9)]]
+    )
+
+
+#: Name of a listing's claim → how to build it from its shape.
+LISTINGS: dict[str, Callable[..., Claim]] = {
+    "listing-1": _transpose,
+    "listing-3": _matmul,
+    "listing-4": _relu,
+    "listing-7": _cofactor,
+    "listing-8": _determinant,
+}
+
+
+def stated(instance: ClaimInstance) -> Claim:
+    """Build the claim of an instance: a listing of the paper, or a claim by name."""
+    if instance.name in LISTINGS:
+        return LISTINGS[instance.name](*instance.shape)
+    return named_claim(instance.name, *instance.shape, recipe=instance.recipe)

@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from locum.paper.as_printed import LISTINGS
 from locum.paper.errata import ERRATA
-from locum.paper.right_as_printed import LISTINGS
 from locum.verification.claims.named import FAMILIES, problem_with
 
 

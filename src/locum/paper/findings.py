@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from locum.paper.as_printed import stated
 from locum.paper.errata import ERRATA, Refutable
 from locum.paper.item import ClaimInstance, Item
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import stated
 from locum.verification.claims.claim import Claim
 from locum.verification.prover.prove import Verdict, prove
 

@@ -18,7 +18,7 @@ import numpy as np
 from locum import constructions as c
 from locum.constructions.matrix import Matrix
 from locum.language.python import full, tokens
-from locum.paper import checks, checks_of_u
+from locum.paper import checks
 from locum.paper.checks import factors, matrix, product, square, three_rows
 from locum.paper.item import ClaimInstance, Item
 from locum.paper.languages import Match2, Parity
@@ -277,8 +277,8 @@ _ALL = [
     Item(
         "attention", "Theorem 1", "σ(XAXᵀ)XV",
         ("UniversalSimulator", "Attention"), "one network for every T of order (n, d, d_v); n ≤ min(d, d_v)",
-        checks_of_u.attentions,
-        checks_of_u.programs("paper", "fetch", "tiled", "width-1"),
+        checks.attentions,
+        checks.programs("paper", "fetch", "tiled", "width-1"),
         proofs=(
             *_each("attention", [(2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3)], "fetch", "paper", "tiled", "width-1"),
             ClaimInstance("attention", (5, 2, 2), "fetch"),
@@ -290,15 +290,15 @@ _ALL = [
     Item(
         "figure-2", "Figure 2", "the demonstration",
         ("figure2",), "errors 3.376358e-06 and 3.040329e-07, by the softmax's base",
-        checks_of_u.figure,
+        checks.figure,
         errata=("E1", "E32"),
         command="locum simulate --base 2.718",
     ),
     Item(
         "encoder", "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), with norms and biases, too",
         ("Encoder",), "one network for every encoder of order (n, d, d_v, d₁, d₂)",
-        checks_of_u.encoders,
-        checks_of_u.programs("paper", "fetch", feed_forward=(4, 3)),
+        checks.encoders,
+        checks.programs("paper", "fetch", feed_forward=(4, 3)),
         proofs=(
             *_each("encoder", [(2, 2, 2, 2, 2), (3, 2, 2, 4, 2), (3, 3, 3, 4, 3), (4, 3, 3, 2, 1)]),
             *_each("normed_encoder", [(2, 2, 2), (3, 2, 2), (2, 3, 2)], "post", "pre"),
@@ -310,7 +310,7 @@ _ALL = [
     Item(
         "hard-attention", "Remark SMAT by AHAT", "hard attention simulates softmax; Match₂; unique and average pooling",
         ("Match2", "Attention"), "AHAT serves for what single-layer softmax attention does, such as Match₂",
-        checks_of_u.hard_attentions,
+        checks.hard_attentions,
         lambda: {"Match₂, 4 tokens": Match2(5).simulator(4).program},
         proofs=_each("hard_attention", [(2, 1, 1), (2, 2, 2), (3, 2, 2)]),
         errata=("E31",),
@@ -318,8 +318,8 @@ _ALL = [
     Item(
         "linear-attention", "Remark Linformer and linear attention", "Linformer, linear",
         ("Linformer", "LinearAttention"), "U simulates both",
-        checks_of_u.linear_attentions,
-        checks_of_u.kinds("linformer", "linear"),
+        checks.linear_attentions,
+        checks.kinds("linformer", "linear"),
         proofs=(*_each("linformer", [(2, 2, 2), (4, 3, 2)]), *_each("linear", [(2, 2, 2), (4, 3, 2)])),
         theorems=("Kinds.linformer_U_simulates", "Kinds.linear_U_simulates", "Kinds.elu_U_simulates"),
         command="locum simulate --order 4,3,2 --kind linformer",
@@ -327,8 +327,8 @@ _ALL = [
     Item(
         "sparse-attention", "Remark sparsification", "Performer, Sumformer",
         ("Performer", "Sumformer"), "U represents both",
-        checks_of_u.sparse_attentions,
-        checks_of_u.kinds("performer", "sumformer"),
+        checks.sparse_attentions,
+        checks.kinds("performer", "sumformer"),
         proofs=(*_each("performer", [(2, 2, 2), (3, 2, 2)]), *_each("sumformer", [(2, 2, 2), (4, 3, 2)])),
         theorems=("Kinds.performer_U_simulates",),
         command="locum simulate --order 4,3,2 --kind performer",
@@ -336,8 +336,8 @@ _ALL = [
     Item(
         "hierarchy", "Corollary hierarchy", "a smaller T on a larger U",
         ("UniversalSimulator.embed",), "exact, by padding with zeros",
-        checks_of_u.hierarchy,
-        checks_of_u.masked,
+        checks.hierarchy,
+        checks.masked,
         proofs=_each("hierarchy", [(1, 1, 1, 2, 2, 2), (2, 2, 2, 3, 3, 3)]),
         theorems=("Encoding.masked_U_computes", "Hierarchy.hierarchy_simulates"),
         errata=("E15", "E16", "E37"),
@@ -346,8 +346,8 @@ _ALL = [
     Item(
         "multihead-attention", "Theorem H heads", "H heads, side by side or through W_O",
         ("UniversalSimulator", "MultiHeadAttention"), "one network for every T of H heads",
-        checks_of_u.multihead_attentions,
-        checks_of_u.programs("paper", "fetch", heads=2),
+        checks.multihead_attentions,
+        checks.programs("paper", "fetch", heads=2),
         proofs=_each("multihead_attention", [(2, 2, 2, 2), (3, 2, 2, 2), (3, 3, 3, 2)]),
         theorems=("Encoding.heads_U_computes", "Heads.heads_U_simulates", "Heads.projected_U_simulates"),
         errata=("E26",),
@@ -356,8 +356,8 @@ _ALL = [
     Item(
         "multihead-encoder", "Corollary H heads", "encoders of H heads; layers of torch",
         ("Encoder", "from_torch"), "one network for every encoder of H heads",
-        checks_of_u.multihead_encoders,
-        checks_of_u.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
+        checks.multihead_encoders,
+        checks.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
         proofs=_each("multihead_encoder", [(2, 2, 2, 1, 2, 2), (3, 2, 2, 2, 3, 2)]),
         theorems=("Encoding.corollary_H_heads", "Encoder.encoder_of_heads_simulates", "Encoder.layer_of_heads_simulates"),
         errata=("E26",),
@@ -366,21 +366,21 @@ _ALL = [
     Item(
         "languages", "Remark H heads", "PARITY on two U's in series, FIRST; k-PARITY on one",
         ("Stack", "Parity", "First", "KParity"), "two serially connected U's run the two-layer encoder for PARITY",
-        checks_of_u.languages,
+        checks.languages,
         lambda: {"PARITY, length 3": Parity().simulator(3).program},
     ),
     Item(
         "inverse-form", "Appendix, equation inv", "the alternative construction",
         ("UniversalSimulator",), "through inverses, for A and V non-singular, of order 3",
-        checks_of_u.inverse_form,
-        checks_of_u.programs("inverse"),
+        checks.inverse_form,
+        checks.programs("inverse"),
         proofs=_each("attention", [(2, 2, 2), (3, 3, 3)], "inverse"),
         command="locum simulate --order 3,3,3 --recipe inverse",
     ),
     Item(
         "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers",
         ("DecoderLayer",), "future work",
-        checks_of_u.decoders,
+        checks.decoders,
         proofs=(
             *_each("causal_attention", [(2, 2, 2), (3, 3, 3), (4, 2, 2)]),
             *_each("cross_attention", [(2, 3, 2, 2), (3, 2, 2, 2)]),

@@ -13,10 +13,10 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.graph import stable_hash
+from locum.paper.as_printed import stated
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Work, work
 from locum.paper.item import ClaimInstance
-from locum.paper.right_as_printed import stated
 from locum.verification.prover.prove import Proof, Refutation, prove
 
 Settings = list[dict[str, Any]]

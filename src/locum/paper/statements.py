@@ -17,13 +17,11 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from locum.paper import activation_evidence as activation
 from locum.paper import algorithm_evidence as algorithm
 from locum.paper import algorithms, listings
 from locum.paper import cost_evidence as cost
 from locum.paper import definition_evidence as definition
 from locum.paper import listing_evidence as listing
-from locum.paper import outlook_evidence as outlook
 from locum.paper import simulator_evidence as simulator
 from locum.paper.evidence import Evidence
 
@@ -106,7 +104,7 @@ _ALL = [
     Statement(
         "related:input", "passage", "Related works: input of a looped transposition", 201,
         "transposing a d × d matrix requires an O(4d) × d² input",
-        checks=(outlook.check_input_of_transposition,),
+        checks=(cost.check_input_of_transposition,),
         unchecked=("the layout of Giannou et al., which is not published",),
         labelled=False,
     ),
@@ -121,7 +119,7 @@ _ALL = [
         "related:duplicates", "passage", "Related works: duplicates of a looped transposition", 230,
         "the output often includes non-essential residuals (e.g., duplicate results of a matrix "
         "transposition, Lemma 12) unless post-processed",
-        checks=(outlook.check_duplicates,),
+        checks=(cost.check_duplicates,),
         unchecked=("Lemma 12 of Giannou et al.",),
         labelled=False,
     ),
@@ -129,14 +127,14 @@ _ALL = [
         "related:temperature", "passage", "Related works: the temperature of looped transformers", 230,
         "several hyperparameters lie intrinsically dependent on the number of tokens (n), e.g., the "
         "approximation bound is valid when temperature λ ≥ log n³/ϵ (Lemma 2)",
-        checks=(outlook.check_temperature,),
+        checks=(cost.check_temperature,),
         unchecked=("that this is Lemma 2 of Giannou et al.",),
         labelled=False,
     ),
     Statement(
         "related:value", "passage", "Related works: the matrix V of looped transformers", 230,
         "the assignment of the non-trivial parameters V depends on n (Lemma 13)",
-        checks=(outlook.check_value_matrix,),
+        checks=(cost.check_value_matrix,),
         unchecked=("Lemma 13 of Giannou et al.",),
         labelled=False,
     ),
@@ -366,7 +364,7 @@ _ALL = [
         "groupsort", "passage", "Definition of GroupSort", 586,
         "ρ_g(S) is the g-sorted sequence of S such that ρ_g(S)[i]≥ρ_g(S)[i+1]≥⋯≥ρ_g(S)[i+g−1] for all i that "
         "are multiple of g.",
-        checks=(activation.check_groupsort,),
+        checks=(definition.check_groupsort,),
         labelled=False,
     ),
     Statement(
@@ -384,8 +382,8 @@ _ALL = [
         "activations … the approximation of GeLU (Lipschitz-smooth with associated constant 1.0998) using "
         "ReLU",
         checks=(
-            activation.check_norms, activation.check_networks, activation.check_activations,
-            activation.check_biases,
+            definition.check_norms, definition.check_networks, definition.check_activations,
+            definition.check_biases,
         ),
         claims=("relu",),
         items=("lipschitz",),
@@ -471,14 +469,14 @@ _ALL = [
         "future:weights", "future work", "Conclusion: weights by a compiler", 649,
         "The development of RASP compilers such as Tracr … and ALTA … presents a promising avenue for "
         "obtaining realized weights corresponding to the proposed network U.",
-        checks=(outlook.check_weights,),
+        checks=(cost.check_weights,),
         labelled=False,
     ),
     Statement(
         "future:learning", "future work", "Conclusion: learning and a convergence criterion", 649,
         "learning the algorithmically developed transformers and U via existing optimization-based methods "
         "and coming up with a convergence criterion may be considered as future work.",
-        checks=(outlook.check_learning,),
+        checks=(cost.check_learning,),
         unchecked=("the 5,696 trainings of docs/learning.md, which are not repeated on this page",),
         labelled=False,
     ),

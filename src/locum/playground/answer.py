@@ -6,20 +6,21 @@
 >>> answer({"action": "run", "source": "x = ;", "input": "abc"})["errors"]
 [{'line': 1, 'column': 5, 'message': "expected an expression, but found ';'"}]
 >>> answer({"action": "run", "path": "/etc/passwd"})["error"]
-'expected the fields source, input; got "path" beside them'
+"fields of run: expected source, input, got 'path'"
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from locum.compiler.target import ATTENTIONS, FEED_FORWARDS
 from locum.errors import LocumError
 from locum.language.rasp.session import Session
-from locum.playground import claims, exercises, panes, requests, saving, universal, weights
+from locum.playground import claims, exercises, panes, saving, universal, weights
 from locum.playground.examples import examples
-from locum.playground.requests import Field, boolean, choice, integer, number, temperature, text
+from locum.playground.requests import INPUT, MATRIX, SOURCE, TEMPERATURE
+from locum.settings import Setting, read_settings
 from locum.verification.claims.named import FAMILIES
 
 
@@ -27,7 +28,7 @@ class Action(NamedTuple):
     """What answers a request, and the fields that the request may have."""
 
     function: Callable[..., dict[str, Any]]
-    fields: dict[str, Field]
+    settings: dict[str, Setting]
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(name, str) or name not in ACTIONS:
             raise LocumError(f"action: expected one of {', '.join(ACTIONS)}, got {name!r:.60}")
         action = ACTIONS[name]
-        values = requests.read(fields, action.fields)
+        values = read_settings(fields, action.settings, f"fields of {name}")
         typed = values.pop("input", None)
         return {"ok": True, **action.function(**values, **({} if typed is None else {"typed": typed}))}
     except LocumError as error:
@@ -60,48 +61,30 @@ def catalogue() -> dict[str, Any]:
     }
 
 
-_PROGRAM = {"source": text(requests.MAX_SOURCE), "input": text(requests.MAX_INPUT)}
-_NAME = {"name": text(100).optional()}
-_NETWORK = {
-    name: field.optional(weights.DEFAULTS[name])
-    for name, field in {
-        "length": integer(1, requests.MAX_LENGTH),
-        "vocabulary": text(requests.MAX_INPUT),
-        "numeric": boolean(),
-        "fixed": boolean(),
-        "causal": boolean(),
-        "attention": choice(*ATTENTIONS),
-        "feed_forward": choice(*FEED_FORWARDS),
-        "tolerance": number(1e-12, 1.0),
-        "low": number(-1e6, 1e6),
-        "high": number(-1e6, 1e6),
-    }.items()
-}
-_UNIVERSAL = {name: requests.matrix() for name in ("X", "A", "V")} | {
-    name: field.optional(universal.DEFAULTS[name])
-    for name, field in {
-        "recipe": choice(*universal.RECIPES),
-        "base": number(1e-3, 1e3),
-        # 0 is hard attention; below the least other one, scores would not be numbers any more.
-        "temperature": temperature(),
-    }.items()
+_FLAG = Setting("true or false", default=False)
+_PROGRAM = {"source": SOURCE, "input": INPUT}
+_NAMED = {**_PROGRAM, "name": Setting("a text", default=None, longest=100)}
+_NETWORK = {**_NAMED, **weights.SETTINGS}
+_UNIVERSAL = {
+    **dict.fromkeys(("X", "A", "V"), MATRIX),
+    "recipe": Setting("a text", default=universal.DEFAULTS["recipe"], choices=universal.RECIPES),
+    "base": Setting("a number", default=universal.DEFAULTS["base"], least=1e-3, most=1e3),
+    "temperature": replace(TEMPERATURE, default=universal.DEFAULTS["temperature"]),
 }
 
 ACTIONS: dict[str, Action] = {
     "catalogue": Action(catalogue, {}),
     "run": Action(panes.run, _PROGRAM),
     "analyse": Action(panes.analyse, _PROGRAM),
-    "draw": Action(panes.draw, {**_PROGRAM, **_NAME, "svg": boolean().optional(False)}),
-    "compile": Action(weights.compile, {**_PROGRAM, **_NAME, **_NETWORK}),
+    "draw": Action(panes.draw, {**_NAMED, "svg": _FLAG}),
+    "compile": Action(weights.compile, _NETWORK),
     "apply": Action(
         weights.apply,
         {
-            **_PROGRAM,
-            **_NAME,
             **_NETWORK,
-            "inputs": requests.texts(50, requests.MAX_INPUT).optional([]),
-            "others": integer(0, 50).optional(0),
-            "seed": integer(0, 2**32).optional(0),
+            "inputs": Setting("a list of texts", default=[], longest=50),
+            "others": Setting("an integer", default=0, least=0, most=50),
+            "seed": Setting("an integer", default=0, least=0, most=2**32),
         },
     ),
     "explain": Action(universal.explain, _UNIVERSAL),
@@ -109,26 +92,25 @@ ACTIONS: dict[str, Action] = {
     "prove": Action(
         claims.prove,
         {
-            "name": choice(*FAMILIES),
-            "shape": requests.integers(6, 12),
-            "recipe": text(20).optional(),
-            "certificate": boolean().optional(False),
+            "name": Setting("a text", choices=tuple(FAMILIES)),
+            "shape": Setting("a list of integers", least=1, most=12, longest=6),
+            "recipe": Setting("a text", default=None, longest=20),
+            "certificate": _FLAG,
         },
     ),
-    "prove_universal": Action(
-        universal.prove, {**_UNIVERSAL, "certificate": boolean().optional(False)}
-    ),
-    "classify": Action(claims.classify, {"regex": text(200)}),
+    "prove_universal": Action(universal.prove, {**_UNIVERSAL, "certificate": _FLAG}),
+    "classify": Action(claims.classify, {"regex": Setting("a text", longest=200)}),
     "exercise": Action(
-        exercises.check, {"key": choice(*exercises.EXERCISES), "source": text(requests.MAX_SOURCE)}
+        exercises.check,
+        {"key": Setting("a text", choices=tuple(exercises.EXERCISES)), "source": SOURCE},
     ),
     "save": Action(
         saving.save,
         {
-            **_PROGRAM,
-            **_NAME,
             **_NETWORK,
-            "pane": choice("heads", "weights", "values", "counts").optional("heads"),
+            "pane": Setting(
+                "a text", default="heads", choices=("heads", "weights", "values", "counts")
+            ),
         },
     ),
     "save_universal": Action(saving.save_universal, _UNIVERSAL),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from locum.compiler.target import ATTENTIONS, FEED_FORWARDS
 from locum.display.html import inside, policy
 from locum.errors import LocumError
 from locum.playground import panes, universal, weights
@@ -22,8 +21,8 @@ _ANSWERS = '<script id="answers" type="application/json">null</script>'
 _POLICY = '<meta name="policy">'
 #: What the forms of a saved page offer, so that they show what was chosen.
 CHOICES = {
-    "attentions": list(ATTENTIONS),
-    "feedForwards": list(FEED_FORWARDS),
+    "attentions": weights.SETTINGS["attention"].choices,
+    "feedForwards": weights.SETTINGS["feed_forward"].choices,
     "recipes": list(universal.RECIPES),
     "presets": {},
     "defaults": {"network": weights.DEFAULTS, "universal": universal.DEFAULTS},

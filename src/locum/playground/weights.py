@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from locum.compiler.target import Target
 from locum.compiler.tracing import Trace, compile_traced
-from locum.display.network.expressions import combination
+from locum.display.network.in_words import combination
 from locum.display.network.page import network_data
 from locum.errors import ExecutionError, InputError
 from locum.execution import run as run_program
 from locum.playground.panes import right, texts
 from locum.playground.program import Program
-from locum.playground.requests import MAX_LENGTH
+from locum.playground.requests import MAX_INPUT, MAX_LENGTH
 from locum.playground.requests import tokens as read_tokens
 from locum.playground.requests import vocabulary as read_vocabulary
+from locum.settings import Setting, settings_of
 from locum.transformer import CompiledTransformer
 from locum.transformer.weights import FeedForwardWeights
 
@@ -32,13 +35,28 @@ MAX_UNITS = 16
 CLOSE = 1e-9
 #: Between which numbers others are drawn, where real-valued tokens have no bounds.
 DRAWN = (-2.0, 2.0)
-#: What a request means that does not say: the same as the page. (The length is then that of the input,
-#: or 8 if that is more and the length is not fixed; the vocabulary, the tokens of the input; the
-#: tolerance, the compiler's own.)
-DEFAULTS: dict[str, Any] = {
-    "length": None, "vocabulary": None, "numeric": False, "fixed": False, "causal": False,
-    "attention": "hard", "feed_forward": "relu", "tolerance": None, "low": None, "high": None,
-}  # fmt: skip
+
+
+def request_settings(target: type[Target]) -> dict[str, Setting]:
+    """Return the options of a request: those of the compiler, within the limits of the playground.
+
+    The default length is that of the input, at least 8 unless it is fixed. The default vocabulary is
+    the tokens of the input.
+    """
+    declared = settings_of(target)
+    bound = Setting("a number", default=None, least=-1e6, most=1e6)
+    return {
+        **{name: setting for name, setting in declared.items() if name != "ranges"},
+        "length": replace(declared["length"], default=None, most=MAX_LENGTH),
+        "vocabulary": Setting("a text", default=None, longest=MAX_INPUT),
+        "tolerance": Setting("a number", default=None, least=1e-12, most=1.0),
+        "low": bound,
+        "high": bound,
+    }
+
+
+SETTINGS = request_settings(Target)
+DEFAULTS = {name: setting.default for name, setting in SETTINGS.items()}
 
 
 def compile(source: str, typed: str, name: str | None, **options: Any) -> dict[str, Any]:  # noqa: A001

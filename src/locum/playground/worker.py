@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import resource
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any
 
-#: Before an answer: whether the worker ends after it. A process that ends is alive for a while yet.
-MORE, LAST = b"+", b"."
+from locum.worker_process import serve
+
 #: What a worker says when it cannot answer; the page shows it.
 MEMORY = "this needs more memory than the playground gives one program; try a smaller one"
 INTERNAL = "the playground has a bug here: this request could not be answered"
@@ -34,10 +35,11 @@ class Limits:
     requests: int = 500
 
 
-def work(connection: Connection, limits: Limits) -> None:
-    """Answer requests until the other side closes."""
+def main() -> None:
+    """Answer requests until the input ends; the limits are the argument, as JSON."""
     from locum.playground.answer import answer
 
+    limits = Limits(**json.loads(sys.argv[1]))
     answer({"action": "run", "source": "x = length;", "input": "a"})  # loads what every request needs
     # No file can be written, no core dumped, no process started.
     for kind, most in (
@@ -46,20 +48,15 @@ def work(connection: Connection, limits: Limits) -> None:
         (resource.RLIMIT_AS, limits.memory),
     ):
         resource.setrlimit(kind, (most, most))
-    connection.send_bytes(b"ready")
-    while True:
-        try:
-            text = connection.recv_bytes()
-        except (EOFError, OSError):
-            return
+
+    def prepare(request: bytes) -> Callable[[], tuple[bytes, bool]]:
         used = resource.getrusage(resource.RUSAGE_SELF)
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         allowed = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu
         resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
-        reply, is_last = _reply(text, answer, limits.answer)
-        connection.send_bytes((LAST if is_last else MORE) + reply)
-        if is_last:
-            return
+        return lambda: _reply(request, answer, limits.answer)
+
+    serve(prepare)
 
 
 def _reply(text: bytes, answer: Any, largest: int) -> tuple[bytes, bool]:

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
-from locum.simulators.checking import choose
+from locum.settings import require_choice
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.masks import Mask
 from locum.simulators.modules.module import AttentionModule, Module, Numbers
 
-FORMS = ("factored", "paper")
+#: The first is the default.
+FORMS = ("paper", "factored")
 #: What a dict of arrays may have; the first three must be there.
 NAMES = (
     *("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"),
@@ -35,11 +36,11 @@ def make_attention(
     heads: int,
     *,
     scale: float,
-    mask: Mask = None,
-    form: str = "factored",
+    mask: Mask,
+    form: str,
 ) -> AttentionModule:
     """Make the attention of W_Q, W_K, W_V (inputs×outputs, heads side by side) and b_Q, b_K, b_V."""
-    choose(form, FORMS, "form")
+    require_choice(form, FORMS, "form", error=GraphError)
     if form == "factored":
         W_Q, W_K, W_V = weights
         b_Q, b_K, b_V = biases or (None, None, None)
@@ -69,7 +70,7 @@ def from_arrays(
     norm: str | None = None,
     epsilon: float = 1e-5,
     mask: Mask = None,
-    form: str = "factored",
+    form: str = FORMS[0],
 ) -> Module:
     """Make T of plain arrays: W_Q, W_K, W_V and, if there, W_O, b_Q, …, W1, b1, W2, b2, gain1, ….
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.execution.arrays import numpy_of
-from locum.simulators.from_arrays import make_attention
+from locum.simulators.from_arrays import FORMS, make_attention
 from locum.simulators.matrices import require_readable
 from locum.simulators.modules.decoder import DecoderLayer
 from locum.simulators.modules.encoder import Encoder
@@ -33,7 +33,7 @@ _TRACKER = "torch.utils.module_tracker"
 
 
 def from_torch(
-    module: Any, *, mask: Mask = None, memory_mask: Mask = None, form: str = "paper"
+    module: Any, *, mask: Mask = None, memory_mask: Mask = None, form: str = FORMS[0]
 ) -> Module:
     """Read a layer of PyTorch as a T.
 

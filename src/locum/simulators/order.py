@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from locum.errors import GraphError
 from locum.execution.activations import ACTIVATIONS
+from locum.settings import Setting, normalise_settings, require_choice
 from locum.simulators.attention_order import KINDS, AttentionOrder
-from locum.simulators.checking import choose, positive_integer
 from locum.simulators.layout import Block
 
 NORMS = ("none", "post", "pre")
+
+
+def _pair(sizes: Any) -> tuple[int, int]:
+    d1, d2 = (_SIZE.normalise(size) for size in sizes)
+    return d1, d2
+
+
+_SIZE = Setting("an integer", least=1)
 
 
 @dataclass(frozen=True)
@@ -28,22 +36,24 @@ class Order:
     6
     """
 
-    n: int
+    n: Annotated[int, _SIZE]
     attention: AttentionOrder
     #: Rows of the memory, if there is one: what a cross-attention, or a decoder, attends to.
-    memory: int = 0
+    memory: Annotated[int, Setting("an integer", least=0)] = 0
     #: A decoder's second attention, to the memory. Without it the (only) attention reads the memory.
     cross: AttentionOrder | None = None
     residual: bool = False
-    feed_forward: tuple[int, int] | None = None
+    feed_forward: Annotated[
+        tuple[int, int] | None, Setting("(d1, d2), two integers ≥ 1", convert=_pair)
+    ] = None
     feed_forward_bias: bool = False
     feed_forward_residual: bool = False
-    activation: str = "relu"
-    norm: str = "none"
+    activation: Annotated[str, Setting("a text", choices=tuple(ACTIVATIONS))] = "relu"
+    norm: Annotated[str, Setting("a text", choices=NORMS)] = "none"
     #: Whether norms have gains and biases.
     affine: bool = False
     #: How many X's (each with its memory and its mask) one run takes; T is there once.
-    batch: int = 1
+    batch: Annotated[int, _SIZE] = 1
     #: Whether norms divide by the root mean square alone; such a norm has no bias.
     rms: bool = False
     #: Whether the hidden units are multiplied by activation(y W_gate).
@@ -52,12 +62,7 @@ class Order:
     parallel: bool = False
 
     def __post_init__(self) -> None:
-        positive_integer(self.n, "n")
-        positive_integer(self.batch, "batch")
-        if self.memory != 0:
-            positive_integer(self.memory, "memory (the number of its rows)")
-        choose(self.norm, NORMS, "norm")
-        choose(self.activation, tuple(ACTIVATIONS), "activation")
+        normalise_settings(self, GraphError)
         d, columns = self.attention.d, self.attention.columns
         if self.attention.mask == "causal" and self.memory and self.cross is None:
             raise GraphError("an attention to a memory is not causal: its rows have no common order")
@@ -80,9 +85,7 @@ class Order:
         if self.feed_forward is not None:
             if not self.residual:
                 raise GraphError("a feed-forward belongs to an encoder, which has a residual sum")
-            d1, d2 = self.feed_forward
-            positive_integer(d1, "d1")
-            positive_integer(d2, "d2")
+            _, d2 = self.feed_forward
             if self.feed_forward_residual and d2 != d:
                 raise GraphError(f"expected d2 = {d} for a residual around the feed-forward, got {d2}")
         if self.parallel and (
@@ -144,16 +147,13 @@ class Order:
             raise GraphError(
                 'the mask itself belongs to T: expected mask="matrix" here, and the matrix in T'
             )
-        choose(mask, (None, "causal", "matrix", "keys"), "mask")
-        choose(kind, KINDS, "kind")
+        require_choice(mask, (None, "causal", "matrix", "keys"), "mask", error=GraphError)
+        require_choice(kind, KINDS, "kind", error=GraphError)
         if d is None:
             raise GraphError("expected the integers n and d (and d_v), got n alone")
-        n, d, d_v = (
-            positive_integer(n, "n"),
-            positive_integer(d, "d"),
-            positive_integer(d if d_v is None else d_v, "d_v"),
+        n, d, heads = (
+            _SIZE.read(size, name, GraphError) for size, name in ((n, "n"), (d, "d"), (heads, "heads"))
         )
-        heads, feed_forward = positive_integer(heads, "heads"), _pair(feed_forward)
         if residual is None:
             residual = feed_forward is not None or norm != "none"
         if projection is None:
@@ -164,7 +164,7 @@ class Order:
         attention = AttentionOrder(
             kind,
             d,
-            d_v,
+            d if d_v is None else d_v,
             heads,
             combine,
             projection,
@@ -260,29 +260,14 @@ class Order:
         ]
 
 
-def _pair(feed_forward: Any) -> tuple[int, int] | None:
-    """Check d1 and d2, if there is a feed-forward."""
-    if feed_forward is None:
-        return None
-    if not isinstance(feed_forward, (tuple, list)) or len(feed_forward) != 2:
-        raise GraphError(f"feed_forward: expected (d1, d2), two integers, got {feed_forward!r}")
-    return positive_integer(feed_forward[0], "d1"), positive_integer(feed_forward[1], "d2")
-
-
 def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, Any]:
     """Fill in the sizes that a kind of attention has, and refuse those that it has not."""
-    defaults = {
-        "factored": {"width": d},
-        "linear": {"width": d},
-        "linformer": {"width": d, "rank": max(1, n // 2)},
-        "performer": {"width": d, "rank": d},
-        "sumformer": {"rank": d, "hidden": d},
-    }.get(kind, {})
+    defaults = KINDS[kind].sizes(n, d)
     for name, value in sizes.items():
         if value is not None and name not in defaults:
             raise GraphError(f"{name}: expected none, as kind {kind} has no such size, got {value!r}")
     return {
-        name: default if sizes[name] is None else positive_integer(sizes[name], name)
+        name: default if sizes[name] is None else _SIZE.read(sizes[name], name, GraphError)
         for name, default in defaults.items()
     }
 

@@ -115,7 +115,7 @@ class UniversalSimulator(LayerSimulator):
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
         """Compile U into the weights of a transformer (``weights.py``), from the order alone.
 
-        ``recipe``: paper, fetch, tiled, width-1 or inverse; or native, on a host with softmax heads.
+        ``recipe``: one of U's own, or native, on a host with softmax heads.
         ``options`` are those of ``locum.compile``. Hidden units (relu, unless ``feed_forward`` says
         otherwise) serve numbers between −1 and 1, or ``ranges=(low, high)``; ``feed_forward="exact"``,
         a reference for analysis, serves all numbers by instructions instead of weights.

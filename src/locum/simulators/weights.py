@@ -34,6 +34,8 @@ from locum.graph import Node, build
 from locum.graph.operations import constant
 from locum.language.handles import SOp
 from locum.language.python import indicator, indices, tokens, where
+from locum.settings import require_choice
+from locum.simulators.formula.head import RECIPES as PROGRAM_RECIPES
 from locum.simulators.formula.head import Style
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.layout import Layout
@@ -41,7 +43,7 @@ from locum.simulators.order import Order
 from locum.transformer import CompiledTransformer
 
 #: How U can be built as a network.
-RECIPES = ("paper", "fetch", "tiled", "width-1", "inverse", "native")
+RECIPES = (*PROGRAM_RECIPES, "native")
 #: Between which numbers T and X lie, where hidden units are made for them and nobody says.
 RANGES = (-1.0, 1.0)
 #: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
@@ -71,8 +73,7 @@ def compile_simulator(
         recipe = simulator.style.recipe
         if target.feed_forward != "exact" and recipe == "fetch" and is_plain(simulator.order):
             recipe = "native"
-    if recipe not in RECIPES:
-        raise CompileError(f"expected one of the recipes {', '.join(RECIPES)}, got {recipe!r}")
+    require_choice(recipe, RECIPES, "recipe", CompileError)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
         root, scores = native(simulator.order, simulator.layout, target, simulator.style.base)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import importlib
 import json
-import queue
 import time
 from collections.abc import Generator
 from typing import Any
 
 from locum.errors import InputError, LocumError
 from locum.sweeps.case import Case
-from locum.sweeps.processes import ATTEMPTS, NEVER_BEGAN, Worker, failure
+from locum.sweeps.processes import Workers, failure
 from locum.sweeps.result import Result, read_line
 
 #: Cases that are with the scheduler at one time, for each thread of the cluster and at least.
@@ -26,8 +25,8 @@ _LOOK = 5.0
 #: Seconds to wait for the scheduler.
 _PATIENCE = 30.0
 
-#: Workers of ours that no task uses at the moment, in a process of the cluster.
-_idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+#: The workers of a process of the cluster.
+_workers = Workers()
 
 
 def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
@@ -35,31 +34,7 @@ def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
     case = Case(kind, json.loads(settings))
     if case.key != key:
         raise LocumError("the workers of the cluster have another version of Locum")
-    result = None
-    for _ in range(ATTEMPTS):
-        worker = _worker()
-        try:
-            result = worker.ask(case, limit)
-        finally:
-            if worker.is_alive:
-                _idle.put(worker)
-            else:
-                worker.end()
-        if result is not None:
-            break
-    return (result or failure(case, "error", {"error": NEVER_BEGAN})).line()
-
-
-def _worker() -> Worker:
-    """Take a worker that is idle and alive, or a new one."""
-    while True:
-        try:
-            worker = _idle.get_nowait()
-        except queue.Empty:
-            return Worker()
-        if worker.is_alive:
-            return worker
-        worker.end()
+    return _workers.compute(case, limit).line()
 
 
 def perform(cases: list[Case], scheduler: str, limit: float | None) -> Generator[Result]:

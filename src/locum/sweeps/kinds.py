@@ -10,94 +10,12 @@ which differ from run to run) stand by themselves in the line of results.
 from __future__ import annotations
 
 import importlib
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from locum.errors import InputError
-
-#: Stands for "there is no default".
-REQUIRED: Any = object()
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _as_float(value: int | float) -> int | float:
-    """Return a number as a float, and 0 without a sign; integers that floats merge stay as they are."""
-    return value if abs(value) > 2**53 else float(value) + 0.0
-
-
-def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, (list, tuple)) and all(map(test, value))
-
-
-_TYPES: Mapping[str, Callable[[Any], bool]] = {
-    "an integer": _is_integer,
-    "a number": _is_number,
-    "a text": lambda value: isinstance(value, str),
-    "true or false": lambda value: isinstance(value, bool),
-    "a list of integers": _each(_is_integer),
-    "a list of numbers": _each(_is_number),
-    "a list of texts": _each(lambda value: isinstance(value, str)),
-    "a table": lambda value: isinstance(value, Mapping),
-}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting of a kind: what it must be (a key of ``_TYPES``), its default, and its meaning."""
-
-    type: str
-    meaning: str
-    default: Any = REQUIRED
-    #: The values there are, if they are few.
-    choices: Sequence[Any] | None = None
-    #: The least number that it may be.
-    least: float | None = None
-
-    @property
-    def is_list(self) -> bool:
-        """Tell whether one value of it is a list, so that a grid is a list of lists."""
-        return self.type.startswith("a list")
-
-    @property
-    def is_required(self) -> bool:
-        """Tell whether it has no default."""
-        return self.default is REQUIRED
-
-    def accepts(self, value: Any) -> bool:
-        """Tell whether ``value`` is one; what may be left out by None may be None."""
-        if value is None:
-            return self.default is None
-        if not _TYPES[self.type](value) or (self.choices is not None and value not in self.choices):
-            return False
-        return self.least is None or value >= self.least
-
-    def plain(self, value: Any) -> Any:
-        """Write a number in one way: 0, 0.0 and -0.0 are one case, not three.
-
-        >>> Setting("a number", "").plain(-0.0), Setting("a list of numbers", "").plain([1, 0.5])
-        (0.0, [1.0, 0.5])
-        """
-        if value is not None and self.type == "a number":
-            return _as_float(value)
-        if value is not None and self.type == "a list of numbers":
-            return [_as_float(number) for number in value]
-        return value
-
-    @property
-    def expected(self) -> str:
-        """Say what a value must be."""
-        if self.choices is not None:
-            return "one of " + ", ".join(map(str, self.choices))
-        return self.type if self.least is None else f"{self.type} ≥ {self.least:g}"
+from locum.settings import Setting, read_settings
 
 
 @dataclass(frozen=True)
@@ -121,7 +39,7 @@ class Kind:
     def to_dict(self) -> dict[str, Any]:
         """Give what a spec can say of the kind as plain data."""
         settings = {
-            name: {"meaning": setting.meaning, "expected": setting.expected}
+            name: {"meaning": setting.help, "expected": setting.expected}
             | ({} if setting.is_required else {"default": setting.default})
             for name, setting in self.settings.items()
         }
@@ -285,18 +203,4 @@ def complete(name: object, settings: Mapping[str, Any]) -> dict[str, Any]:
     kind = kind_named(name)
     if not isinstance(settings, Mapping):
         raise InputError(f"settings of a case: expected a table, got {type(settings).__name__}")
-    for unknown in settings:
-        if unknown not in kind.settings:
-            known = ", ".join(kind.settings)
-            raise InputError(f"a case of kind {name} has no setting {unknown!r}: expected {known}")
-    completed = {}
-    for title, setting in kind.settings.items():
-        value = settings.get(title, setting.default)
-        if value is REQUIRED:
-            raise InputError(f"a case of kind {name} needs the setting {title} ({setting.meaning})")
-        if not setting.accepts(value):
-            raise InputError(
-                f"setting {title} of kind {name}: expected {setting.expected}, got {repr(value)[:60]}"
-            )
-        completed[title] = setting.plain(value)
-    return completed
+    return read_settings(settings, kind.settings, f"settings of kind {name}")

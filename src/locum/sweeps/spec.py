@@ -12,14 +12,16 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
 from locum.files import read_text
+from locum.settings import Setting, require_known
 from locum.sweeps.case import Case
-from locum.sweeps.kinds import Kind, Setting, kind_named, resolve
+from locum.sweeps.kinds import Kind, kind_named, resolve
 
 #: The most bytes of a spec, and the most cases.
 MOST_BYTES, MOST_CASES = 2**20, 1_000_000
@@ -82,6 +84,14 @@ class _Place:
         line = _line(self.text, name, self.number)
         return SpecError(problem, _line(self.text, None, self.number) if line is None else line)
 
+    @contextmanager
+    def errors(self, name: str | None = None) -> Iterator[None]:
+        """Add the place of a field to errors."""
+        try:
+            yield
+        except InputError as error:
+            raise self.error(str(error), name) from None
+
 
 def _line(text: str, name: str | None, section: int = -1) -> int | None:
     """Find the line of a field, of the section of that number or before all sections."""
@@ -102,25 +112,21 @@ def _cases(section: Mapping[str, Any], place: _Place, room: int) -> list[Case]:
     if "kind" not in fields:
         raise place.error('a [[sweep]] needs a kind, such as kind = "fuzz"')
     name = fields.pop("kind")
-    try:
+    with place.errors("kind"):
         kind = kind_named(name)
-    except InputError as error:
-        raise place.error(str(error), "kind") from None
     if "cases" in fields and "cases" not in kind.settings:
         return _listed(name, kind, fields, place)
+    known = [*kind.settings, *(["cases"] if kind.lists else [])]
     for field in fields:
-        if field not in kind.settings:
-            expected = ", ".join([*kind.settings, *(["cases"] if kind.lists else [])])
-            raise place.error(f"kind {name} has no setting {field!r}: expected {expected}", field)
+        with place.errors(field):
+            require_known([field], known, f"settings of kind {name}")
     values = [_values(field, kind.settings[field], value, place) for field, value in fields.items()]
     count = math.prod(map(len, values))
     if count > room:
         raise place.error(f"this makes {count:,} cases; a spec may have {MOST_CASES:,} in all")
-    try:
+    with place.errors():
         grid = itertools.product(*values)
         cases = [Case(name, dict(zip(fields, point, strict=True))) for point in grid]
-    except InputError as error:
-        raise place.error(str(error)) from None
     if kind.check is not None:
         problem_of = resolve(kind.check)
         for case in cases:
@@ -157,8 +163,5 @@ def _values(name: str, setting: Setting, value: Any, place: _Place) -> Sequence[
     values = value if many else [value]
     if not values:
         raise place.error(f"{name}: expected at least one value, got []", name)
-    for item in values:
-        if not setting.accepts(item):
-            shown = repr(item)[:60]
-            raise place.error(f"{name}: expected {setting.expected}, got {shown}", name)
-    return list(values)
+    with place.errors(name):
+        return [setting.read(item, name) for item in values]

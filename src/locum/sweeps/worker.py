@@ -1,18 +1,14 @@
-"""A worker process: reads cases from its standard input and writes what came of them.
+"""The worker process of a sweep: reads cases as JSON, and writes their results.
 
-``processes.py`` starts it, on this machine and, for ``cluster.py``, on those of a cluster. Both sides
-speak JSON, one object on a line. It ends when its input does, whatever it is computing: a sweep that
-was killed leaves no process behind.
+``processes.py`` starts it, on this machine and, for ``cluster.py``, on the machines of a cluster.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import queue
-import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ from locum.sweeps.case import Case, canonical
 from locum.sweeps.kinds import Kind, kind_named, resolve
 from locum.sweeps.result import MOST_LINE, problem_of
 from locum.sweeps.versions import versions_of
+from locum.worker_process import serve
 
 #: The most bytes of a result, and characters of the report of an error.
 MOST_RESULT, MOST_REPORT = MOST_LINE // 4, 4_000
@@ -60,44 +57,28 @@ def _where(error: Exception) -> list[str]:
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-20:]]
 
 
+def prepare(line: bytes) -> Callable[[], tuple[bytes, bool]]:
+    """Load the function of a case, and return what computes its answer."""
+    request = json.loads(line)
+    versions: dict[str, Any] = {"locum": __version__, "revision": 0}
+    try:
+        case, kind = Case(request["kind"], request["settings"]), kind_named(request["kind"])
+        versions = versions_of(kind)
+        if case.key != request["key"]:
+            raise LocumError(f"the worker has another version of Locum: {versions}")
+        resolve(kind.function)
+    except Exception as error:
+        problem = {"error": f"{type(error).__name__}: {error}"}
+        failed = {"outcome": "error", "result": problem, "seconds": 0.0, "versions": versions}
+        return lambda: (json.dumps(failed).encode(), False)
+
+    def answer() -> tuple[bytes, bool]:
+        result = compute(kind, case.settings) | {"versions": versions}
+        return json.dumps(result, allow_nan=False).encode(), False
+
+    return answer
+
+
 def main() -> None:
     """Answer cases until the input ends."""
-    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    # What a case prints must not be taken for an answer.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-
-    def read() -> None:
-        unfinished = b""
-        while content := os.read(0, 2**16):
-            *whole, unfinished = (unfinished + content).split(b"\n")
-            for line in whole:
-                lines.put(line)
-        os._exit(0)  # nobody waits for an answer any more
-
-    def say(message: dict[str, Any]) -> None:
-        try:
-            answers.write(json.dumps(message, allow_nan=False).encode() + b"\n")
-            answers.flush()
-        except OSError:
-            os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    say({"ready": True})
-    while True:
-        request = json.loads(lines.get())
-        versions: dict[str, Any] = {"locum": __version__, "revision": 0}
-        try:
-            case, kind = Case(request["kind"], request["settings"]), kind_named(request["kind"])
-            versions = versions_of(kind)
-            if case.key != request["key"]:
-                raise LocumError(f"the worker has another version of Locum: {versions}")
-            resolve(kind.function)  # loading what it needs is not part of its time
-        except Exception as error:
-            say({"started": True})
-            problem = f"{type(error).__name__}: {error}"
-            result = {"outcome": "error", "result": {"error": problem}, "seconds": 0.0}
-        else:
-            say({"started": True})
-            result = compute(kind, case.settings)
-        say({**result, "versions": versions})
+    serve(prepare)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -12,8 +11,8 @@ import torch
 from torch import fx
 from torch.autograd import forward_ad
 
+from locum.bounded_cache import BoundedCache
 from locum.errors import InputError
-from locum.locks import Lock
 from locum.torch.concrete_graph import SymbolBinding, read_metadata
 from locum.torch.program import Program
 from locum.torch.program_family import (
@@ -33,8 +32,6 @@ from locum.torch.usage import GraphUsage, ProgramUsage
 MOST_PROGRAMS, MOST_INTERPOLATED = 64, 256
 #: A program, and the record of its runs.
 Entry = tuple[Program, ProgramUsage]
-#: Held while a program is found or added.
-_lock = Lock()
 
 
 class CompiledGraph:
@@ -46,8 +43,8 @@ class CompiledGraph:
     def __init__(self, module: fx.GraphModule, kind: str, usage: GraphUsage) -> None:
         self._module, self._kind, self._usage = module, kind, usage
         self._binding = SymbolBinding(module)
-        self._programs: OrderedDict[Hashable, Entry] = OrderedDict()
-        self._interpolated: OrderedDict[Hashable, Entry] = OrderedDict()
+        self._programs = BoundedCache[Entry](MOST_PROGRAMS)
+        self._interpolated = BoundedCache[Entry](MOST_INTERPOLATED)
         #: For recorded modules: the families of programs, and the values of the last new programs.
         self._families: dict[Hashable, list[tuple[ProgramFamily, ProgramUsage]]] = {}
         self._recent: dict[Hashable, list[Values]] = {}
@@ -71,22 +68,14 @@ class CompiledGraph:
         recorded = recorder.module_patterns if recorder is not None else ()
         values = self._binding.find_values(arguments)
         key = values, recorded
-        with _lock:
-            for store in (self._programs, self._interpolated):
-                if key in store:
-                    store.move_to_end(key)
-                    return store[key]
-        # Translated outside of the lock: two threads may both translate.
-        entry, store, most = self._find_in_families(*key), self._interpolated, MOST_INTERPOLATED
-        if entry is None:
-            program = self._make(*key)
-            entry = program, self._usage.add_program(program, self._kind)
-            store, most = self._programs, MOST_PROGRAMS
-        with _lock:
-            store[key] = entry
-            while len(store) > most:
-                store.popitem(last=False)
-        return entry
+        entry = self._programs.get(key) or self._interpolated.get(key)
+        if entry is not None:
+            return entry
+        entry = self._find_in_families(*key)
+        if entry is not None:
+            return self._interpolated.put(key, entry)
+        program = self._make(*key)
+        return self._programs.put(key, (program, self._usage.add_program(program, self._kind)))
 
     def _make(self, values: Values, recorded: tuple[str, ...]) -> Program:
         symbols = dict(zip(self._binding.symbols, values, strict=True))

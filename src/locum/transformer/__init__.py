@@ -2,7 +2,7 @@
 
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.cache import ActivationCache
-from locum.transformer.compiled import CompiledTransformer, load
+from locum.transformer.compiled import CompiledTransformer, load, save
 from locum.transformer.config import Config
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import AttentionWeights, FeedForwardWeights, LayerWeights, Weights
@@ -18,4 +18,5 @@ __all__ = [
     "TransformerArchitecture",
     "Weights",
     "load",
+    "save",
 ]

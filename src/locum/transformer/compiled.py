@@ -336,6 +336,11 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
     return CompiledTransformer(*saving.read(folder, limit))
 
 
+def save(model: CompiledTransformer, folder: str | Path) -> None:
+    """Write a model to a folder, from which :func:`load` reads it."""
+    model.save(folder)
+
+
 @contextlib.contextmanager
 def _needs(package: str, extra: str) -> Iterator[None]:
     """Name the package that an export needs if it is not installed."""

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from locum.graph import Atom
+from locum.settings import Setting, normalise_settings
+
+#: Attention of the heads, feed-forwards and types of weights.
+ATTENTIONS = ("hard", "softmax")
+FEED_FORWARDS = ("relu", "gelu", "glu", "exact")
+DTYPES = ("float64", "float32")
 
 
 @dataclass(frozen=True)
@@ -21,10 +27,9 @@ class Config:
     #: The possible outputs, in the order of W_U's columns (the largest logit decides); None if W_U has
     #: one column, which gives the number itself.
     outputs: tuple[Atom, ...] | None
-    #: hard or softmax; exact, glu, gelu or relu; float32 or float64: as the compiler was asked.
-    attention: str
-    feed_forward: str
-    dtype: str
+    attention: Annotated[str, Setting("a text", choices=ATTENTIONS)]
+    feed_forward: Annotated[str, Setting("a text", choices=FEED_FORWARDS)]
+    dtype: Annotated[str, Setting("a text", choices=DTYPES)]
     #: A label for each slot of the residual stream, and for each head of each layer.
     slots: tuple[str, ...]
     heads: tuple[tuple[str, ...], ...]
@@ -42,5 +47,8 @@ class Config:
     ranges: tuple[tuple[float, float], ...] | None = None
     #: Whether every head has the causal mask: a decoder, whose begin marker is the sink.
     causal: bool = False
-    #: The compiler's report: how everything was realised, error bounds, temperatures.
+    #: The compiler's report: its options, how everything was realised, error bounds, temperatures.
     report: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        normalise_settings(self)

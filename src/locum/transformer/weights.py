@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import CompileError
+from locum.transformer.config import ATTENTIONS
 from locum.transformer.functions import Functions
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 
 #: The kinds of attention.
-HARD, SOFTMAX = "hard", "softmax"
-#: The kinds of feed-forward.
-FEED_FORWARDS = ("exact", "glu", "gelu", "relu")
+HARD, SOFTMAX = ATTENTIONS
 
 
 @dataclass(frozen=True)

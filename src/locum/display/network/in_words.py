@@ -4,21 +4,36 @@ Everything is read off the weights themselves: which sublayer writes a slot, whi
 moves, what a feed-forward computes. Only labels are the compiler's (``config.slots``,
 ``config.heads``). Time counts sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its
 feed-forward; at the end the answer is read off.
+
+A feed-forward erases a slot if it subtracts the slot from itself, and adds nothing:
+
+- Exact: a function that returns its argument, the slot itself, written into the slot times −1.
+- relu: relu(x) − relu(−x) is x; gelu: gelu(ax) − gelu(−ax) is ax, because gelu(x) − gelu(−x) = x.
+- glu: relu(g)·x is x where g is 1, a slot that is 1 at every position and never written.
+
+A slot that a feed-forward reads *and* adds something else to is not erased.
+
+>>> import numpy as np
+>>> from locum.transformer.functions import Functions, Instruction
+>>> product = Functions(2, (Instruction("multiply", (0, 1)), Instruction("exp", (2,))), (3,))
+>>> expressions(product, np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -1.0]))[0].text
+'exp(s0·(2·s1 − 1))'
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from locum.display.network.erasing import erasures
-from locum.display.network.expressions import added, combination, expressions
+from locum.execution.elementwise import LOOSE, MEANINGS, PRODUCT, SUM, TERM
+from locum.graph import OPERATIONS
 from locum.shortening import shortened, shortened_apart
 from locum.transformer import CompiledTransformer
-from locum.transformer.weights import AttentionWeights, FeedForwardWeights
+from locum.transformer.functions import Functions, Instruction
+from locum.transformer.weights import Array, AttentionWeights, FeedForwardWeights
 
 #: The longest label of a slot in a picture (the full one is shown on demand).
 SHORT = 26
@@ -248,3 +263,146 @@ def _used(feed: FeedForwardWeights, erasers: Sequence[int]) -> Any:
 
 def _slots(numbers: Sequence[int] | Any) -> str:
     return ", ".join(f"s{int(number)}" for number in numbers)
+
+
+def erasures(feed: FeedForwardWeights, places: Array, steady: Collection[int]) -> dict[int, list[int]]:
+    """Return the erased slots, each with the columns of ``W_in`` that only serve this purpose.
+
+    ``places`` is ``W_pos``; ``steady`` are slots that hold positional embeddings and nothing else.
+    """
+    erased = {}
+    for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():
+        writers = np.flatnonzero(feed.W_out[:, slot]).tolist()
+        columns = writers
+        if feed.functions is not None:
+            columns = [feed.functions.outputs[writer] for writer in writers]
+            if any(column >= feed.functions.arguments for column in columns):
+                continue
+        alone = np.count_nonzero(feed.W_in[:, columns], axis=0) == 1
+        if (
+            feed.b_out[slot]
+            or feed.b_in[columns].any()
+            or not (alone & (feed.W_in[slot, columns] != 0)).all()
+        ):
+            continue
+        factors, outs = feed.W_in[slot, columns], feed.W_out[writers, slot]
+        if _takes_away(feed, factors, outs, columns, places, steady):
+            erased[slot] = columns
+    return erased
+
+
+def _takes_away(
+    feed: FeedForwardWeights,
+    factors: Array,
+    outs: Array,
+    columns: list[int],
+    places: Array,
+    steady: Collection[int],
+) -> bool:
+    """Return whether hidden units that read x times a factor, and nothing else, together write −x."""
+    products = factors * outs
+    if feed.functions is not None:
+        return _is_minus_one(products)
+    if feed.W_gate is not None:
+        gates = feed.W_gate[:, columns]
+        read = np.flatnonzero(np.any(gates, axis=1)).tolist()
+        return (
+            set(read) <= set(steady) and bool((places @ gates == 1).all()) and _is_minus_one(products)
+        )
+    pairs = sorted(zip(factors.tolist(), outs.tolist(), strict=True))
+    opposite = sorted((-factor, -out) for factor, out in pairs)
+    return pairs == opposite and _is_minus_one(products[factors > 0])
+
+
+def _is_minus_one(products: Array) -> bool:
+    return bool(np.isclose(products.sum(), -1.0, rtol=1e-6, atol=0.0))
+
+
+#: Formulas are cut here: repeated subexpressions could make them exponentially long.
+LONGEST = 160
+
+
+@dataclass(frozen=True)
+class FormulaText:
+    """A piece of a formula."""
+
+    text: str
+    holds: int = TERM
+
+    def within(self, needed: int) -> str:
+        """Return the text as an operand of an operator that binds this tightly."""
+        return self.text if self.holds >= needed else f"({self.text})"
+
+
+def expressions(functions: Functions, weights: Any, biases: Any) -> list[FormulaText]:
+    """Return each output as a formula; ``weights`` and ``biases`` give its arguments from slots."""
+    formulas = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
+    called = list(formulas)
+    # The last instruction of a label computes what it names; those before it are steps towards it.
+    last = {instruction.label: place for place, instruction in enumerate(functions.instructions)}
+    for place, instruction in enumerate(functions.instructions):
+        formula = _cut(_say(instruction, [called[i] for i in instruction.inputs]))
+        formulas.append(formula)
+        # What has a name in the program goes by it where it is used further.
+        named = instruction.label.isidentifier() and last[instruction.label] == place
+        called.append(FormulaText(instruction.label) if named else formula)
+    return [formulas[place] for place in functions.outputs]
+
+
+def combination(column: Any, constant: float) -> FormulaText:
+    """Return an affine combination of slots.
+
+    >>> combination(np.array([-1.0, 0.0, 0.5]), -1.0).text
+    '0.5·s2 − s0 − 1'
+    """
+    parts: list[tuple[float, str]] = []
+    for slot in np.flatnonzero(column):
+        coefficient = float(column[slot])
+        size = abs(coefficient)
+        parts.append((coefficient, f"s{slot}" if size == 1 else f"{size:.4g}·s{slot}"))
+    parts.sort(key=lambda part: part[0] < 0)  # what is added stands before what is subtracted
+    if constant or not parts:
+        parts.append((constant, f"{abs(constant):.4g}"))
+    if parts[0][0] < 0 < constant:
+        parts.insert(0, parts.pop())  # 1 − s7, not −s7 + 1
+    (sign, first), *rest = parts
+    text = ("−" if sign < 0 else "") + first
+    text += "".join((" − " if sign < 0 else " + ") + part for sign, part in rest)
+    alone = not rest and sign >= 0
+    return _cut(FormulaText(text, SUM if not alone else PRODUCT if "·" in first else TERM))
+
+
+def added(formulas: Iterable[FormulaText]) -> str:
+    """Return a sum of formulas."""
+    parts = list(formulas)
+    return parts[0].text if len(parts) == 1 else " + ".join(f.within(SUM) for f in parts)
+
+
+def _say(instruction: Instruction, inputs: list[FormulaText]) -> FormulaText:
+    op = instruction.op
+    arguments = ", ".join(formula.text for formula in inputs)
+    match op:
+        case "constant":
+            value = float(instruction.attributes["value"])
+            return FormulaText(f"{value:.4g}".replace("-", "−"), TERM if value >= 0 else SUM)
+        case "table":
+            return FormulaText(f"table({arguments})")
+        case "member":
+            values = instruction.attributes["values"]
+            shown = ", ".join(f"{value:.4g}" for value in values[:4])
+            return FormulaText(
+                f"{inputs[0].within(SUM)} in {{{shown}{', …' if len(values) > 4 else ''}}}", LOOSE
+            )
+    if op == "multiply" and inputs[0] == inputs[1]:
+        return FormulaText(f"{inputs[0].within(TERM)}²", PRODUCT)
+    pattern = MEANINGS[op].format
+    if pattern is None:
+        return FormulaText(f"{OPERATIONS[op].called}({arguments})")
+    operands = (formula.within(needed) for formula, needed in zip(inputs, pattern.needs, strict=True))
+    return FormulaText(pattern.text.format(*operands), pattern.holds)
+
+
+def _cut(formula: FormulaText) -> FormulaText:
+    if len(formula.text) <= LONGEST:
+        return formula
+    return FormulaText(formula.text[: LONGEST - 1] + "…", formula.holds)

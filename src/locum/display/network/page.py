@@ -15,8 +15,8 @@ import numpy as np
 
 from locum.display.html import filled
 from locum.display.network.in_words import NetworkInWords
-from locum.display.network.places import answer_places, positions
 from locum.display.network.report import details, facts
+from locum.display.network.text import answer_places, positions
 from locum.errors import LocumError
 from locum.graph import Sort, sort_of, to_rasp
 from locum.language.echo import scalar

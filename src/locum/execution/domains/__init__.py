@@ -99,8 +99,9 @@ class Domain(ABC):
             try:
                 for key in keys:
                     row.append(bool(holds(key, query)))
-            except TypeError as error:
-                raise PairError(str(error), q, len(row)) from None
+            except TypeError:
+                shown = f"{short(keys[len(row)])} and {short(query)}"
+                raise PairError(f"{predicate} is not defined for {shown}", q, len(row)) from None
             pattern[q] = row
         return pattern
 

@@ -60,6 +60,30 @@ _CASTS: dict[str, Callable[[Any], Atom]] = {
 }
 
 
+#: Texts of Python's own errors that say less than the operation and its operands.
+_PYTHON = (
+    "math domain error",
+    "math range error",
+    "cannot convert float NaN to integer",
+    "cannot convert float infinity to integer",
+    "int too large to convert to float",
+    "integer division result too large for a float",
+)
+
+
+def describe_failure(error: Exception, op: str, values: Sequence[Value]) -> str:
+    """Return the error of a function of scalars as a sentence about the operation."""
+    listed = " and ".join(map(short, values))
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if isinstance(error, OverflowError) and values:
+        reason = "" if str(error) in _PYTHON or len(error.args) > 1 else f": {error}"
+        return f"{op} of {listed} is too large{reason}"
+    if values and (type(error) is TypeError or str(error) in _PYTHON):
+        return f"{op} is not defined for {listed}"
+    return str(error)
+
+
 def _add(a: Value, b: Value) -> Value:
     if isinstance(a, str) and isinstance(b, str) and len(a) + len(b) > MAX_STRING:
         raise OverflowError(f"a string of more than {MAX_STRING} characters")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
+from locum.bounded_cache import BoundedCache
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
@@ -30,16 +30,10 @@ from locum.execution.fast.symbolic.reuse import forget_lowered
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
-from locum.locks import Lock
 
-#: How many plans are kept; the least recently used one goes first.
-_KEPT = 1_024
 #: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
 _LARGEST_TEMPORARY = 2**29
-_made: OrderedDict[Hashable, Plan | Blueprint] = OrderedDict()
-_lock = Lock()
-#: What is kept: a plan, or the steps of one.
-Made = TypeVar("Made", Plan, Blueprint)
+_plans = BoundedCache[Plan | Blueprint](1_024)
 
 
 def plan(
@@ -102,7 +96,8 @@ def _plan(
             _steps(roots, length, segments, backend, strict, storages or {}), backend, {}, strict
         )
 
-    return _remembered(("plan", tuple(roots.items()), length, segments, backend.key, strict), make)
+    key = ("plan", tuple(roots.items()), length, segments, backend.key, strict)
+    return cast(Plan, _plans.get_or_make(key, make))
 
 
 def plan_steps(
@@ -118,21 +113,8 @@ def plan_steps(
     def make() -> Blueprint:
         return _steps(roots, length, segments, backend, False, storages)
 
-    return _remembered(("steps", tuple(roots.items()), length, segments, backend.key), make)
-
-
-def _remembered(key: Hashable, make: Callable[[], Made]) -> Made:
-    """Return what was made for a key, or make it. It is made outside of the lock, perhaps twice."""
-    with _lock:
-        if key in _made:
-            _made.move_to_end(key)
-            return cast(Made, _made[key])
-    result = make()
-    with _lock:
-        _made[key] = result
-        while len(_made) > _KEPT:
-            _made.popitem(last=False)
-    return result
+    key = ("steps", tuple(roots.items()), length, segments, backend.key)
+    return cast(Blueprint, _plans.get_or_make(key, make))
 
 
 def _steps(
@@ -174,8 +156,7 @@ def _check_sizes(made: Blueprint, roots: Mapping[Node, range], segments: tuple[S
 
 def forget_plans() -> None:
     """Drop every plan, and the memory that plans hold."""
-    with _lock:
-        _made.clear()
+    _plans.clear()
     forget_lowered()
 
 

@@ -94,8 +94,7 @@ def _index_sop(base: SOp, index: Any) -> SOp:
         raise RaspError(
             "index", f"expected an integer as the index into an s-op, got {words_for(index)}"
         )
-    place = int(index) if index >= 0 else python.length + index
-    return python.aggregate(python.select(python.indices, place, "=="), base)
+    return base[int(index)]
 
 
 def apply(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
@@ -142,4 +141,4 @@ def _call(machine: Machine, function: Function, arguments: Sequence[Value]) -> E
     return result
 
 
-RULES: dict[str, Rule] = {"index": index, "apply": apply}
+APPLICATION_RULES: dict[str, Rule] = {"index": index, "apply": apply}

@@ -58,4 +58,4 @@ def sum_over(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     return python.sum_over(*families, operand(body, "sum"))
 
 
-RULES: dict[str, Rule] = {"select": select, "aggregate": aggregate, "sum_over": sum_over}
+ATTENTION_RULES: dict[str, Rule] = {"select": select, "aggregate": aggregate, "sum_over": sum_over}

@@ -14,7 +14,7 @@ from typing import Any
 
 from locum.errors import GraphError
 from locum.execution.domains import NotRealError
-from locum.execution.domains.floats import FloatDomain
+from locum.execution.domains.floats import FloatDomain, describe_failure
 from locum.graph import OPERATIONS, is_atom
 from locum.language import python
 from locum.language.handles import SOp, apply
@@ -76,11 +76,11 @@ def _elementwise(op: str, *values: Any) -> Any:
             raise RaspError("type", f"{op}: expected an s-op or an atom, got {words_for(value)}")
     if any(isinstance(value, SOp) for value in values):
         return apply(op, *values)
-    return compute(ON_ATOMS[op], *values)
+    return compute(ON_ATOMS[op], *values, op=op)
 
 
-def compute(function: Callable[..., Any], *values: Any) -> Any:
-    """Compute Python's function of plain values; its complaints are RASP errors."""
+def compute(function: Callable[..., Any], *values: Any, op: str = "") -> Any:
+    """Compute a Python function of plain values, the operation ``op`` if given; errors are RASP's."""
     try:
         return function(*values)
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -88,7 +88,8 @@ def compute(function: Callable[..., Any], *values: Any) -> Any:
             raise
         real = not isinstance(error, NotRealError)
         category = f"runtime:{type(error).__name__}" if real else CATEGORIES["not real"]
-        raise RaspError(category, str(error)) from None
+        problem = describe_failure(error, op, values) if op else str(error)
+        raise RaspError(category, problem) from None
 
 
 def _sum(selector: Any, values: Any) -> Any:

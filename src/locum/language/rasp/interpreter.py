@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from locum.language.rasp import application, attention, literals, operators, statements
+from locum.language.rasp.application import APPLICATION_RULES
+from locum.language.rasp.attention import ATTENTION_RULES
+from locum.language.rasp.literals import LITERAL_RULES
 from locum.language.rasp.machine import Rule
+from locum.language.rasp.operators import OPERATOR_RULES
+from locum.language.rasp.statements import STATEMENT_RULES
 
 RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        **statements.RULES,
-        **literals.RULES,
-        **operators.RULES,
-        **attention.RULES,
-        **application.RULES,
-    }
+    STATEMENT_RULES | LITERAL_RULES | OPERATOR_RULES | ATTENTION_RULES | APPLICATION_RULES
 )

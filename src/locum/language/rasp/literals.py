@@ -136,7 +136,7 @@ def _shown(values: Sequence[Value]) -> str:
     return ", ".join(words_for(value) for value in values[:4]) + (", …" if len(values) > 4 else "")
 
 
-RULES: dict[str, Rule] = {
+LITERAL_RULES: dict[str, Rule] = {
     "name": name,
     "integer": integer,
     "float": floating,

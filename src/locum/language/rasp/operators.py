@@ -88,7 +88,7 @@ def _binary(machine: Machine, symbol: str, left: Value, right: Value) -> Value:
     if is_atom(left) and is_atom(right):
         operation = _OPERATIONS[symbol]
         machine.budget.charge(operation, (left, right))
-        return compute(ON_ATOMS[operation], left, right)
+        return compute(ON_ATOMS[operation], left, right, op=operation)
     if symbol in _EQUALITY:
         return same(left, right, machine.budget) is (symbol == "==")
     return _on_lists(machine, symbol, left, right)
@@ -119,7 +119,7 @@ def _on_lists(machine: Machine, symbol: str, left: Value, right: Value) -> Value
         return left * right
     if symbol in _ORDER and _atoms_only(left) and _atoms_only(right):
         machine.budget.spend(min(len(left), len(right)) / 100)
-        return compute(ON_ATOMS[_OPERATIONS[symbol]], left, right)
+        return compute(ON_ATOMS[_OPERATIONS[symbol]], left, right, op=_OPERATIONS[symbol])
     problem = f"cannot compute {words_for(left)} {symbol} {words_for(right)}"
     raise RaspError("runtime:TypeError", problem)
 
@@ -159,7 +159,7 @@ def rounded(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
         return round(value)
     if not is_atom(value) or isinstance(value, str):
         raise RaspError("runtime:TypeError", f"round: expected a number, got {words_for(value)}")
-    return compute(round, value)
+    return compute(round, value, op="round")
 
 
 def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
@@ -217,7 +217,7 @@ def _atoms_only(value: Value) -> bool:
     return isinstance(value, list) and all(is_atom(member) for member in value)
 
 
-RULES: dict[str, Rule] = {
+OPERATOR_RULES: dict[str, Rule] = {
     "operation": operation,
     "unary": unary,
     "round": rounded,

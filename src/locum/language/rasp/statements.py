@@ -70,7 +70,7 @@ def load(machine: Machine, tree: Syntax, scope: Scope) -> None:
     machine.host.load_file(str(tree.children[0])[1:-1], scope)
 
 
-RULES: dict[str, Rule] = {
+STATEMENT_RULES: dict[str, Rule] = {
     "show": show,
     "assign": assign,
     "define": define,

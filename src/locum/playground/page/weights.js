@@ -8,7 +8,7 @@ Locum.weights = (() => {
   // The defaults are those of the server, which it tells (empty boxes and boxes that are not ticked are left out).
   const defaults = () => (Locum.catalogue ? Locum.catalogue.defaults.network : {});
   const chosen = (state) => ({ ...defaults(), ...state.options });
-  const options = (state) => Object.fromEntries(Object.keys(defaults()).filter((f) => ![undefined, null, "", false].includes(chosen(state)[f])).map((f) => [f, chosen(state)[f]]));
+  const options = (state) => Object.fromEntries(Object.keys(defaults()).filter((f) => ![undefined, null, ""].includes(chosen(state)[f]) && (chosen(state)[f] !== false || defaults()[f])).map((f) => [f, chosen(state)[f]]));
   const form = (parent, state, change) => {
     const box = add(parent, "div", null, "options");
     const field = (name, text, element, read) => {

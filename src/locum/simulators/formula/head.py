@@ -30,8 +30,8 @@ from locum.constructions.sizes import Size
 from locum.constructions.softmax import kept_entries
 from locum.errors import GraphError
 from locum.language.python import constant, exp, where
+from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.checking import require_real
 
 #: The view of a matrix of T, by name.
 Of = Callable[[str], Matrix]
@@ -58,15 +58,14 @@ class Style:
     divide_last: bool = True
 
     def __post_init__(self) -> None:
-        if self.recipe not in RECIPES:
-            raise GraphError(f"expected one of the recipes {', '.join(RECIPES)}, got {self.recipe!r}")
+        require_choice(self.recipe, RECIPES, "recipe", error=GraphError)
         if self.recipe == "width-1" and self.stable:
             raise GraphError(
                 "the width-1 recipe has one head in each layer, and a stable softmax needs another for "
                 "the greatest score of each row: leave stable out, or choose another recipe"
             )
         if self.base is not None:
-            require_real(self.base, "base", positive=True)
+            require_number(self.base, "base", above=0, error=GraphError)
 
     def matmul(self, a: Matrix, b: Matrix) -> Matrix:
         """Return the product, in this recipe."""

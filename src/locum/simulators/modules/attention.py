@@ -17,10 +17,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, below, is_tensor, like, numpy_of
+from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import COMBINATIONS, POOLINGS, AttentionOrder
-from locum.simulators.checking import choose, require_real
 from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.masks import (
     MASK_BLOCKS,
@@ -55,7 +55,7 @@ class Attention(MaskedAttention):
         biased: bool = False,
     ) -> None:
         """Take ``biased``: last row and column of A, and last row of V, belong to a constant 1."""
-        choose(pooling, POOLINGS, "pooling")
+        require_choice(pooling, POOLINGS, "pooling", error=GraphError)
         self.A = matrix(A, "A")
         self.V = matrix(V, "V", (self.A.shape[1], None))
         self.mask = self.read_mask(mask)
@@ -80,7 +80,7 @@ class Attention(MaskedAttention):
 
         The paper has no scale; torch and most models have 1/√(columns of W_Q).
         """
-        require_real(scale, "scale")
+        require_number(scale, "scale", error=GraphError)
         queries = matrix(W_Q, "W_Q")
         keys = matrix(W_K, "W_K", (None, queries.shape[1]))
         values = matrix(W_V, "W_V", (keys.shape[0], None))
@@ -172,7 +172,7 @@ class MultiHeadAttention(AttentionModule):
         combine: str = "concatenate",
     ) -> None:
         """Take ``combine="sum"``: V of each head contains its part of W_O, and results are added."""
-        choose(combine, COMBINATIONS, "combine")
+        require_choice(combine, COMBINATIONS, "combine", error=GraphError)
         if not isinstance(heads, Sequence):
             raise InputError(f"expected a list of attentions as heads, got {type(heads).__name__}")
         self.heads = tuple(heads)

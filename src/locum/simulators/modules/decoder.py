@@ -24,7 +24,7 @@ class DecoderLayer(Layer):
     >>> import numpy as np
     >>> from locum import Attention, UniversalSimulator
     >>> causal, cross = (Attention(np.eye(2), np.eye(2), mask=mask) for mask in ("causal", None))
-    >>> T = DecoderLayer(causal, cross)
+    >>> T = DecoderLayer(causal, cross, norm="post")
     >>> X, memory = np.eye(2), np.ones((3, 2))
     >>> bool(np.abs(UniversalSimulator.of(T, 2, 3)(T, X, memory) - T(X, memory)).max() < 1e-13)
     True
@@ -39,8 +39,8 @@ class DecoderLayer(Layer):
         b1: Array | None = None,
         b2: Array | None = None,
         activation: str = "relu",
-        norm: str = "post",
         *,
+        norm: str,
         norm1: Any = None,
         norm2: Any = None,
         norm3: Any = None,

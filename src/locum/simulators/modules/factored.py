@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
+from locum.settings import require_integer
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.checking import positive_integer
 from locum.simulators.matrices import contiguous, matrix, row
 from locum.simulators.modules.attention import numbered, pooled
 from locum.simulators.modules.masks import (
@@ -92,8 +92,9 @@ class FactoredAttention(MaskedAttention):
         """
         if not math.isfinite(scale):
             raise InputError(f"scale: expected a finite number, got {scale!r}")
-        self.number = positive_integer(heads, "heads")
-        self.shared = positive_integer(heads if key_heads is None else key_heads, "key_heads")
+        self.number = require_integer(heads, "heads", error=GraphError)
+        shared = heads if key_heads is None else key_heads
+        self.shared = require_integer(shared, "key_heads", error=GraphError)
         if heads % self.shared:
             raise InputError(f"{heads} heads cannot share {self.shared} heads of keys equally")
         each = heads // self.shared

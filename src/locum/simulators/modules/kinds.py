@@ -1,6 +1,7 @@
-"""The other attentions that the paper's remarks name, as T's: linear, Linformer, Performer, Sumformer.
+"""The table of the kinds of attention, and those that the paper's remarks name, as T's.
 
-Each is a handful of products and elementwise functions, so U simulates it as it does softmax attention.
+A new kind is a class and a row of the table here, and a function in ``formula/head.py``. The kinds are
+products and elementwise functions, so U simulates them as it does softmax attention.
 ``biased`` means in all of them that projections of X have one more row, for a constant 1.
 """
 
@@ -11,13 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
-from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
-from locum.simulators.checking import choose, require_real
+from locum.settings import require_choice, require_number
+from locum.simulators.attention_order import FEATURE_MAPS, KINDS, MASKS, AttentionOrder, Kind
+from locum.simulators.layout import Block
 from locum.simulators.matrices import matrix
-from locum.simulators.modules.attention import pooled
+from locum.simulators.modules.attention import Attention, pooled
+from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
 from locum.simulators.modules.module import AttentionModule, MaskedAttention, Numbers, with_ones
 
@@ -97,7 +100,7 @@ class LinearAttention(MaskedAttention, _Projected):
         biased: bool = False,
     ) -> None:
         super().__init__(W_Q, W_K, V, biased)
-        choose(feature_map, FEATURE_MAPS, "feature_map")
+        require_choice(feature_map, FEATURE_MAPS, "feature_map", error=GraphError)
         self.feature_map = feature_map
         self.mask = self.read_mask(mask)
 
@@ -192,7 +195,7 @@ class Performer(_Projected):
         scale: float = 1.0,
         biased: bool = False,
     ) -> None:
-        require_real(scale, "scale", positive=True)
+        require_number(scale, "scale", above=0, error=GraphError)
         super().__init__(W_Q, W_K, V, biased)
         if scale != 1:
             self.W_Q, self.W_K = (math.sqrt(scale) * weights for weights in (self.W_Q, self.W_K))
@@ -253,7 +256,7 @@ class Sumformer(AttentionModule):
         activation: str = "relu",
         biased: bool = False,
     ) -> None:
-        choose(activation, tuple(ACTIVATIONS), "activation")
+        require_choice(activation, tuple(ACTIVATIONS), "activation", error=GraphError)
         self.W_phi = matrix(W_phi, "W_phi")
         self.W_x = matrix(W_x, "W_x", (self.W_phi.shape[0], None))
         self.W_sum = matrix(W_sum, "W_sum", (self.W_phi.shape[1], self.W_x.shape[1]))
@@ -288,3 +291,102 @@ class Sumformer(AttentionModule):
         total = features.sum(axis=0, keepdims=True)
         units = activate(x @ numpy_of(self.W_x) + total @ numpy_of(self.W_sum))
         return {"features": features, "sum": total, "units": units, "output": units @ numpy_of(self.V)}
+
+
+# The table ----------------------------------------------------------------------------------------
+
+
+def _columns(order: AttentionOrder) -> tuple[int, int]:
+    """Return the rows of matrices that queries and keys are multiplied by."""
+    return order.d + order.bias, (order.d_keys or order.d) + order.bias
+
+
+def _softmax_blocks(order: AttentionOrder, m: int) -> list[Block]:
+    (query, key), ones = _columns(order), order.bias
+    return [
+        Block("A", query, key, order.heads, ones, ones),
+        Block("V", key, order.d_v, order.heads, ones),
+    ]
+
+
+def _factored_blocks(order: AttentionOrder, m: int) -> list[Block]:
+    """List W_Q, W_K and V whole, as models keep them: a head has columns of them."""
+    key, shared, blocks = order.d_keys or order.d, order.shared_heads, []
+    for name, rows, columns, heads in (
+        ("Q", order.d, order.width, order.heads),
+        ("K", key, order.width, shared),
+        ("V", key, order.d_v, shared),
+    ):
+        weights = "V" if name == "V" else f"W_{name}"
+        blocks.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
+        if order.bias:
+            blocks.append(Block(f"b_{name}", 1, heads * columns, split="columns", heads=heads))
+    return blocks
+
+
+def _projected_blocks(order: AttentionOrder, m: int) -> list[Block]:
+    (query, key), heads, ones = _columns(order), order.heads, order.bias
+    return [
+        Block("W_Q", query, order.width, heads, ones),
+        Block("W_K", key, order.width, heads, ones),
+        Block("V", key, order.d_v, heads, ones),
+    ]
+
+
+def _linformer_blocks(order: AttentionOrder, m: int) -> list[Block]:
+    few = [Block(name, order.rank, m, order.heads) for name in ("E", "F")]
+    return _projected_blocks(order, m) + few
+
+
+def _performer_blocks(order: AttentionOrder, m: int) -> list[Block]:
+    return [*_projected_blocks(order, m), Block("omega", order.rank, order.width, order.heads)]
+
+
+def _sumformer_blocks(order: AttentionOrder, m: int) -> list[Block]:
+    query, heads = order.d + order.bias, order.heads
+    return [
+        Block("W_phi", query, order.rank, heads, order.bias),
+        Block("W_x", query, order.hidden, heads, order.bias),
+        Block("W_sum", order.rank, order.hidden, heads),
+        Block("V", order.hidden, order.d_v, heads),
+    ]
+
+
+KINDS |= {
+    "softmax": Kind(
+        Attention,
+        _softmax_blocks,
+        settings={"mask": "mask", "pooling": "pooling", "bias": "biased"},
+        masks=MASKS,
+        exponential=True,
+    ),
+    "factored": Kind(
+        FactoredAttention,
+        _factored_blocks,
+        lambda n, d: {"width": d},
+        settings={"mask": "mask", "heads": "heads"},
+        fields=("key_heads", "rotary", "score_bias"),
+        masks=(None, "causal", "matrix", "keys"),
+        whole=True,
+    ),
+    "linear": Kind(
+        LinearAttention,
+        _projected_blocks,
+        lambda n, d: {"width": d},
+        settings={"mask": "mask", "feature_map": "feature_map", "bias": "biased"},
+        masks=(None, "causal", "rows"),
+    ),
+    "linformer": Kind(
+        Linformer,
+        _linformer_blocks,
+        lambda n, d: {"width": d, "rank": max(1, n // 2)},
+        exponential=True,
+    ),
+    "performer": Kind(Performer, _performer_blocks, lambda n, d: {"width": d, "rank": d}),
+    "sumformer": Kind(
+        Sumformer,
+        _sumformer_blocks,
+        lambda n, d: {"rank": d, "hidden": d},
+        settings={"nonlinearity": "activation", "bias": "biased"},
+    ),
+}

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
-from locum.simulators.checking import choose, require_real
+from locum.settings import require_choice, require_number
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.masks import KeptMask, Mask
 from locum.simulators.modules.module import AttentionModule, Module, Numbers, sizes
@@ -44,13 +44,13 @@ class Layer(Module):
         parallel: bool = False,
     ) -> None:
         """Take ``norms``: (gain, bias) of each (``rms``: the gain), or None; others as ``Encoder``."""
-        choose(norm, NORMS, "norm")
+        require_choice(norm, NORMS, "norm", error=GraphError)
         self.attention = attention
         self.cross = cross
         self.feed_forward = feed_forward
         self.norm = norm
         self.rms, self.parallel = rms, parallel
-        require_real(epsilon, "epsilon", positive=True)
+        require_number(epsilon, "epsilon", above=0, error=GraphError)
         self.epsilon = float(epsilon)
         residual = norm != "none" if feed_forward_residual is None else feed_forward_residual
         self.feed_forward_residual = residual and feed_forward is not None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from locum.simulators.modules.attention import Attention, MultiHeadAttention
+from locum.simulators.attention_order import KINDS
+from locum.simulators.layout import Block
+from locum.simulators.modules.attention import MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder
-from locum.simulators.modules.factored import FactoredAttention
-from locum.simulators.modules.kinds import LinearAttention, Linformer, Performer, Sumformer
 from locum.simulators.modules.module import AttentionModule, Module, Numbers
 from locum.simulators.order import Order
 
@@ -38,32 +39,25 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
 
 
 def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """Return all heads, and W_O behind them."""
+    """Return all heads, and W_O after them."""
     size = order.attention
-    if size.kind == "factored":
-        widths = (size.width, size.width, size.d_v)
-        W_Q, W_K, W_V = (draw(size.d, size.heads * width) for width in widths)
-        W_O = draw(size.heads * size.d_v, size.projection) if size.projection else None
-        return FactoredAttention(W_Q, W_K, W_V, W_O, size.heads, mask=size.mask)
-    heads = [_head(order, draw) for _ in range(size.heads)]
-    if size.heads == 1 and not size.projection:
+    W_O = Block("W_O", size.heads * size.d_v, size.projection)
+    last = [W_O] if size.projection else []
+    if KINDS[size.kind].whole:
+        return _head(order, draw, size.heads, last)
+    heads = [_head(order, draw, 1, []) for _ in range(size.heads)]
+    if len(heads) == 1 and not last:
         return heads[0]
-    projection = draw(size.heads * size.d_v, size.projection) if size.projection else None
-    return MultiHeadAttention(heads, projection, combine=size.combine)
+    return MultiHeadAttention(heads, *(draw(b.rows, b.columns) for b in last), combine=size.combine)
 
 
-def _head(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """Return one head, of any kind."""
-    size, n = order.attention, order.n
-    value = draw(size.d, size.d_v)
-    if size.kind == "softmax":
-        return Attention(draw(size.d, size.d), value, mask=size.mask, pooling=size.pooling)
-    if size.kind == "sumformer":
-        parts = draw(size.d, size.rank), draw(size.d, size.hidden), draw(size.rank, size.hidden)
-        return Sumformer(*parts, draw(size.hidden, size.d_v), activation=size.nonlinearity)
-    projections = draw(size.d, size.width), draw(size.d, size.width), value
-    if size.kind == "linear":
-        return LinearAttention(*projections, feature_map=size.feature_map, mask=size.mask)
-    if size.kind == "linformer":
-        return Linformer(*projections, draw(size.rank, n), draw(size.rank, n))
-    return Performer(*projections, draw(size.rank, size.width))
+def _head(
+    order: Order, draw: Callable[[int, int], Numbers], heads: int, last: list[Block]
+) -> AttentionModule:
+    """Return one head, or all heads of a kind that has them in the same matrices."""
+    size = replace(order.attention, heads=heads, bias=False)
+    kind = KINDS[size.kind]
+    settings = {word: getattr(size, name) for name, word in kind.settings.items()}
+    matrices = (draw(b.rows, b.columns) for b in [*kind.blocks(size, order.n), *last])
+    module: AttentionModule = kind.module(*matrices, **settings)
+    return module

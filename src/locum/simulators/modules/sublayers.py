@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from locum.errors import InputError
+from locum.errors import GraphError, InputError
 from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
-from locum.simulators.checking import choose
+from locum.settings import require_choice
 from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.module import Numbers
 
@@ -35,7 +35,7 @@ class FeedForward:
         b_gate: Array | None = None,
     ) -> None:
         """Take ``columns``: those of Y."""
-        choose(activation, tuple(ACTIVATIONS), "activation")
+        require_choice(activation, tuple(ACTIVATIONS), "activation", error=GraphError)
         self.W1 = matrix(W1, "W1", (columns, None))
         self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
         self.activation = activation

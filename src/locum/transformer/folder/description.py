@@ -24,11 +24,9 @@ from locum.transformer.config import Config
 from locum.transformer.folder.schema import Number, from_data, refuse, to_data
 from locum.transformer.folder.shapes import FeedForwardShape, Shape
 from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
-from locum.transformer.weights import FEED_FORWARDS, HARD, SOFTMAX
 
 FORMAT = "locum.transformer"
 VERSION = 1
-DTYPES = ("float32", "float64")
 
 
 @dataclass
@@ -126,7 +124,7 @@ def _instruction(instruction: Instruction, where: str) -> Instruction:
         _check_table(attributes, f"{where}.attributes")
     arity = len(attributes.keys) if isinstance(attributes, _Table) else len(OPERATIONS[op].takes)
     if len(instruction.inputs) != arity:
-        refuse(f"{where}.inputs", f"{arity} numbers for {op}", instruction.inputs)
+        refuse(f"{where}.inputs", f"{arity} numbers for {op}", list(instruction.inputs))
     return dataclasses.replace(instruction, attributes=vars(attributes))
 
 
@@ -138,7 +136,11 @@ def _check_table(table: _Table, where: str) -> None:
             raise InputError(f"{where}.keys: expected ascending order, each key once")
     combinations = math.prod(map(len, table.keys))
     if len(table.values) != combinations:
-        refuse(f"{where}.values", f"a list of {combinations}, one value per combination", table.values)
+        refuse(
+            f"{where}.values",
+            f"a list of {combinations}, one value per combination",
+            list(table.values),
+        )
 
 
 # What must fit together --------------------------------------------------------------------------
@@ -146,7 +148,6 @@ def _check_table(table: _Table, where: str) -> None:
 
 def agree(config: Config, shape: Shape) -> None:
     """Refuse a configuration that contradicts itself or the shape of its weights."""
-    _check_choices(config, shape)
     shortest, longest = config.lengths
     if not 1 <= shortest <= longest:
         raise InputError(f"lengths: expected 1 ≤ shortest ≤ longest, got {shortest} and {longest}")
@@ -163,6 +164,9 @@ def agree(config: Config, shape: Shape) -> None:
             raise InputError(f"{name} is {value}, but should be {expected}")
     for number, (labels, layer) in enumerate(zip(config.heads, shape.layers, strict=True)):
         count = 0 if layer.attention is None else len(layer.attention.kinds)
+        if layer.attention is not None and not count:
+            where = f"layers[{number}].attention.kinds"
+            raise InputError(f"{where}: expected at least one head; an absent attention is null")
         if len(labels) != count:
             raise InputError(f"layer {number} has {count} heads, but labels for {len(labels)}")
         if layer.feed_forward is not None:
@@ -174,26 +178,6 @@ def agree(config: Config, shape: Shape) -> None:
 def hash_of(program: str) -> str:
     """Return the SHA-256 of a program as JSON."""
     return hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _check_choices(config: Config, shape: Shape) -> None:
-    choices: list[tuple[str, str, tuple[str, ...]]] = [
-        ("attention", config.attention, (HARD, SOFTMAX)),
-        ("feed_forward", config.feed_forward, FEED_FORWARDS),
-        ("dtype", config.dtype, DTYPES),
-    ]
-    for number, layer in enumerate(shape.layers):
-        if layer.attention is not None:
-            where = f"layers[{number}].attention.kinds"
-            choices += [(where, kind, (HARD, SOFTMAX)) for kind in layer.attention.kinds]
-            if not layer.attention.kinds:
-                raise InputError(f"{where}: expected at least one head; an absent attention is null")
-        if layer.feed_forward is not None:
-            where = f"layers[{number}].feed_forward.kind"
-            choices.append((where, layer.feed_forward.kind, FEED_FORWARDS))
-    for where, value, allowed in choices:
-        if value not in allowed:
-            refuse(where, f"one of {', '.join(allowed)}", value)
 
 
 def _check_tokens(config: Config) -> None:

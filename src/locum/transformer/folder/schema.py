@@ -12,7 +12,7 @@ negative. ``where`` names a place in the file, such as ``layers[2].attention``.
 {'at': [1, 2]}
 >>> from_data(Point, {"at": [1, -2]}, "point")
 Traceback (most recent call last):
-locum.errors.InputError: point.at[1]: expected an integer from 0 to 2^40, got -2
+locum.errors.InputError: point.at[1]: expected an integer from 0 to 1,099,511,627,776, got -2
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import numpy as np
 from locum.errors import GraphError, InputError
 from locum.graph import Atom, is_atom
 from locum.graph.serialize import decode_attribute, encode_attribute
+from locum.settings import Setting, settings_of, show
 
 #: A number that is finite as a float.
 Number: TypeAlias = bool | int | float
@@ -39,14 +40,8 @@ _LARGEST = 2**40
 
 
 def refuse(where: str, expected: str, value: Any) -> NoReturn:
-    """Raise an error that says what was expected at a place, and (a little of) what was there."""
-    if isinstance(value, (dict, list, tuple)):
-        shown = "an object" if isinstance(value, dict) else f"a list of {len(value)}"
-    elif isinstance(value, int) and abs(value) > 2**200:
-        shown = "a number of more than 60 digits"
-    else:
-        shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:59] + "…"
-    raise InputError(f"{where}: expected {expected}, got {shown}")
+    """Raise an error that says what was expected at a place of the file, and what was there."""
+    raise InputError(f"{where}: expected {expected}, got {show(value)}")
 
 
 # Writing -----------------------------------------------------------------------------------------
@@ -110,7 +105,10 @@ def _record(kind: Any, value: Any, where: str) -> Any:
     for name in required:
         if name not in value:
             raise InputError(f"{prefix}{name} is missing")
-    return kind(**{name: from_data(hints[name], part, prefix + name) for name, part in value.items()})
+    values = {name: from_data(hints[name], part, prefix + name) for name, part in value.items()}
+    for name, declared in settings_of(kind).items():
+        declared.read(values[name], prefix + name)
+    return kind(**values)
 
 
 @functools.cache
@@ -166,22 +164,13 @@ def _float(value: Any, where: str) -> float:
     return number if type(number) is float else refuse(where, "a floating-point number", value)
 
 
-def _size(value: Any, where: str) -> int:
-    if type(value) is not int or not 0 <= value <= _LARGEST:
-        refuse(where, "an integer from 0 to 2^40", value)
-    return value
-
-
-def _plain(kind: type, expected: str) -> Callable[[Any, str], Any]:
-    def read(value: Any, where: str) -> Any:
-        return value if type(value) is kind else refuse(where, expected, value)
-
-    return read
+def _text(value: Any, where: str) -> str:
+    return value if isinstance(value, str) else refuse(where, "a string", value)
 
 
 _READERS: Mapping[Any, Callable[[Any, str], Any]] = {
-    bool: _plain(bool, "true or false"),
-    str: _plain(str, "a string"),
-    int: _size,
+    bool: Setting("true or false").read,
+    str: _text,
+    int: Setting("an integer", least=0, most=_LARGEST).read,
     float: _float,
 }

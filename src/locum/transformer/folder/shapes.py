@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from locum.settings import Setting, normalise_settings
+from locum.transformer.config import ATTENTIONS, FEED_FORWARDS
 from locum.transformer.functions import Functions
 from locum.transformer.weights import (
     Array,
@@ -27,18 +29,24 @@ from locum.transformer.weights import (
 class AttentionShape:
     """The heads of a layer."""
 
-    kinds: tuple[str, ...]
+    kinds: Annotated[tuple[str, ...], Setting("a list of texts", choices=ATTENTIONS)]
     d_head: int
+
+    def __post_init__(self) -> None:
+        normalise_settings(self)
 
 
 @dataclass(frozen=True)
 class FeedForwardShape:
     """The feed-forward of a layer."""
 
-    kind: str
+    kind: Annotated[str, Setting("a text", choices=FEED_FORWARDS)]
     d_in: int
     d_mlp: int
     functions: Functions | None = None
+
+    def __post_init__(self) -> None:
+        normalise_settings(self)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ used where the answers would be the same.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from locum.bounded_cache import BoundedCache
 from locum.execution.fast.symbolic.affine import Affine, Box
 from locum.execution.fast.symbolic.buffers import Buffers, is_input
 from locum.execution.fast.symbolic.terms import Sum
 from locum.graph import Node
-from locum.locks import Lock
 
 #: A node, the first position that is read, the end of these, the length of the sequence, and whether
 #: arithmetic is IEEE 754's.
@@ -71,15 +70,12 @@ class LoweredBuffer:
         return self.held <= buffered and self.not_held.isdisjoint(buffered)
 
 
-_lowered: OrderedDict[Key, list[LoweredBuffer]] = OrderedDict()
-_lock = Lock()
+_lowered = BoundedCache[list[LoweredBuffer]](_KEPT)
 
 
 def known(key: Key, buffers: Buffers) -> LoweredBuffer | None:
     """Return the buffer as some program lowered it, if this one would do the same; or None."""
-    with _lock:
-        entries = list(_lowered.get(key, ()))
-    for entry in entries:
+    for entry in _lowered.get(key) or ():
         if entry.fits(buffers):
             buffers.designated |= entry.designated
             return entry
@@ -88,17 +84,10 @@ def known(key: Key, buffers: Buffers) -> LoweredBuffer | None:
 
 def keep(entry: LoweredBuffer) -> LoweredBuffer:
     """Keep a lowered buffer for other programs, and return it."""
-    with _lock:
-        entries = _lowered.setdefault(entry.key, [])
-        entries.insert(0, entry)
-        del entries[_KEPT_EACH:]
-        _lowered.move_to_end(entry.key)
-        while len(_lowered) > _KEPT:
-            _lowered.popitem(last=False)
+    _lowered.put(entry.key, [entry, *(_lowered.get(entry.key) or ())][:_KEPT_EACH])
     return entry
 
 
 def forget_lowered() -> None:
     """Drop every lowered buffer."""
-    with _lock:
-        _lowered.clear()
+    _lowered.clear()

@@ -1,0 +1,58 @@
+"""Save programs to files and load them: JSON, or RASP text for the suffix ``.rasp``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import locum.graph as graph
+from locum.errors import InputError
+from locum.files import read_text, write_file
+from locum.graph.node import node_of
+from locum.language.handles import Handle, Selector, SOp, wrap
+from locum.language.python import to_rasp
+
+#: The largest program file, in bytes.
+LARGEST_FILE = 2**26
+
+
+def save_program(program: Handle, path: str | Path) -> None:
+    """Write an s-op or selector to a file, completely or not at all.
+
+    The suffix ``.rasp`` selects RASP text. Any other file contains JSON.
+    """
+    is_text = Path(path).suffix == ".rasp"
+    write_file(path, to_rasp(program) + "\n" if is_text else graph.dumps(node_of(program)))
+
+
+def load_program(path: str | Path) -> Any:
+    """Read the s-op or selector of a file.
+
+    A program that was saved as JSON is the same object again. A file with the suffix ``.rasp`` is run
+    as a script. The result is the last value that it shows, or else the last that it assigns.
+
+    >>> import tempfile
+    >>> from locum.language.python import indices
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_program(indices + 1, f"{folder}/next.json")
+    ...     load_program(f"{folder}/next.json") is indices + 1
+    True
+    """
+    text = read_text(path, LARGEST_FILE)
+    if Path(path).suffix != ".rasp":
+        return wrap(graph.loads(text))
+    from locum.language import RaspError, Session
+
+    session = Session(folders=(Path.cwd(), Path(path).parent))
+    try:
+        shown = [value for _, value in session.script(text)]
+    except RaspError as error:
+        raise InputError(f"{path}, {error.pretty()}") from None
+    if not shown and session.last_assigned is not None:
+        shown = [session.get(session.last_assigned)]
+    if not shown or not isinstance(shown[-1], (SOp, Selector)):
+        raise InputError(
+            f"{path}: expected a program whose last statement is an s-op or a selector, got "
+            f"{'no value' if not shown else repr(shown[-1])}; try to end the file with its name"
+        )
+    return shown[-1]
