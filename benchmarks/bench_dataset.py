@@ -1,7 +1,7 @@
 """Score our two baselines on the tiers of a dataset, and draw the chart of docs/dataset.md.
 
 ``python benchmarks/bench_dataset.py FOLDER [--circuits 30] [--svg FILE]``; FOLDER is what
-``locum dataset FOLDER --size 100 --tier all`` wrote; circuits of up to three layers in all tiers.
+``locum dataset make -o FOLDER --size 100 --tier all`` wrote: circuits of up to three layers, all tiers.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 #
 # An item is a network and the circuit that it was compiled to have. This notebook (percent format:
 # Jupyter opens it with jupytext) makes one item, reads it back, takes one head away at a time, and
-# plots how many answers break. `locum dataset FOLDER --size 100` makes more, and
+# plots how many answers break. `locum dataset make -o FOLDER --size 100` makes more, and
 # `locum.dataset.load(FOLDER)` reads them.
 
 # %%

@@ -11,10 +11,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import locum
-from locum.cli.main import COMMANDS
+from locum.cli.main import COMMANDS, cli
 from locum.execution import heads
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
@@ -122,8 +123,12 @@ def test_commands_in_the_documents_run() -> None:
 
 def test_commands_in_the_documents_exist() -> None:
     for page in PAGES:
-        used = set(re.findall(r"`locum (\w+)", page.read_text(encoding="utf-8")))
-        assert used <= set(COMMANDS), page.name
+        used = set(re.findall(r"`locum (\w+)(?: (\w+))?", page.read_text(encoding="utf-8")))
+        assert {name for name, _ in used} <= set(COMMANDS), page.name
+        for name, second in used:
+            command = cli.get_command(click.Context(cli), name)
+            if isinstance(command, click.Group) and second:
+                assert second in command.commands, f"{page.name}: locum {name} {second}"
 
 
 def test_every_erratum_has_a_row_a_section_and_a_test() -> None:

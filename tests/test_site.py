@@ -113,6 +113,13 @@ def test_the_reference_has_every_name_and_limit() -> None:
     assert all(f"| `{field.name}` |" in generated()["reference/limits.md"] for field in fields(Limits))
 
 
+def test_the_page_of_the_graph_is_current() -> None:
+    from docs.site import operations
+
+    written = operations.PAGE.read_text(encoding="utf-8")
+    assert operations.page() == written, "try python -m docs.site.operations"
+
+
 @needs_torch
 def test_the_page_of_operations_is_current() -> None:
     import torch

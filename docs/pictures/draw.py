@@ -244,7 +244,7 @@ def _rules(place: int) -> str:
 
 
 def sort() -> str:
-    """Make the picture that ``locum draw`` makes of sorting."""
+    """Make the picture that ``locum run --draw`` makes of sorting."""
     tokens, indices = locum.tokens, locum.indices
     earlier = locum.select(tokens, tokens, "==") & locum.select(indices, indices, "<")
     rank = locum.selector_width(locum.select(tokens, tokens, "<") | earlier)

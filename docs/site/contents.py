@@ -84,7 +84,7 @@ ENTRIES = (
         "reference",
         "Reference",
         "What there is, in one place each.",
-        ("installing", "README", "reference/api", "glossary", "reference/limits"),
+        ("installing", "README", "reference/api", "operations", "glossary", "reference/limits"),
     ),
 )
 

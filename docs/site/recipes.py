@@ -197,7 +197,7 @@ def _python(item: Item) -> Iterator[str]:
 def _proofs(item: Item) -> Iterator[str]:
     yield "## What is proven"
     if not item.proofs and not item.theorems:
-        yield f"Not proven; measured: {item.measured} (`locum catalogue`)."
+        yield f"Not proven; measured: {item.measured} (`locum paper items`)."
         return
     if item.proofs:
         shapes = ", ".join(

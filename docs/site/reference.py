@@ -62,7 +62,7 @@ CONSTANTS = (
         "locum.constructions.inverse",
         "LARGEST_COFACTOR_ORDER",
     ),
-    ("tokens that `locum draw` draws", "locum.language.drawing.flow", "MAX_LENGTH"),
+    ("tokens that `locum run --draw` draws", "locum.language.drawing.flow", "MAX_LENGTH"),
     (
         "values of which the compiler lists combinations",
         "locum.compiler.program.sources",

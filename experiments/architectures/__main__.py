@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from experiments.architectures.table import read_results, summary, write_table
-from locum.cli.progress import progress
 
 
 class TimeLimitError(BaseException):
@@ -69,17 +68,16 @@ def try_all(arguments: argparse.Namespace) -> None:
         if (found := known.get((name, arguments.task, arguments.backward))) is None
         or (arguments.again and found["outcome"] != "right")
     ]
-    with progress(len(waiting), "model types", "trying models") as advance:
-        for name in waiting:
-            try:
-                with time_limit(arguments.seconds):
-                    trial = try_model(name, arguments.task, backward=arguments.backward)
-            except TimeLimitError:
-                problem = f"more than {arguments.seconds} s"
-                trial = Trial(name, arguments.task, "not tried", problem, backward=arguments.backward)
-            with arguments.output.open("a") as file:
-                file.write(json.dumps(trial.to_dict()) + "\n")
-            advance(name)
+    for done, name in enumerate(waiting, 1):
+        try:
+            with time_limit(arguments.seconds):
+                trial = try_model(name, arguments.task, backward=arguments.backward)
+        except TimeLimitError:
+            problem = f"more than {arguments.seconds} s"
+            trial = Trial(name, arguments.task, "not tried", problem, backward=arguments.backward)
+        with arguments.output.open("a") as file:
+            file.write(json.dumps(trial.to_dict()) + "\n")
+        print(f"{done}/{len(waiting)} {name}: {trial.outcome}", file=sys.stderr)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ import sys
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
-        from locum.cli.main import INTERRUPTED, interrupt_again
+        from locum.cli.main import interrupt_again
         from locum.cli.main import main as run
+        from locum.cli.runner import INTERRUPTED
     except KeyboardInterrupt:
         sys.stderr.write("locum: interrupted\n")
         sys.exit(130)

@@ -51,7 +51,7 @@ def _leaving() -> int:
 def json_of(*arguments: object, typed: str | None = None) -> Any:
     """Run a command with ``--json`` and return the one object that it prints."""
     done = command_line(*arguments, "--json", typed=typed)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1
     return json.loads(done.stdout)
 

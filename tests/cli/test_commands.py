@@ -42,19 +42,19 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
         assert data["results"][0]["values"] == [1.0, 1.5, 3.0]
     done = command_line("run", str(path), "--executor", "magic")
     assert done.returncode == 2
-    assert "expected one of dense, fast, auto, heads as the executor, got 'magic'" in done.stderr
+    assert "'magic' is not one of 'dense', 'fast', 'auto', 'heads'" in done.stderr
 
 
 def test_plan(rasp: str) -> None:
     listing = "src/locum/paper/listings/matmul.rasp"
-    assert " @ " in command_line("plan", listing).stdout
-    data = json_of("plan", listing, "--length", "21")
+    assert " @ " in command_line("run", listing, "--plan").stdout
+    data = json_of("run", listing, "--plan", "--length", "21")
     assert (data["length"], data["counts"]["matmul"], data["structured"]) == (21, 1, {})
-    assert json_of("plan", rasp)["structured"]
+    assert json_of("run", rasp, "--plan")["structured"]
     for wrong, words in [
-        (("plan", rasp, "--name", "same"), "same: expected an s-op, got a selector"),
-        (("plan", rasp, "--length", "0"), "0 is not in the range"),
-        (("plan", "nowhere.rasp"), "cannot read nowhere.rasp: No such file"),
+        (("run", rasp, "--plan", "--name", "same"), "same: expected an s-op, got a selector"),
+        (("run", rasp, "--plan", "--length", "0"), "0 is not in the range"),
+        (("run", "nowhere.rasp", "--plan"), "cannot read nowhere.rasp: No such file"),
     ]:
         done = command_line(*wrong)
         assert done.returncode == 2
@@ -65,7 +65,7 @@ def test_plan(rasp: str) -> None:
 def test_run_rasp(rasp: str) -> None:
     assert command_line("run", rasp).stdout == 'input = "hello"\nhist = [1, 1, 2, 2, 1] (ints)\n'
     assert command_line(
-        "run", rasp, "--input", '"aab"', "--show", "total", "--show", "same"
+        "run", rasp, "--input", '"aab"', "--name", "total", "--name", "same"
     ).stdout == (
         'input = "aab"\ntotal = [1.667]*3 (floats)\n'
         "same =\n     a a b\n a | 1 1  \n a | 1 1  \n b |     1\n"
@@ -121,36 +121,29 @@ def test_files_load_their_neighbours(tmp_path: Path) -> None:
     )
 
 
-def test_analyse(rasp: str, tmp_path: Path) -> None:
-    data = json_of("analyse", rasp, "--name", "total")
+def test_count(rasp: str, tmp_path: Path) -> None:
+    data = json_of("run", rasp, "--count", "--name", "total")
     assert {key: data[key] for key in ("name", "layers", "heads", "width")} == {
         "name": "total", "layers": 2, "heads": [2, 1], "width": 2,
     }  # fmt: skip
-    assert [row["name"] for row in json_of("analyse", rasp)["programs"]] == ["same", "hist"]
+    assert [row["name"] for row in json_of("run", rasp, "--count")["programs"]] == ["same", "hist"]
     path = tmp_path / "matmul.json"
     locum.save_program(matmul(4, 4, 4), path)
-    assert json_of("analyse", str(path))["heads"] == [8, 16]
-    table = command_line("analyse", str(path)).stdout
+    assert json_of("run", str(path), "--count")["heads"] == [8, 16]
+    table = command_line("run", str(path), "--count").stdout
     assert "[8, 16]" in table
     assert "select(" in table
 
 
 def test_draw(rasp: str, tmp_path: Path) -> None:
     picture = tmp_path / "flow.svg"
-    data = json_of("draw", rasp, "--name", "hist", "--input", '"aba"', "-o", str(picture))
-    assert data == {"name": "hist", "input": "aba", "output": str(picture), "heads": [2]}
+    data = json_of("run", rasp, "--draw", "--name", "hist", "--input", '"aba"', "-o", str(picture))
+    assert data == {"name": "hist", "input": "aba", "heads": [2], "files": [str(picture)]}
     text = picture.read_text()
     assert text.startswith("<svg ")
     assert "<script" not in text
     assert text.count('class="on line"') == 6 + 2  # keys selected: aba with position 0, and of it
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-def test_operations() -> None:
-    from locum.graph import OPERATIONS
-
-    assert [row["name"] for row in json_of("operations")["operations"]] == list(OPERATIONS)
-    assert "key[k] ? query[q]" in command_line("operations").stdout
 
 
 TRANSCRIPT = """\
@@ -211,9 +204,8 @@ BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--input", "[]"], "expected at least one token, got an empty input"),
     ("indices;", ["--input", "[[1, 2], [3]]"], "expected a batch of sequences of one length"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
-    ("indices;", ["--domain", "complex"], "as the domain, got 'complex'"),
-    ("indices;", ["--show", "nope"], "Undefined variable: nope"),
-    ("x = 1;", [], "shows nothing"),
+    ("indices;", ["--name", "nope"], "Undefined variable: nope"),
+    ("x = 1;", [], "shows nothing and defines no s-op; try --name"),
     ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is not a comparison"),
     ("aggregate(tokens, tokens);", [], "aggregate: expected a selector first, got the s-op"),
     ("sum l in range(1.5) { l };", [], "expected an integer as the size of a family, got 1.5"),
@@ -259,8 +251,8 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
         (str(tmp_path), "expected a regular file, got a folder"),
         (str(binary), "not UTF-8 text"),
     ]:
-        for command in ("run", "analyse", "draw"):
-            done = command_line(command, path)
+        for mode in ((), ("--count",), ("--draw",)):
+            done = command_line("run", path, *mode)
             assert (done.returncode, done.stdout) == (2, "")
             assert words in done.stderr
             assert "Traceback" not in done.stderr
@@ -274,7 +266,7 @@ def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
         (("--input", "[1, [2]]"), "got tokens and sequences in one list"),
         (("-o", str(tmp_path / "no" / "such" / "folder.svg")), "cannot write"),
     ]:
-        done = command_line("draw", rasp, *arguments)
+        done = command_line("run", rasp, "--draw", *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
         assert "Traceback" not in done.stderr
@@ -290,11 +282,14 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
     for arguments, words in [
         (("run", rasp, "--input", '"\\ud800"'), "unpaired surrogate"),
         (("run", rasp, "--input", "null"), "expected a string or a list, got null"),
-        (("draw", rasp, "--input", "[[1, 2], [3, 4]]"), "expected one sequence to draw, got a batch"),
-        (("analyse", rasp, "--name", "max"), "got the function max(a, b)"),
+        (
+            ("run", rasp, "--draw", "--input", "[[1, 2], [3, 4]]"),
+            "expected one sequence to draw, got a batch",
+        ),
+        (("run", rasp, "--count", "--name", "max"), "got the function max(a, b)"),
         (("repl", "--example", "3"), "--example: expected a non-empty string or list, got 3"),
         (("repl", "--example", "{"), "--example: expected JSON, got '{'"),
-        (("draw", rasp, "-o", "/dev/null"), "not a regular file"),
+        (("run", rasp, "--draw", "-o", "/dev/null"), "not a regular file"),
     ]:
         done = command_line(*arguments, typed="")
         assert (done.returncode, done.stdout) == (2, ""), arguments
@@ -314,7 +309,7 @@ def test_files_with_a_byte_order_mark_and_other_line_endings(tmp_path: Path) -> 
 def test_pictures_hold_only_what_xml_may(rasp: str, tmp_path: Path) -> None:
     import xml.etree.ElementTree as ET
 
-    done = command_line("draw", rasp, "--input", '["<b>", "&", "\\u0001"]', "-o", "-")
+    done = command_line("run", rasp, "--draw", "--input", '["<b>", "&", "\\u0001"]', "-o", "-")
     assert done.returncode == 0
     ET.fromstring(done.stdout)
 
@@ -322,7 +317,7 @@ def test_pictures_hold_only_what_xml_may(rasp: str, tmp_path: Path) -> None:
 def test_links_stay_links(rasp: str, tmp_path: Path) -> None:
     (tmp_path / "real.svg").write_text("old")
     (tmp_path / "link.svg").symlink_to(tmp_path / "real.svg")
-    assert command_line("draw", rasp, "-o", str(tmp_path / "link.svg")).returncode == 0
+    assert command_line("run", rasp, "--draw", "-o", str(tmp_path / "link.svg")).returncode == 0
     assert (tmp_path / "link.svg").is_symlink()
     assert (tmp_path / "real.svg").read_text().startswith("<svg")
 
@@ -334,7 +329,7 @@ def test_output_that_nobody_takes(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     if Path("/dev/full").is_char_device():
-        full = f"{sys.executable} -m locum operations > /dev/full"
+        full = f"{sys.executable} -m locum paper errata > /dev/full"
         done = subprocess.run(["bash", "-c", full], capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "cannot write the output" in done.stderr
@@ -347,16 +342,16 @@ def test_a_missing_standard_input_is_an_empty_one() -> None:
     assert done.returncode == 0
 
 
-def test_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = functools.cache(examine_all)  # each item is checked once, for JSON and for text
     monkeypatch.setattr("locum.paper.findings.examine_all", lambda progress: findings())
-    items = json_of("catalogue")["items"]
+    items = json_of("paper", "items")["items"]
     assert all(item["holds"] for item in items)
     papers = [part.strip() for item in items for part in item["paper"].replace(";", ",").split(",")]
     named = [part for part in papers if part.startswith(("Listing ", "Algorithm ", "Proposition "))]
     assert len(named) == len(set(named))
     assert {f"Listing {n}" for n in range(1, 9)} | {f"Algorithm {n}" for n in range(1, 6)} <= set(named)
-    text = command_line("catalogue").stdout
+    text = command_line("paper", "items").stdout
     assert "todo" not in text.lower()
     assert text.count("right") >= len(items)
 
@@ -416,12 +411,12 @@ def test_every_name_of_the_language_is_described() -> None:
 
 def test_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     for shell in ("bash", "zsh", "fish"):
-        assert "_LOCUM_COMPLETE" in json_of("completion", shell)["script"]
+        assert "_LOCUM_COMPLETE" in command_line("--completion", shell).stdout
     monkeypatch.setenv("_LOCUM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "locum comp")
+    monkeypatch.setenv("COMP_WORDS", "locum p")
     monkeypatch.setenv("COMP_CWORD", "1")
     done = command_line()
-    assert done.stdout.split() == ["plain,compare", "plain,compile", "plain,completion"]
+    assert done.stdout.split() == ["plain,playground", "plain,prove", "plain,paper"]
 
 
 @pytest.mark.parametrize(
@@ -429,8 +424,12 @@ def test_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("run so", ["softmax", "softmax_corrected", "sort", "sort_freq", "source.rasp"]),
         ("compile rev", ["reverse"]),
-        ("prove att", ["attention"]),
-        ("prove E1", ["E11", "E15", "E16"]),
+        ("prove claim att", ["attention"]),
+        ("prove claim E1", ["E11", "E15", "E16"]),
+        ("prove c", ["claim", "check"]),
+        ("run sort --executor d", ["dense"]),
+        ("simulate --kind p", ["performer"]),
+        ("compile sort --feed-forward g", ["gelu", "glu"]),
     ],
 )
 def test_names_are_completed(
@@ -440,5 +439,5 @@ def test_names_are_completed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("_LOCUM_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", f"locum {words}")
-    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
     assert command_line().stdout.split() == [f"plain,{name}" for name in offered]

@@ -86,7 +86,7 @@ def test_json(rasp: str, tmp_path: Path) -> None:
     assert result["architecture"]["layers"] == 1
     assert result["vocabulary"] == ["a", "b", "c"]
     assert result["lengths"] == [1, 6]
-    assert result["folder"] == str(path)
+    assert result["files"] == [str(path)]
     model = locum.load(path)
     assert model.hash == result["weights"]
     assert model("abca") == [2, 1, 1, 2]
@@ -120,8 +120,8 @@ def test_the_options_of_the_network_arrive(rasp: str) -> None:
     assert json_of(*arguments, "--dtype", "float32", "--range", "-1", "1")["dtype"] == "float32"
     for option, words in [
         (("--attention", "loud"), "'loud' is not one of 'hard', 'softmax'"),
-        (("--feed-forward", "loud"), "is not one of 'relu', 'gelu', 'glu', 'exact'"),
-        (("--dtype", "int8"), "is not one of 'float64', 'float32'"),
+        (("--feed-forward", "loud"), "'loud' is not one of 'relu', 'gelu', 'glu', 'exact'"),
+        (("--dtype", "int8"), "'int8' is not one of 'float64', 'float32'"),
         (("--tolerance", "-1"), "tolerance: expected a finite number > 0"),
         (("--separation", "0"), "separation: expected a finite number > 0"),
         (("--range", "2", "1"), "ranges: expected (low, high)"),
@@ -141,7 +141,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
     half = tmp_path / "half.json"
     half.write_text('["a", "\\ud800"]')
     for arguments, words in [
-        (("compile",), "expected a program or --simulator n,d,d_v, got neither"),
+        (("compile",), "expected one of PROGRAM, --language, --order, got none"),
         (
             ("compile", "nowhere.rasp", "--length", "2", "--vocab", "ab"),
             "cannot read nowhere",
@@ -179,10 +179,12 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
         ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not a regular file"),
         ((*full, "--input", "abx"), "got 'x'"),
-        ((*full, "--input", "abx", "--json"), "got 'x'"),
-        ((*full, "--recipe", "paper"), "--recipe: expected --simulator"),
+        ((*full, "--recipe", "paper"), "--recipe: expected --order"),
     ]:
         assert words in refused(*arguments), arguments
+    done = command_line(*full, "--input", "abx", "--json")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "got 'x'" in json.loads(done.stdout)["error"]["message"]
     assert [path.name for path in other.iterdir()] == ["precious.txt"]
     assert not (tmp_path / "new").exists()
 
@@ -192,7 +194,7 @@ def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
     units = ("--feed-forward", "glu", "--range", "-0.5", "0.25", "--tolerance", "0.1")
     start = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric", *units)
     page = tmp_path / "page.html"
-    for arguments in (start, ("compile", "--simulator", "2,2,2", *units)):
+    for arguments in (start, ("compile", "--order", "2,2,2", *units)):
         assert command_line(*arguments, "--html", str(page))[0] == 0
         assert "0.25" in page.read_text(encoding="utf-8")
     assert "from -0.5 to 0.25" in refused(*start, "--input", "0,1", "-o", str(tmp_path / "new"))
@@ -202,7 +204,7 @@ def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
 def test_a_page(rasp: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
-    assert "Drawn in" in command_line(*arguments, "--input", "abcd", "--html", str(page)).stdout
+    assert "Saved in" in command_line(*arguments, "--input", "abcd", "--html", str(page)).stdout
     text = page.read_text(encoding="utf-8")
     assert '"answer": ["d", "c", "b", "a"]' in text
     assert "__DATA__" not in text
@@ -216,7 +218,7 @@ def test_the_example_that_is_drawn(rasp: str) -> None:
 
 def test_u_as_weights(tmp_path: Path) -> None:
     path = tmp_path / "u"
-    start = ("compile", "--simulator", "2,2,2", "-o", str(path))
+    start = ("compile", "--order", "2,2,2", "-o", str(path))
     default = json_of(*start)
     assert default["architecture"]["feed_forward"] == "relu"
     assert "recipe native" in default["name"]
@@ -238,9 +240,9 @@ def test_u_as_weights(tmp_path: Path) -> None:
     shown = command_line("apply", str(path), "--input", typed, "--check").stdout
     assert shown.startswith("T(X) =\n")
     for arguments, words in [
-        (("--simulator", "2,2"), "--simulator: expected 3 integers ≥ 1"),
-        (("--simulator", "2,2,2", "--recipe", "soup"), "is not one of 'paper', 'fetch'"),
-        (("--simulator", "2,2,2", "--length", "4"), "leave out --length"),
+        (("--order", "2,2"), "--order: expected 3 integers ≥ 1"),
+        (("--order", "2,2,2", "--recipe", "soup"), "'soup' is not one of 'paper', 'fetch'"),
+        (("--order", "2,2,2", "--length", "4"), "leave out --length"),
     ]:
         assert words in refused("compile", *arguments)
 
@@ -265,7 +267,7 @@ def test_an_interrupted_compilation_leaves_nothing(
 def test_apply_prints_what_run_prints(folder: str, rasp: str) -> None:
     shown = command_line("apply", folder, "--input", "abcd", "--input", '["b", "a"]').stdout
     assert shown == "reverse = [d, c, b, a] (strings)\nreverse = [a, b] (strings)\n"
-    ran = command_line("run", rasp, "--input", "abcd", "--show", "reverse").stdout
+    ran = command_line("run", rasp, "--input", "abcd", "--name", "reverse").stdout
     assert ran == 'input = "abcd"\n' + shown.splitlines(keepends=True)[0]
 
 
@@ -313,7 +315,7 @@ def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
     assert "table: a table of 8, " in page.read_text(encoding="utf-8")
     assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "length"
     assert command_line("apply", str(path), "--input", "abcd", "--check").returncode == 0
-    native = ("compile", "--simulator", "2,2,2", "--recipe", "native", "--range", "-1", "1")
+    native = ("compile", "--order", "2,2,2", "--recipe", "native", "--range", "-1", "1")
     shown = command_line(*native, "--tolerance", "1e-3", *soft, "-o", str(path)).stdout
     assert "takes        12 tokens: real numbers from −1 to 1\n" in shown
     assert re.search(r"  error        at most [\d.e-]+ \(certified\)\n", shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,101 @@ import click
 import numpy as np
 import pytest
 
-from locum.cli.main import COMMANDS, summary
+from locum.cli.main import COMMANDS, MOVED, SECTIONS, summary
 from locum.paper import listings
 from locum.playground.examples import program_names
 from tests.cli.conftest import Run
 
 
+def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """All commands, those of groups included."""
+    for name in COMMANDS:
+        command = importlib.import_module(f"locum.cli.{name}").command
+        if isinstance(command, click.Group):
+            yield from (((name, sub), made) for sub, made in command.commands.items())
+        else:
+            yield (name,), command
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_one_help_text_and_json(name: str) -> None:
+def test_every_command_has_one_help_text(name: str) -> None:
     module = importlib.import_module(f"locum.cli.{name}")
-    command = module.command
-    assert isinstance(command, click.Command)
-    assert command.name == name
-    assert command.help == module.__doc__
-    assert (command.help or "").splitlines()[0] == summary(name) != ""
-    assert any("--json" in parameter.opts for parameter in command.params)
+    assert module.command.name == name
+    assert module.command.help == module.__doc__
+    assert (module.__doc__ or "").splitlines()[0] == summary(name) != ""
+
+
+@pytest.mark.parametrize(("names", "made"), list(commands()), ids=str)
+def test_every_command_has_json_and_the_shared_options(
+    names: tuple[str, ...], made: click.Command
+) -> None:
+    assert made.name == names[-1]
+    assert made.help
+    options = {option: parameter for parameter in made.params for option in parameter.opts}
+    assert "--json" in options
+    for other in ("--save", "--show", "--seconds", "--time-limit", "--certificate", "--simulator"):
+        assert other not in options
+    assert ("-o" in options) == ("--output" in options)
+    for name in ("--kind", "--executor", "--dtype", "--norm", "--mask", "--attention", "--domain"):
+        assert name not in options or isinstance(options[name].type, click.Choice)
+
+
+def test_choices_are_those_of_the_library() -> None:
+    from locum.cli import dataset, options, simulate_model
+    from locum.compiler.target import EXACT_WHOLE
+    from locum.dataset.tiers import TIERS
+    from locum.execution import DOMAINS, EXECUTORS
+    from locum.simulators.attention_order import KINDS
+    from locum.simulators.formula.head import RECIPES
+    from locum.simulators.weights import RECIPES as OF_WEIGHTS
+
+    assert options.EXECUTORS == tuple(EXECUTORS)
+    assert options.DOMAINS == tuple(DOMAINS)
+    assert options.KINDS == tuple(KINDS)
+    assert options.RECIPES == RECIPES
+    assert {*options.RECIPES, "native"} == set(OF_WEIGHTS)
+    assert options.DTYPES == tuple(EXACT_WHOLE)
+    assert dataset.TIERS == TIERS
+    assert len(simulate_model.DTYPES) == 4
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_old_names_print_the_new_ones(command: Run, name: str) -> None:
+    assert command(name, "x") == (2, "", f"locum: locum {name} is now {MOVED[name]}\n")
+    if MOVED[name].startswith("locum ") and not MOVED[name].startswith("locum --"):
+        assert MOVED[name].split()[1] in COMMANDS
+
+
+def test_the_old_names_are_all_there() -> None:
+    assert sorted(MOVED) == [
+        "analyse", "catalogue", "certify", "check", "claims", "classify", "compare", "completion",
+        "draw", "equivalent", "errata", "export", "figure", "generate", "minimise", "operations",
+        "plan", "score",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("prove matmul", "locum prove claim matmul"),
+        ("paper algo:softmax", "locum paper report algo:softmax"),
+        ("dataset folder", "locum dataset make -o folder"),
+    ],
+)
+def test_groups_name_the_command_that_was_alone(command: Run, old: str, new: str) -> None:
+    code, out, err = command(*old.split())
+    assert (code, out) == (2, "")
+    assert f"try {new}." in err
 
 
 def test_help_lists_every_command(command: Run) -> None:
     code, out, _ = command("--help")
     assert code == 0
-    for name in COMMANDS:
-        assert f"  {name} " in out
-        assert command(name, "--help")[0] == 0
+    for section, names in SECTIONS.items():
+        assert f"\n{section}:\n" in out
+        assert all(f"  {name} " in out for name in names)
+    for names, _ in commands():
+        assert command(*names, "--help")[0] == 0
 
 
 @pytest.mark.parametrize("name", listings.names())
@@ -43,7 +116,7 @@ def test_listings_by_name(
     monkeypatch.chdir(tmp_path)
     wrong = 2 if name == "inverse" else 0  # erratum E4: it does not run as printed
     assert command("run", name)[0] == wrong
-    code, out, _ = command("analyse", name, "--json")
+    code, out, _ = command("run", name, "--count", "--json")
     assert code == wrong
     if not wrong:
         assert json.loads(out)["layers"] >= 0
@@ -53,8 +126,8 @@ def test_listings_in_other_commands(
     command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command("plan", "transpose")[0] == 0
-    assert command("draw", "transpose")[0] == 0
+    assert command("run", "transpose", "--plan")[0] == 0
+    assert command("run", "transpose", "--draw")[0] == 0
     assert Path("flow.svg").read_text(encoding="utf-8").startswith("<svg ")
     assert (
         command("compile", "transpose", "--length", "6", "--numeric", "--fixed", "-o", "folder")[0] == 0
@@ -94,11 +167,11 @@ def test_examples_are_found_by_name(
 
 
 def test_a_drawing_as_json(command: Run, tmp_path: Path) -> None:
-    code, out, _ = command("draw", "relu", "-o", "-", "--json")
+    code, out, _ = command("run", "relu", "--draw", "-o", "-", "--json")
     assert code == 0
     drawn = json.loads(out)
     assert drawn["svg"].startswith("<svg ")
-    assert command("draw", "relu", "-o", "-")[1] == drawn["svg"]
+    assert command("run", "relu", "--draw", "-o", "-")[1] == drawn["svg"]
 
 
 def test_inputs_are_not_overwritten(
@@ -108,14 +181,15 @@ def test_inputs_are_not_overwritten(
     source = 'set example "ab"\nindices;\n'
     Path("s.rasp").write_text(source)
     Path("link.svg").symlink_to("s.rasp")
+    Path("link.html").symlink_to("s.rasp")
     np.savez("t.npz", X=np.eye(2), A=np.eye(2), V=np.eye(2))
     content = Path("t.npz").read_bytes()
-    compiled = ("compile", "s.rasp", "--length", "2", "--vocab", "ab", "--html", "s.rasp")
+    compiled = ("compile", "s.rasp", "--length", "2", "--vocab", "ab", "--html", "link.html")
     for arguments in (
-        ("draw", "s.rasp", "-o", "s.rasp"),
-        ("draw", "s.rasp", "-o", "link.svg"),
+        ("run", "s.rasp", "--draw", "-o", "s.rasp"),
+        ("run", "s.rasp", "--draw", "-o", "link.svg"),
         compiled,
-        ("simulate", "t.npz", "--save", "t.npz"),
+        ("simulate", "t.npz", "-o", "t.npz"),
     ):
         code, out, err = command(*arguments)
         assert (code, out) == (2, "")
@@ -125,9 +199,9 @@ def test_inputs_are_not_overwritten(
 
 
 def test_what_is_saved_can_be_read(command: Run, tmp_path: Path) -> None:
-    code, _, err = command("simulate", "--order", "2,2,2", "--save", tmp_path / "noextension")
+    code, _, err = command("simulate", "--order", "2,2,2", "-o", tmp_path / "noextension")
     assert code == 2
-    assert "--save: expected a .npz file" in err
+    assert "--output: expected a .npz file" in err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -153,7 +227,7 @@ def test_a_factored_t_is_saved_and_read(command: Run, tmp_path: Path, heads: int
         "--norm",
         "post",
     )
-    first = simulated(command, *options, "--save", path)
+    first = simulated(command, *options, "-o", path)
     second = simulated(command, path)
     assert first["kind"] == second["kind"] == "factored"
     assert np.abs(np.array(first["result"]) - second["result"]).max() <= 1e-12
@@ -167,27 +241,24 @@ def test_a_mask_is_saved_and_read(
     generator = np.random.default_rng(0)
     X, A, V = (generator.normal(size=shape) for shape in ((4, 3), (*heads, 3, 3), (*heads, 3, 2)))
     np.savez(tmp_path / "t.npz", X=X, A=A, V=V, mask=mask)
-    first = simulated(command, tmp_path / "t.npz", "--save", tmp_path / "again.npz")
+    first = simulated(command, tmp_path / "t.npz", "-o", tmp_path / "again.npz")
     second = simulated(command, tmp_path / "again.npz")
     assert np.abs(np.array(first["result"]) - second["result"]).max() <= 1e-12
 
 
 def test_a_simulation_without_a_t_is_the_figure(command: Run) -> None:
-    figure, simulation = command("figure", "--json"), command("simulate", "--json")
-    assert figure == simulation
-    assert json.loads(figure[1])["figure"] == {"reproduced": True}
-    assert command("figure", "--base", "2.718") == command("simulate", "--base", "2.718")
+    assert json.loads(command("simulate", "--json")[1])["figure"] == {"reproduced": True}
 
 
 def test_errata(command: Run) -> None:
-    rows = json.loads(command("errata", "--json")[1])["errata"]
+    rows = json.loads(command("paper", "errata", "--json")[1])["errata"]
     assert [row["number"] for row in rows] == [f"E{number}" for number in range(1, 42)]
     assert rows[1]["quotes"] == ["reqFlip = 1 if MaxminusMin<0 else 0;"]
-    text = " ".join(command("errata")[1].split())
+    text = " ".join(command("paper", "errata")[1].split())
     for row in rows:
         assert f"{row['number']} ({row['severity']}): {row['where']}" in text
         for part in (*row["quotes"], row["wrong"], row["counterexample"], row["right"]):
             assert " ".join(part.split()) in text
-    code, _, err = command("prove", "E4")
+    code, _, err = command("prove", "claim", "E4")
     assert code == 2
     assert "expected an erratum that can be refuted (E2, E3" in err

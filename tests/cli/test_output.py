@@ -17,13 +17,18 @@ from hypothesis import strategies as st
 
 import locum
 import locum.cli.main
-from locum.cli import operations
+from locum.cli import repl
 from tests.cli.commands import command_line
 from tests.cli.conftest import Run
 
 LOCUM = f"{sys.executable} -m locum"
 #: A command that prints a table, one that prints text and whose verdict is 1, and one that prints JSON.
-VERDICTS = [("operations", 0), ("prove E2", 1), ("prove E2 --json", 1), ("errata --json", 0)]
+VERDICTS = [
+    ("run sort --count", 0),
+    ("prove claim E2", 1),
+    ("prove claim E2 --json", 1),
+    ("paper errata --json", 0),
+]
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -71,7 +76,7 @@ def test_an_output_that_lacks_characters(command: str, verdict: int, encoding: s
     text = done.stdout.decode(encoding)
     if "--json" in command:
         assert json.loads(text) == json.loads(command_line(*command.split()).stdout)
-    elif command == "prove E2":
+    elif command == "prove claim E2":
         assert r"\u2208" in text
 
 
@@ -85,8 +90,8 @@ def test_a_crash_has_an_exit_code_of_its_own(command: Run, monkeypatch: pytest.M
     def crash(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("an \x1b[2J inside")
 
-    monkeypatch.setattr(operations.command, "callback", crash)
-    code, out, err = command("operations")
+    monkeypatch.setattr(repl.command, "callback", crash)
+    code, out, err = command("repl")
     assert (code, out) == (70, "")
     assert err.startswith("Traceback")
     assert err.endswith("locum: this is a bug in Locum; please report it with the lines above\n")
@@ -113,8 +118,8 @@ def test_trouble_is_one_line(
     def trouble(*arguments: object, **options: object) -> None:
         raise problem
 
-    monkeypatch.setattr(operations.command, "callback", trouble)
-    code, out, err = command("operations")
+    monkeypatch.setattr(repl.command, "callback", trouble)
+    code, out, err = command("repl")
     assert (code, out) == (2, "")
     assert err.startswith("locum: ")
     assert words in err
@@ -125,10 +130,10 @@ def test_warnings_are_lines(command: Run, monkeypatch: pytest.MonkeyPatch) -> No
     def warn(*arguments: object, **options: object) -> None:
         warnings.warn("slow, in \x1b[2J", UserWarning, stacklevel=1)
 
-    monkeypatch.setattr(operations.command, "callback", warn)
+    monkeypatch.setattr(repl.command, "callback", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        assert command("operations") == (0, "", "locum: slow, in \\x1b[2J\n")
+        assert command("repl") == (0, "", "locum: slow, in \\x1b[2J\n")
 
 
 def controls(text: str) -> set[str]:
@@ -162,10 +167,11 @@ PROGRAMS = {
         ("run", "{}"),
         ("run", "{}", "--json"),
         ("run", "{}", "--input", json.dumps(EVIL)),
-        ("run", "{}", "--show", EVIL),
-        ("analyse", "{}"),
-        ("plan", "{}"),
-        ("draw", "{}", "-o", "-", "--json"),
+        ("run", "{}", "--name", EVIL),
+        ("run", "{}", "--count"),
+        ("run", "{}", "--plan"),
+        ("run", "{}", "--explain"),
+        ("run", "{}", "--draw", "-o", "-", "--json"),
         ("compile", "{}", "--length", "3", "--vocab", "ab"),
         ("compile", "{}", "--length", "3", "--vocab", EVIL, "--json"),
     ],
@@ -207,9 +213,10 @@ def test_model_folders_do_not_reach_the_terminal(command: Run, tmp_path: Path) -
 
 def test_names_of_files_and_options_do_not_reach_the_terminal(command: Run) -> None:
     for arguments in (
-        ("run", EVIL), ("apply", EVIL, "--input", "a"), ("check", EVIL), ("prove", EVIL), (EVIL,),
+        ("run", EVIL), ("apply", EVIL, "--input", "a"), ("prove", "check", EVIL),
+        ("prove", "claim", EVIL), ("prove", EVIL), (EVIL,),
         ("run", f"--{EVIL}"), ("simulate", EVIL), ("simulate", "--order", EVIL),
-        ("figure", "--recipe", EVIL),
+        ("simulate", "--recipe", EVIL),
         ("simulate", "--model", EVIL, "--text", EVIL), ("simulate", "--order", "2,2,2", "--kind", EVIL),
     ):  # fmt: skip
         code, out, err = command(*arguments)
@@ -259,5 +266,5 @@ def test_an_interrupt_before_the_commands_are_there(tmp_path: Path) -> None:
     # As if Ctrl-C came while it was imported.
     (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = shell(f"{LOCUM} operations", PYTHONPATH=path)
+    done = shell(f"{LOCUM} repl", PYTHONPATH=path)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"locum: interrupted\n")

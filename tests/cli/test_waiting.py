@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import _thread
 import gc
+import json
+import signal
+import subprocess
 import sys
+import urllib.request
 import weakref
 from pathlib import Path
 
@@ -12,7 +16,7 @@ import click
 import pytest
 
 from locum.cli import main, output
-from locum.cli.progress import PATIENCE, Waiting, counted, current, waiting
+from locum.cli.progress import PATIENCE, Status, counted, current, progress, waiting
 from tests.cli.conftest import Run
 
 
@@ -35,7 +39,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("terminal")
 def test_a_line_after_two_silent_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    watching = Waiting("compile", clock)
+    watching = Status("compile", clock)
     clock.now = PATIENCE - 0.1
     watching.beat()
     assert capsys.readouterr().err == ""
@@ -51,7 +55,7 @@ def test_a_line_after_two_silent_seconds(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.usefixtures("terminal")
 def test_what_is_printed_takes_the_line_away(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    with click.Context(main.cli, obj=Waiting("run", clock)):
+    with click.Context(main.cli, obj=Status("run", clock)):
         watching = current()
         assert watching is not None
         clock.now = 5.0
@@ -60,11 +64,42 @@ def test_what_is_printed_takes_the_line_away(capsys: pytest.CaptureFixture[str])
         before = capsys.readouterr()
         assert before.out == "hello\n"
         assert before.err.endswith("\x1b[2K")  # the line is wiped, and nothing is drawn after it
-        clock.now = 10.0
+
+
+@pytest.mark.usefixtures("terminal")
+def test_steps_are_counted_on_the_same_line(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with click.Context(main.cli, obj=Status("prove", clock)):
+        watching = current()
+        assert watching is not None
         with counted("proving") as advance:
+            advance(1, 2, "matmul")
+            assert capsys.readouterr().err == ""
+            clock.now = 10.0
             watching.beat()
-            advance(1, 2, "this")
-        assert "at work" not in capsys.readouterr().err
+            advance(2, 2, "softmax")
+            watching.heard()
+        shown = capsys.readouterr().err
+        assert "proving, softmax" in shown
+        assert "2/2" in shown
+        clock.now = 20.0
+        with progress(3) as step:
+            step("layer 0")
+            watching.beat()
+            watching.heard()
+        shown = capsys.readouterr().err
+        assert "running U, layer 0 done" in shown
+        assert "1/3" in shown
+        clock.now = 30.0
+        watching.beat()
+        watching.heard()
+        assert "locum prove is at work" in capsys.readouterr().err
+
+
+def test_no_steps_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(2) as step:
+        step("layer 0")
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("arguments", [["repl"], ["playground"], ["run", "sort", "--json"], ["run"]])
@@ -78,13 +113,6 @@ def test_someone_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with click.Context(main.cli) as context, waiting(context, ["run", "sort"]):
         assert current() is not None
-
-
-@pytest.mark.usefixtures("terminal")
-def test_a_bar_leaves_what_goes_into_a_pipe_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    with counted("sweeping"):
-        output.say("fuzz: 10 cases")
-    assert capsys.readouterr().out == "fuzz: 10 cases\n"
 
 
 class Thing:
@@ -135,9 +163,39 @@ def test_an_interrupted_dataset_says_how_to_go_on(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("locum.dataset.generating.generate", interrupted)
-    code, shown, said = command("dataset", str(tmp_path / "d"), "--size", "3")
+    code, shown, said = command("dataset", "make", "-o", str(tmp_path / "d"), "--size", "3")
     assert (code, shown) == (130, "")
     assert said == (
         f"locum: what is done is in {tmp_path / 'd'}; the same command goes on from there\n"
         "locum: interrupted\n"
     )
+
+
+def test_ctrl_c_is_the_normal_end_of_the_playground() -> None:
+    pytest.importorskip("uvicorn")
+    command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        address = json.loads(server.stdout.readline())["address"]
+        with urllib.request.urlopen(address, timeout=60) as page:  # it is serving
+            assert page.status == 200
+        listed = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        workers = listed.read_text().split() if listed.exists() else []
+        server.send_signal(signal.SIGINT)
+        assert (server.wait(60), server.stderr.read()) == (0, "")
+    names = [Path(f"/proc/{worker}/cmdline") for worker in workers]
+    alive = [name.read_bytes() for name in names if name.exists()]
+    assert not [line for line in alive if b"playground.worker" in line]
+
+
+def test_a_cluster_needs_its_package_before_anything_is_printed(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[[sweep]]\nkind = "trial"\n', encoding="utf-8")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    arguments = ("sweep", spec, "-o", tmp_path / "r.jsonl", "--scheduler", "tcp://host:1")
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert "needs the package distributed; try pip install 'locum[cluster]'" in err

@@ -82,13 +82,13 @@ def test_an_entry_that_is_wrong_is_noticed() -> None:
 
 
 def test_the_command_lists_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = json_of("catalogue", "--cookbook")["entries"]
+    entries = json_of("paper", "items", "--cookbook")["entries"]
     assert {entry["name"] for entry in entries} == REQUIRED
     assert all(entry["holds"] for entry in entries)
     keys = {"layers", "heads", "precision", "attention", "source", "status"}
     assert all(keys <= set(entry) for entry in entries)
     few = {name: COOKBOOK[name] for name in ("majority", "predecessor")}
     monkeypatch.setattr("locum.cookbook.COOKBOOK", few)
-    done = command_line("catalogue", "--cookbook", columns=120)
+    done = command_line("paper", "items", "--cookbook", columns=120)
     assert done.returncode == 0
     assert "majority" in done.stdout

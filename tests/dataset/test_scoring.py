@@ -131,7 +131,7 @@ def test_no_direction_and_no_score_is_refused(items: dict[str, Item], result: di
 def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp_path: Path) -> None:
     item = items["rotated"]
     (tmp_path / "found.json").write_text(json.dumps(truth_of(item)))
-    arguments = ["score", str(item.folder / "circuit.json"), str(tmp_path / "found.json")]
+    arguments = ["dataset", "score", str(item.folder / "circuit.json"), str(tmp_path / "found.json")]
     result = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
     data = json.loads(result.output)
     assert data["levels"]["edges"]["f1"] == data["faithfulness"]["of_the_circuit"] == 1.0
@@ -139,11 +139,14 @@ def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp
     assert curve[-1] == 1.0 > curve[0]
     assert "average precision" in CliRunner().invoke(cli, arguments).output
     (tmp_path / "circuit.json").write_bytes((item.folder / "circuit.json").read_bytes())
-    arguments[1] = str(tmp_path / "circuit.json")
+    arguments[2] = str(tmp_path / "circuit.json")
     (tmp_path / "found.json").write_text('{"heads": []}')
     alone = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).output)
     assert alone["levels"]["heads"]["recall"] == 0.0
     assert "faithfulness" not in alone
+    arguments[3] = arguments[2]  # the true circuit, as the one that was found
+    same = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).output)
+    assert {row["f1"] for row in same["levels"].values()} == {1.0}
 
 
 def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:

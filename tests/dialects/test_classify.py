@@ -356,17 +356,14 @@ def test_many_operators_in_a_row() -> None:
 
 
 def test_the_command_prints_verdicts(tmp_path: Path) -> None:
-    data = json_of("classify", "(ab+ba)*")
+    data = json_of("language", "classify", "(ab+ba)*")
     keys = {"finite": False, "star_free": True, "C-RASP": True, "C-RASP_last": True, "R": False}
     assert {key: data[key] for key in keys} == keys
     assert data["R_infinity"] is True
     picture = tmp_path / "automaton.svg"
-    done = command_line(
-        "classify", "(ab+ba)*", "--program", "--compile", "--length", "4", "--svg", str(picture)
-    )
+    done = command_line("language", "classify", "(ab+ba)*", "--program", "-o", str(picture))
     assert done.returncode == 0, done
     assert "#accept end" in done.stdout
-    assert "decoder for words of up to 4 symbols" in done.stdout
     assert picture.read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -378,23 +375,23 @@ def test_automata_formulas_and_programs_from_files(tmp_path: Path) -> None:
         "transitions": {"even": {"a": "odd", "b": "even"}, "odd": {"a": "even", "b": "odd"}},
     }
     (tmp_path / "parity.json").write_text(json.dumps(dfa), encoding="utf-8")
-    data = json_of("classify", str(tmp_path / "parity.json"))
+    data = json_of("language", "classify", str(tmp_path / "parity.json"))
     assert data["star_free"] is False
     assert data["group"]["order"] == 2
     (tmp_path / "f.ltl").write_text("G (a -> F b)", encoding="utf-8")
-    assert json_of("classify", str(tmp_path / "f.ltl"))["star_free"] is True
-    data = json_of("classify", "F a & F b", "--from", "ltl")
+    assert json_of("language", "classify", str(tmp_path / "f.ltl"))["star_free"] is True
+    data = json_of("language", "classify", "F a & F b", "--from", "ltl")
     assert data["C-RASP"] is True
     (tmp_path / "p.crasp").write_text('x = #"a" >= 2 && #"b" == 0', encoding="utf-8")
-    data = json_of("classify", str(tmp_path / "p.crasp"))
+    data = json_of("language", "classify", str(tmp_path / "p.crasp"))
     assert (data["R"], data["states"]) == (True, 4)
     (tmp_path / "q.crasp").write_text('x = #"a" == #"b"', encoding="utf-8")
-    data = json_of("classify", str(tmp_path / "q.crasp"))
+    data = json_of("language", "classify", str(tmp_path / "q.crasp"))
     assert data["C-RASP_last"] is True
     assert data["star_free"] is None
-    assert "alphabet" in refused("classify", "∅")
+    assert "alphabet" in refused("language", "classify", "∅")
     typo = json.dumps(dfa | {"start": "evn"})
     (tmp_path / "typo.json").write_text(typo, encoding="utf-8")
-    assert "there is no state 'evn'" in refused("classify", str(tmp_path / "typo.json"))
+    assert "there is no state 'evn'" in refused("language", "classify", str(tmp_path / "typo.json"))
     (tmp_path / "bad.json").write_text('{"alphabet": ["a"]}', encoding="utf-8")
-    assert "expected a JSON object with" in refused("classify", str(tmp_path / "bad.json"))
+    assert "expected a JSON object with" in refused("language", "classify", str(tmp_path / "bad.json"))

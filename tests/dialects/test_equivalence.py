@@ -184,12 +184,12 @@ def test_different_alphabets_are_rejected(p: tuple[str, str], q: tuple[str, str]
 
 
 def test_the_command_states_the_alphabet() -> None:
-    message = refused("equivalent", "a*", "a*b?")
+    message = refused("language", "equivalent", "a*", "a*b?")
     assert "got {a} and {a, b}; try read(…, alphabet=['a', 'b']) for both (--alphabet a,b)" in message
-    done = command_line("equivalent", "a*", "a*b?", "--alphabet", "a,b")
+    done = command_line("language", "equivalent", "a*", "a*b?", "--alphabet", "a,b")
     assert done.returncode == 1
     assert "different over {a, b}: b separates them" in done.stdout
-    assert json_of("equivalent", "a*", "a*a*")["alphabet"] == ["a"]
+    assert json_of("language", "equivalent", "a*", "a*a*")["alphabet"] == ["a"]
 
 
 def test_a_limit_is_kept() -> None:
@@ -219,13 +219,19 @@ def test_minimise_leaves_out_what_is_not_needed() -> None:
     assert same.verdict == EQUIVALENT
 
 
+def test_minimise_leaves_out_neutral_numbers() -> None:
+    program = c_rasp.parse(_program("#[o + 0 < c] == 0 && o - 0 == 1 * c", *_OC))
+    smaller = minimise(program, seconds=30)
+    assert smaller.sop.node is c_rasp.parse(_program("#[o < c] == 0 && o == c", *_OC)).sop.node
+
+
 def test_the_command(tmp_path: Path) -> None:
     for name, text in (("p", DYCK), ("q", DYCK_ANY), ("r", DYCK_2)):
         (tmp_path / f"{name}.crasp").write_text(text, encoding="utf-8")
     p, q, r = (str(tmp_path / f"{name}.crasp") for name in "pqr")
-    done = command_line("equivalent", p, q)
+    done = command_line("language", "equivalent", p, q)
     assert done.returncode == 1
     assert ")( separates them" in done.stdout
     assert "dense accepts, weights accepts" in done.stdout
-    assert json_of("equivalent", p, r)["verdict"] == "equivalent"
-    assert "proven by automata" in command_line("equivalent", "a*", "a*a*").stdout
+    assert json_of("language", "equivalent", p, r)["verdict"] == "equivalent"
+    assert "proven by automata" in command_line("language", "equivalent", "a*", "a*a*").stdout

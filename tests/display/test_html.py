@@ -124,7 +124,7 @@ def test_the_page_of_claims_says_each_thing_once() -> None:
     files = claims.certificates(list(jobs.values()))
     for verdict in (*jobs["maxmin"].proofs, *jobs["maxmin"].refutations.values()):
         assert f'href="certificates/{claims.file_of(verdict)}"' in text
-        assert f"locum check certificates/{claims.file_of(verdict)}" in text
+        assert f"locum prove check certificates/{claims.file_of(verdict)}" in text
         assert verdict.claim.hash[:16] in text
         assert claims.file_of(verdict) in files
     assert "<b>E2: the printed statement is refuted:</b>" in text

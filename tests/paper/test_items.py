@@ -101,7 +101,7 @@ def test_a_wrong_count_or_a_wrong_instance_does_not_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", sorted({item.command for item in ITEMS.values()} - {"locum catalogue"})
+    "line", sorted({item.command for item in ITEMS.values()} - {"locum paper items"})
 )
 def test_commands_of_the_items_run(line: str) -> None:
     program, *arguments = line.split()

@@ -210,7 +210,7 @@ def test_an_unknown_statement_is_rejected() -> None:
 
 
 def test_the_command_line_runs_one_statement(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["paper", "algo:matmul"]) == 0
+    assert run(["paper", "report", "algo:matmul"]) == 0
     shown = capsys.readouterr().out
     assert "Verdict: wrong as printed, right as corrected." in shown
-    assert run(["paper", "algo:matmul", "--html", "page.html"]) == 2
+    assert run(["paper", "report", "algo:matmul", "-o", "page.html"]) == 2

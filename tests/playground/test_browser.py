@@ -56,7 +56,7 @@ _FEWER = "expected a number that floats hold to its last digit (15 digits always
 def address() -> Iterator[str]:
     """The playground as a user starts it."""
     # A busy machine takes long by the clock: the limits are not what is tested here.
-    command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json", "--seconds", "300"]
+    command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json", "--limit", "300"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -195,8 +195,8 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
         ),
         (("-o", target, "--shard", "1"), "--shard: expected k/n"),
         (("-o", target, "--workers", 0), "workers: expected 1 to 4,096, got 0"),
-        (("-o", target, "--time-limit", 0), "time limit: expected seconds, more than 0, got 0"),
-        (("-o", target, "--time-limit", "nan"), "time limit: expected seconds, more than 0, got nan"),
+        (("-o", target, "--limit", 0), "--limit: expected a positive number of seconds, got 0"),
+        (("-o", target, "--limit", "nan"), "--limit: expected a positive number of seconds, got nan"),
         (("-o", path), "it is also read; try another name"),
         (("-o", tmp_path), "exists and is not a regular file"),
         (

@@ -208,6 +208,9 @@ def test_what_transformer_lens_cannot_hold() -> None:
 
 
 def test_without_transformer_lens_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformer_lens", None)
-    with pytest.raises(InputError, match="pip install transformer_lens"):
-        soft(0).to_transformer_lens()
+    for package in ("transformer_lens", "torch"):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(
+            InputError, match=rf"{package} is not installed: pip install 'locum\[lens\]'"
+        ):
+            soft(0).to_transformer_lens()

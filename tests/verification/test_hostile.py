@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from locum.cli.check import run_check
+from locum.cli.prove import run_check
 from locum.errors import InputError
 from locum.verification import Proof, RejectedError, check, claim, prove
 from locum.verification.claims.named import FAMILIES, Family
@@ -39,7 +39,7 @@ def test_limits_of_time_and_memory_reject(
     file = tmp_path / "hostile.json"
     file.write_text(json.dumps(LABORIOUS[name](certificate())), encoding="utf-8")
     result = run_check(file, seconds, megabytes)
-    assert not result["accepted"]
+    assert result["verdict"] == "rejected"
     assert "it takes more than" in result["problem"] or "MemoryError" in result["problem"]
 
 
@@ -58,7 +58,7 @@ def test_the_limits_are_for_reading_as_well(
     """The command read and parsed the file before the process with limits started."""
     file = tmp_path / "large.json"
     file.write_text(text, encoding="ascii")
-    done = command_line("check", file, "--seconds", seconds, "--megabytes", megabytes)
+    done = command_line("prove", "check", file, "--limit", seconds, "--megabytes", megabytes)
     assert done.returncode == 1, done.stderr
     assert message in done.stdout
 
@@ -72,7 +72,7 @@ def test_a_certificate_from_a_file_descriptor_in_any_encoding(encoding: str, tmp
     with file.open("rb") as opened:
         number = opened.fileno()
         done = subprocess.run(
-            [sys.executable, "-m", "locum", "check", f"/dev/fd/{number}"],
+            [sys.executable, "-m", "locum", "prove", "check", f"/dev/fd/{number}"],
             env=os.environ | {"PYTHONIOENCODING": encoding},
             pass_fds=[number],
             capture_output=True,
@@ -103,8 +103,8 @@ def test_an_honest_certificate_is_accepted_within_limits(tmp_path: Path) -> None
     file = tmp_path / "honest.json"
     file.write_text(json.dumps(certificate()), encoding="utf-8")
     result = run_check(file, 60, 500)
-    assert result["accepted"]
-    assert result["claim"] == "groupsort 2 2"
+    assert result["verdict"] == "accepted"
+    assert result["name"] == "groupsort 2 2"
 
 
 def test_proof_search_is_limited_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,4 +155,4 @@ def test_an_encoder_with_one_head_has_an_output_projection() -> None:
 def test_a_proof_says_how_to_check_it() -> None:
     proof = prove("transpose", 2, 2)
     assert isinstance(proof, Proof)
-    assert proof.check_command("a.json") == "locum check a.json"
+    assert proof.check_command("a.json") == "locum prove check a.json"

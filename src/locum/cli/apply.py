@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import PATH, json_option
+from locum.cli.options import PATH, OutputFile, inputs_option
+from locum.cli.runner import Report
+from locum.cli.runner import command as make_command
 from locum.cli.tokens import read_tokens, read_tokens_file
 from locum.errors import InputError
-from locum.files import check_target, write_file
 from locum.shortening import at_most
 
 if TYPE_CHECKING:
@@ -24,15 +24,9 @@ if TYPE_CHECKING:
 ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 
 
-@click.command("apply", help=__doc__)
+@make_command("apply", __doc__)
 @click.argument("folder", type=PATH)
-@click.option(
-    "--input",
-    "texts",
-    multiple=True,
-    metavar="TOKENS",
-    help='An input: abc, or 1,2.5, or JSON ("abc", [1, 2.5]); may be repeated.',
-)
+@inputs_option
 @click.option(
     "--input-file",
     "files",
@@ -40,46 +34,36 @@ ROUNDING = {"float64": 1e-9, "float32": 1e-4}
     type=PATH,
     help="An input from a file: .json (a list) or .npy; may be repeated.",
 )
-@click.option("--show-attention", is_flag=True, help="What every head attends to.")
-@click.option("--residual", is_flag=True, help="The residual stream behind every half of a layer.")
-@click.option("--check", is_flag=True, help="Run the program itself, too; exit 1 if they disagree.")
-@click.option("--html", type=PATH, help="Write a page: heads, residual stream, slots, weights.")
-@json_option
+@click.option("--show-attention", is_flag=True, help="Show the attention pattern of every head.")
+@click.option("--residual", is_flag=True, help="Show the residual stream after every sublayer.")
+@click.option("--check", is_flag=True, help="Run the program as well; exit code 1 if they differ.")
+@click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
 def command(
-    folder: Path,
-    texts: tuple[str, ...],
-    files: tuple[Path, ...],
-    show_attention: bool,
-    residual: bool,
-    check: bool,
-    html: Path | None,
-    as_json: bool,
-) -> None:
+    folder: Path, texts: tuple[str, ...], files: tuple[Path, ...], html: Path | None, **shown: bool
+) -> Report:
     """Load the model, run it on every input, and check it if asked."""
     from locum.transformer import load
 
-    check_target(html, *files)
     model = load(folder)
     inputs = [*(read_tokens(text, model) for text in texts), *map(read_tokens_file, files)]
     if not inputs:
         raise InputError("expected an input, got none; try --input TOKENS or --input-file FILE")
-    results = [_result(model, tokens, show_attention, residual, check) for tokens in inputs]
+    results = [_result(model, tokens, **shown) for tokens in inputs]
+    written: dict[Path | None, Any] = {}
     if html is not None:
         from locum.display.network.page import network_page
 
-        write_file(html, network_page(model, inputs))
-    if as_json:
-        output.print_json({"name": model.config.name, "weights": model.hash, "results": results})
-    else:
-        for tokens, result in zip(inputs, results, strict=True):
-            output.say(_text(model, tokens, result))
-        output.say_written("Drawn in", html)
-    if any(result.get("agrees") is False for result in results):
-        raise click.exceptions.Exit(1)
+        written[html] = network_page(model, inputs)
+    return Report(
+        {"name": model.config.name, "weights": model.hash, "results": results},
+        lambda: [_text(model, *pair) for pair in zip(inputs, results, strict=True)],
+        holds=all(result.get("agrees") is not False for result in results),
+        files=written,
+    )
 
 
 def _result(
-    model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
+    model: CompiledTransformer, tokens: Any, *, show_attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """Run one input and give what came of it as plain data."""
     from locum.display.network.text import answer_places
@@ -90,7 +74,7 @@ def _result(
     places = answer_places(model, len(values))
     if places is not None:
         result["answer"] = [[values[place] for place in row] for row in places]
-    if attention:
+    if show_attention:
         layers = range(model.architecture.layers)
         result["attention"] = [
             cache["pattern", n][0].tolist() if ("pattern", n) in cache else [] for n in layers

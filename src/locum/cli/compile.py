@@ -1,48 +1,54 @@
-"""Compile a program, or U, into the weights of a transformer.
+"""Compile a program, a language or U into the weights of a transformer.
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example. The
-folder that -o names gets config.json and model.safetensors; `locum apply` runs it. What a network
-cannot hold is refused, with the reason and the s-op it lies in.
+PROGRAM is a file of RASP text, C-RASP, B-RASP or LTL, a graph as JSON, or the name of a listing or
+an example. The folder that -o names gets config.json and model.safetensors; `locum apply` runs it.
+A program that a network cannot hold is rejected, with the reason and the s-op.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output
 from locum.cli.options import (
     PATH,
-    complete_program,
-    integers,
-    json_option,
+    RECIPES,
+    OutputFile,
+    alphabet_option,
+    choice,
+    inputs_option,
     name_option,
+    order_option,
     settings_options,
 )
-from locum.cli.programs import Program
+from locum.cli.programs import DIALECTS, Program, complete_program
+from locum.cli.runner import Report
+from locum.cli.runner import command as make_command
 from locum.cli.tokens import read_tokens, read_vocabulary
-from locum.compiler.compiling import compile_for
 from locum.compiler.target import Target
 from locum.errors import InputError, LocumError
-from locum.files import check_target, write_file
 from locum.settings import settings_of
-from locum.simulators.weights import RECIPES
 
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
 
-#: Options that say which tokens a program takes; U knows that itself.
-OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed", "causal")
-#: Tokens of the input that is drawn where none is given.
-DRAWN = 8
+#: Settings of programs; U and languages have their own tokens.
+OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal")
+#: Tokens of the input that is drawn if none is given, and symbols of the longest word of a language.
+DRAWN, WORD = 8, 8
 
 
-@click.command("compile", help=__doc__)
+@make_command("compile", __doc__)
 @click.argument("program", type=PATH, required=False, shell_complete=complete_program)
 @name_option
+@click.option("--language", help="Regular expression, or a file of a language, to compile.")
+@alphabet_option
+@order_option("Order of U, to compile U.")
+@choice("--recipe", [*RECIPES, "native"], "Form of U.  [default: native for softmax attention]")
 @settings_options(
     Target,
     vocabulary=click.option(
@@ -55,99 +61,116 @@ DRAWN = 8
         "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
     ),
 )
-@click.option(
-    "--simulator",
-    callback=integers(3),
-    metavar="n,d,d_v",
-    help="Compile U for this order instead of a program.",
-)
-@click.option("--recipe", type=click.Choice(RECIPES), help="How U is built, with --simulator.")
-@click.option(
-    "--input", "texts", multiple=True, metavar="TOKENS", help="An input to draw; may be repeated."
-)
-@click.option("-o", "--output", type=PATH, help="The folder to write; without it, only the report.")
-@click.option("--html", type=PATH, help="Write a page: heads, residual stream, slots, weights.")
-@json_option
-def command(program: Path | None, **options: Any) -> None:
+@inputs_option
+@click.option("-o", "--output", type=PATH, help="The folder to write.")
+@click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
+def command(program: Path | None, output: Path | None, html: Path | None, **options: Any) -> Report:
     """Compile, save, draw and report."""
-    html = options["html"]
-    check_target(html, program)
-    compiled = _program if options["simulator"] is None else _simulator
-    model, drawn, seconds = compiled(program, options)
-    if options["texts"]:
-        drawn = [read_tokens(text, model) for text in options["texts"]]
-        for tokens in drawn:
-            model(tokens)  # what it does not take is refused before anything is written
-    page = _page(model, drawn) if html is not None else ""
-    picture = "" if options["as_json"] else _picture(model, drawn)
-    if options["output"] is not None:
-        model.save(options["output"])
+    sources = {"PROGRAM": program, "--language": options["language"], "--order": options["order"]}
+    given = [name for name, value in sources.items() if value is not None]
+    if len(given) != 1:
+        raise InputError(f"expected one of {', '.join(sources)}, got {' and '.join(given) or 'none'}")
+    if options["recipe"] is not None and options["order"] is None:
+        raise InputError(f"--recipe: expected --order n,d,d_v with it, got {given[0]}")
+    if program is not None and program.suffix in DIALECTS:
+        options["language"] = str(program)
+    started = time.process_time()
+    if options["order"] is not None:
+        model, example = _compile_simulator(options)
+    elif options["language"] is not None:
+        model, example = _compile_language(options)
+    else:
+        assert program is not None
+        model, example = _compile_program(program, options)
+    seconds = time.process_time() - started
+    inputs = [read_tokens(text, model) for text in options["texts"]]
+    for tokens in inputs:
+        model(tokens)  # an input that it does not take is rejected before anything is written
+    if not inputs and (shown := example()) is not None:
+        inputs = [shown]
+    files: dict[Path | None, Any] = {output: model.save}
     if html is not None:
-        write_file(html, page)
-    if options["as_json"]:
-        output.print_json(_as_json(model, options) | {"seconds": seconds})
-        return
-    output.say(_text(model, seconds))
-    output.say()
-    output.say(picture)
-    output.say_written("Saved in", options["output"])
-    output.say_written("Drawn in", html)
+        from locum.display.network.page import network_page
+
+        files[html] = network_page(model, inputs)
+    data = _data(model) | {"seconds": seconds}
+    return Report(data, lambda: _text(model, inputs, seconds), files=files)
 
 
-def _program(
-    path: Path | None, options: dict[str, Any]
-) -> tuple[CompiledTransformer, list[Any], float]:
-    """Compile a program; return the network, inputs to show it on, and the seconds it took."""
-    if path is None:
-        raise InputError("expected a program or --simulator n,d,d_v, got neither")
-    if options["recipe"] is not None:
-        raise InputError("--recipe: expected --simulator n,d,d_v beside it, got a program")
+def _network(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of every network, U included."""
+    return {name: options[name] for name in settings_of(Target) if name not in OF_PROGRAMS}
+
+
+def _reject(options: dict[str, Any], what: str, *allowed: str) -> None:
+    """Raise an error for options of programs that do not apply."""
+    wrong = [
+        "--" + {"vocabulary": "vocab"}.get(name, name)
+        for name in (*OF_PROGRAMS, "name", "alphabet")
+        if options[name] is not None and options[name] is not False and name not in allowed
+    ]
+    if wrong:
+        raise InputError(f"{what} has its own tokens: leave out {', '.join(wrong)}")
+
+
+def _compile_program(
+    path: Path, options: dict[str, Any]
+) -> tuple[CompiledTransformer, Callable[[], Any]]:
+    """Compile a program of RASP; return the network and its example."""
+    from locum.compiler.compiling import compile_for
+
+    if options["alphabet"] is not None:
+        raise InputError("--alphabet: expected a language with it; try --vocab TOKENS")
     if options["length"] is None:
         raise InputError("expected --length, the number of tokens of the longest input, got none")
     if (options["vocabulary"] is None) == (not options["numeric"]):
         raise InputError("expected either --vocab TOKENS or --numeric, got neither or both")
     loaded = Program(path)
     name, value = loaded.sop(options["name"])
-    text = options["vocabulary"]
-    started = time.process_time()
-    asked = {name: options[name] for name in settings_of(Target)}
-    target = Target.read(**asked | {"vocabulary": None if text is None else read_vocabulary(text)})
-    model = compile_for(target, value.node, name, names=loaded.names() | {value.node: name})
-    seconds = time.process_time() - started
-    return model, _example(model, loaded.tokens), seconds
+    settings = {name: options[name] for name in settings_of(Target)}
+    if options["vocabulary"] is not None:
+        settings["vocabulary"] = read_vocabulary(options["vocabulary"])
+    model = compile_for(
+        Target.read(**settings), value.node, name, names=loaded.names() | {value.node: name}
+    )
+    return model, lambda: _example(model, loaded.tokens)
 
 
-def _simulator(
-    path: Path | None, options: dict[str, Any]
-) -> tuple[CompiledTransformer, list[Any], float]:
-    """Compile U; return the network, a random ⟨T, X⟩ to show it on, and the seconds it took."""
+def _compile_language(options: dict[str, Any]) -> tuple[CompiledTransformer, Callable[[], Any]]:
+    """Compile a program that recognises a language."""
+    from locum.cli.language import find_recogniser, read_language
+
+    _reject(options, "a language", "length", "alphabet", "causal", "fixed")
+    recogniser = find_recogniser(read_language(options["language"], options))
+    if recogniser is None:
+        raise InputError(
+            f"{options['language']}: expected a language that is star-free or in C-RASP, got another; "
+            "try locum language classify"
+        )
+    chosen = {name: options[name] for name in ("causal", "fixed") if options[name]}
+    model = recogniser.compile(options["length"] or WORD, **chosen, **_network(options))
+    return model, lambda: _example(model, "")
+
+
+def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Callable[[], Any]]:
+    """Compile U; its example is a random ⟨T, X⟩."""
     import numpy as np
 
     from locum.simulators import UniversalSimulator
     from locum.simulators.modules.sampling import random_module
 
-    wrong = [f"--{name}" for name in OF_PROGRAMS if options[name]]
-    if path is not None or wrong:
-        raise InputError(
-            f"--simulator compiles U, which knows its tokens: leave out {', '.join(wrong) or path}"
-        )
-    n, d, d_v = options["simulator"]
+    _reject(options, "U")
+    n, d, d_v = options["order"]
     recipe = options["recipe"]
     # Only the network is native: the tokens are those of any other recipe.
     U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe in (None, "native") else recipe)
-    started = time.process_time()
     model = U.compile(recipe, **_network(options))
-    seconds = time.process_time() - started
     generator = np.random.default_rng(0)
     T, X = random_module(U.order, generator), generator.normal(size=(n, d))
-    return model, [_moved_inside(model, U.encode(T, X).tolist())], seconds
+    return model, lambda: _moved_inside(model, U.encode(T, X).tolist())
 
 
-def _network(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in settings_of(Target) if name not in OF_PROGRAMS}
-
-
-def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
+def _example(model: CompiledTransformer, tokens: Any) -> Any:
     """Return the program's example if the network takes it, else its vocabulary or small numbers."""
     shortest, longest = model.config.lengths
     length = longest if shortest == longest else min(longest, DRAWN)
@@ -161,8 +184,8 @@ def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
             model(candidate)
         except LocumError:
             continue
-        return [candidate]
-    return []
+        return candidate
+    return None
 
 
 def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
@@ -174,27 +197,19 @@ def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
     return [min(max(x, low), high) for x, (low, high) in zip(numbers, ends, strict=True)]
 
 
-def _picture(model: CompiledTransformer, drawn: list[Any]) -> str:
+def _text(model: CompiledTransformer, inputs: list[Any], seconds: float) -> Iterator[str]:
+    from locum.display.network.report import facts
     from locum.display.network.text import network_text
 
-    return network_text(model, drawn[0] if drawn else None)
+    yield model.config.name
+    taken = ("compiled in", f"{seconds * 1e3:.0f} ms of CPU time")
+    for name, value in [*facts(model), taken]:
+        yield f"  {name:<13}{value}"
+    yield ""
+    yield network_text(model, inputs[0] if inputs else None)
 
 
-def _page(model: CompiledTransformer, drawn: list[Any]) -> str:
-    from locum.display.network.page import network_page
-
-    return network_page(model, drawn)
-
-
-def _text(model: CompiledTransformer, seconds: float) -> str:
-    from locum.display.network.report import facts
-
-    taken = ("compiled in", f"{seconds * 1e3:.0f} ms of processor time")
-    lines = [f"  {name:<13}{value}" for name, value in [*facts(model), taken]]
-    return "\n".join([model.config.name, *lines])
-
-
-def _as_json(model: CompiledTransformer, options: dict[str, Any]) -> dict[str, Any]:
+def _data(model: CompiledTransformer) -> dict[str, Any]:
     config = model.config
     return {
         "name": config.name,
@@ -204,11 +219,9 @@ def _as_json(model: CompiledTransformer, options: dict[str, Any]) -> dict[str, A
         "sink": config.sink,
         "outputs": config.outputs,
         "slots": config.slots,
-        "heads": config.heads,
+        "head_names": config.heads,
         "dtype": config.dtype,
         "report": config.report,
         "program": config.program_hash,
         "weights": model.hash,
-        "folder": None if options["output"] is None else str(options["output"]),
-        "html": None if options["html"] is None else str(options["html"]),
     }

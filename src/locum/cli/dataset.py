@@ -1,65 +1,110 @@
-"""Generate a dataset of compiled circuits with ground truth, for benchmarks of interpretability.
-
-Each of the --size circuits is a program, a network that was checked against it, and the circuit with
-computed labels; it comes in every --tier. A command that was interrupted goes on when it is given
-again, and gives the same files to the last byte.
-"""
+"""Make a dataset of compiled circuits with ground truth, and score found circuits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import PATH, json_option
+from locum.cli import output as terminal
+from locum.cli.options import PATH
 from locum.cli.progress import counted
+from locum.cli.runner import Group, Report
+from locum.cli.runner import command as make_command
+
+#: The tiers of a dataset (``dataset.tiers.TIERS``).
+TIERS = ("plain", "rotated", "superposed", "decoys", "normed", "realistic")
+
+command = Group("dataset", help=__doc__, usual="make -o")
 
 
-@click.command("dataset", help=__doc__)
-@click.argument("folder", type=PATH)
-@click.option("--size", type=int, required=True, help="How many circuits.")
-@click.option("--seed", type=int, default=0, show_default=True, help="What is drawn hangs on it.")
+@make_command("make", group=command)
+@click.option("-o", "--output", type=PATH, required=True, help="The folder to write.")
+@click.option("--size", type=int, required=True, help="Number of circuits.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--tier",
     "tiers",
     multiple=True,
-    metavar="TIER",
-    help="plain, rotated, superposed, decoys, normed, realistic, or all; may be repeated.  "
-    "[default: plain, rotated, realistic]",
+    type=click.Choice([*TIERS, "all"]),
+    help="Tier; may be repeated.  [default: plain, rotated, realistic]",
 )
-@click.option("--workers", type=int, help="Processes.  [default: one for each core]")
-@json_option
-def command(
-    folder: Path, size: int, seed: int, tiers: tuple[str, ...], workers: int | None, as_json: bool
-) -> None:
-    """Generate, and say what there is."""
+@click.option("--workers", type=int, help="Number of processes.  [default: one per core]")
+def make(output: Path, size: int, seed: int, tiers: tuple[str, ...], workers: int | None) -> Report:
+    """Make a dataset of compiled circuits with ground truth, for benchmarks of interpretability.
+
+    Each of the --size circuits is a program, a network that was checked against it, and the circuit
+    with computed labels, in every --tier. Repeat an interrupted command to continue it. The files
+    are the same to the last byte.
+    """
     from locum.dataset.generating import DEFAULT_TIERS, generate
-    from locum.dataset.tiers import TIERS
 
     chosen = TIERS if "all" in tiers else tiers or DEFAULT_TIERS
     try:
-        with counted("making circuits", quiet=as_json) as tell:
-            summary = generate(folder, size, seed=seed, tiers=chosen, workers=workers, progress=tell)
+        with counted("making circuits") as advance:
+            summary = generate(output, size, seed=seed, tiers=chosen, workers=workers, progress=advance)
     except KeyboardInterrupt:
-        output.complain(f"locum: what is done is in {folder}; the same command goes on from there")
+        terminal.complain(f"locum: what is done is in {output}; the same command goes on from there")
         raise
-    if as_json:
-        output.print_json(summary)
-        return
-    output.say(f"{summary['items']} items of {size} circuits in {folder}, {summary['files']} files")
-    for title, name in (
-        ("tiers", "by_tier"),
-        ("split", "by_split"),
-        ("families", "by_family"),
-        ("layers", "by_layers"),
-        ("attention", "by_attention"),
-    ):
-        output.say(f"  {title:<11}{_counts(summary[name])}")
-    output.say(f"  index      sha256 {summary['index']}")
-    output.say(f"Check it with: python {folder / 'verify.py'}")
+
+    def text() -> Iterator[str]:
+        yield f"{summary['items']} items of {size} circuits in {output}, {summary['files']} files"
+        for title in ("tier", "split", "family", "layers", "attention"):
+            counts = summary[f"by_{title}"].items()
+            yield f"  {title:<11}{', '.join(f'{name} {count}' for name, count in counts)}"
+        yield f"  index      sha256 {summary['index']}"
+        yield f"Check it with: python {output / 'verify.py'}"
+
+    return Report(summary, text)
 
 
-def _counts(by_name: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in by_name.items())
+@make_command("score", group=command)
+@click.argument("circuit", type=PATH)
+@click.argument("found", type=PATH)
+@click.option(
+    "--threshold", type=float, default=0.0, show_default=True, help="Scores above it count as found."
+)
+def score(circuit: Path, found: Path, threshold: float) -> Report:
+    """Score a circuit that a method found against the true one, at several levels.
+
+    CIRCUIT is the circuit.json of an item. FOUND has edges, heads, queries/keys/values or slots,
+    each with a score, or is a circuit.json. In the folder of an item, the faithfulness of the edges
+    is measured as well.
+    """
+    from locum.dataset.parts import Truth
+    from locum.dataset.scoring import score, score_item
+    from locum.files import read_json
+    from locum.transformer.circuit import Circuit
+
+    truth = Truth(Circuit.load(circuit))
+    parts = read_json(found, 2**27)
+    if isinstance(parts, dict) and "nodes" in parts:  # a circuit, such as the true one
+        edges = sorted(Truth(Circuit.load(found)).edges)
+        parts = {"edges": [{"source": source, "target": target} for source, target in edges]}
+    folder = circuit.parent
+    is_item = all((folder / name).is_file() for name in ("config.json", "examples.json"))
+    result = (
+        score_item(folder, truth, parts, threshold)
+        if is_item
+        else score(truth, parts, threshold=threshold)
+    )
+    return Report(result, lambda: _score_text(result))
+
+
+def _score_text(result: dict[str, Any]) -> Iterator[str]:
+    yield "level   right  found  precision  recall  F1     ROC    average precision"
+    for level, row in result["levels"].items():
+        numbers = (row[name] for name in ("precision", "recall", "f1", "roc_auc", "average_precision"))
+        precision, recall, f1, roc, average = ("–" if n is None else f"{n:.3f}" for n in numbers)
+        yield (
+            f"{level:<7} {row['right']:<6} {row['found']:<6} {precision:<10} {recall:<7} {f1:<6} "
+            f"{roc:<6} {average}"
+        )
+    if "faithfulness" in result:
+        curve = result["faithfulness"]
+        yield (
+            f"faithfulness: {curve['area']:.3f} (area under the curve); the true circuit keeps "
+            f"{curve['of_the_circuit']:.0%} of answers by {curve['edges_of_the_circuit']:.0%} of edges"
+        )

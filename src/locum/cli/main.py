@@ -1,12 +1,13 @@
 """``locum``: find the command, run it, and turn errors into one line and an exit code.
 
-Each command is a module of this package; its docstring is its help text. Commands are imported only
-when they are called, so that ``locum --help`` answers at once.
+Each command is a module of this package. The first line of its docstring is its summary. A command is
+imported only when it is called, so that ``locum --help`` is fast.
 """
 
 from __future__ import annotations
 
 import _thread
+import difflib
 import importlib
 import io
 import os
@@ -15,51 +16,50 @@ import sys
 import threading
 import traceback
 import warnings
+from typing import Any, NamedTuple
 
 import click
-import click.shell_completion
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from locum import __version__
 from locum.cli import output
 from locum.cli.progress import waiting
+from locum.cli.runner import BAD_INPUT, CRASHED, DONE, INTERRUPTED
 from locum.errors import InputError, LocumError
 from locum.graph.atoms import short
 
-COMMANDS = (
-    "analyse",
-    "apply",
-    "catalogue",
-    "certify",
-    "check",
-    "claims",
-    "classify",
-    "compare",
-    "compile",
-    "completion",
-    "dataset",
-    "draw",
-    "equivalent",
-    "errata",
-    "export",
-    "figure",
-    "minimise",
-    "operations",
-    "paper",
-    "plan",
-    "playground",
-    "prove",
-    "repl",
-    "run",
-    "score",
-    "simulate",
-    "sweep",
-)
-
-#: Commands that were removed, with their replacements.
-REMOVED = {"generate": "locum simulate --model FOLDER --text TEXT --generate"}
+#: The commands, in the sections of ``--help``.
+SECTIONS = {
+    "Programs": ("run", "repl", "playground"),
+    "Networks": ("compile", "apply"),
+    "Simulation": ("simulate",),
+    "Proofs and languages": ("prove", "language"),
+    "Paper and data": ("paper", "dataset", "sweep"),
+}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+#: Names of earlier versions, and what replaces them.
+MOVED = {
+    "analyse": "locum run --count",
+    "draw": "locum run --draw",
+    "plan": "locum run --plan",
+    "operations": "the page docs/operations.md",
+    "completion": "locum --completion",
+    "figure": "locum simulate",
+    "certify": "locum simulate --certify",
+    "generate": "locum simulate --model FOLDER --text TEXT --generate",
+    "check": "locum prove check",
+    "claims": "locum prove all",
+    "export": "locum prove export",
+    "classify": "locum language classify",
+    "equivalent": "locum language equivalent",
+    "minimise": "locum language minimise",
+    "catalogue": "locum paper items",
+    "errata": "locum paper errata",
+    "compare": "locum paper rivals",
+    "score": "locum dataset score",
+}
 #: The environment variable in which a shell asks for completions.
 VARIABLE = "_LOCUM_COMPLETE"
-DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 class LazyGroup(click.Group):
@@ -80,54 +80,69 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or raise an error with the most similar one."""
-        if args and args[0] in REMOVED:
-            raise InputError(f"locum {args[0]} was removed in 0.3; try {REMOVED[args[0]]}")
+        """Return the command, or raise an error with its new name or the most similar one."""
+        if args and args[0] in MOVED:
+            raise InputError(f"locum {args[0]} is now {MOVED[args[0]]}")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib
-
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"; try locum {near[0]}." if near else "."  # the usage says how to list them
             context.fail(f"No such command {short(args[0])}{hint}")
         return super().resolve_command(context, args)
 
-    def shell_complete(
-        self, context: click.Context, incomplete: str
-    ) -> list[click.shell_completion.CompletionItem]:
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer commands by their names, without importing any; options as click does."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, context, incomplete)
         names = [name for name in COMMANDS if name.startswith(incomplete)]
-        return [click.shell_completion.CompletionItem(name, help=summary(name)) for name in names]
+        return [CompletionItem(name, help=summary(name)) for name in names]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write names and summaries without importing anything."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary(name)) for name in COMMANDS])
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, summary(name)) for name in names], col_max=12)
 
 
 def summary(name: str) -> str:
-    """Read the first line of a command's help text off its source file."""
+    """Read the first line of a command's docstring from its source file."""
     source = pkgutil.get_data("locum.cli", f"{name}.py") or b""
     return source.decode().partition("\n")[0].strip('"')
 
 
+def _complete(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
+    """Print the completion script of a shell."""
+    if shell is None:
+        return
+    script = get_completion_class(shell)
+    assert script is not None
+    output.say(script(cli, {}, "locum", VARIABLE).source())
+    context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="locum", message="%(prog)s %(version)s")
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    callback=_complete,
+    expose_value=False,
+    is_eager=True,
+    help='Print the completion script; use eval "$(locum --completion bash)".',
+)
 def cli() -> None:
     """Locum: a universal simulator of attention, and the RASP it is written in.
 
-    PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings or of an
-    example, such as transpose or sort_freq. Every command takes --json and then prints one JSON object.
-    Exit codes: 0 done, 1 a claim did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
+    PROGRAM is a file, or the name of one of the paper's listings or of an example, such as transpose or
+    sort_freq. Every command has --json and then prints one JSON object, also for errors. Exit codes:
+    0 done, 1 a claim did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
     """
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
     asked = os.environ.get(VARIABLE)
-    if asked:  # a shell asks what could stand at the cursor (locum completion)
-        sys.exit(click.shell_completion.shell_complete(cli, {}, "locum", VARIABLE, asked))
+    if asked:  # a shell asks for completions (locum --completion)
+        sys.exit(shell_complete(cli, {}, "locum", VARIABLE, asked))
     output.prepare()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -140,45 +155,65 @@ def main() -> None:
     sys.exit(code)
 
 
+class Problem(NamedTuple):
+    """An error as the user sees it: the exit code, its kind and message, and text for terminals."""
+
+    code: int
+    kind: str
+    message: str
+    shown: str = ""
+
+
 def run(arguments: list[str]) -> int:
-    """Run a command and return its exit code; errors are told on standard error."""
+    """Run a command and return its exit code; errors are printed on standard error, or as JSON."""
     try:
         # Not cli.main(), which has exit codes of its own.
         with cli.make_context("locum", arguments) as context, waiting(context, arguments):
             cli.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except click.ClickException as error:
-        usage = io.StringIO()
-        error.show(usage)
-        output.complain(usage.getvalue().rstrip("\n"))
-        return BAD_INPUT
-    except (LocumError, Warning) as error:  # a warning is an error under PYTHONWARNINGS=error
-        output.complain(f"locum: {error}")
-        return BAD_INPUT
-    except MemoryError:
-        output.complain("locum: this does not fit into memory; try a smaller order, length or input")
-        return BAD_INPUT
-    except (click.Abort, KeyboardInterrupt):
-        output.complain("locum: interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of help texts or of a transcript has gone
+    except BrokenPipeError:  # the reader of help texts or of a transcript is closed
         return DONE
-    except OSError as error:  # a current folder that was deleted, a disk that is full
-        output.complain(f"locum: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
-        return BAD_INPUT
-    except Exception:
-        output.complain(traceback.format_exc().rstrip("\n"))
-        output.complain("locum: this is a bug in Locum; please report it with the lines above")
-        return CRASHED
+    except (Exception, KeyboardInterrupt) as error:
+        problem = describe(error)
+        if problem.kind == "Bug" or "--json" not in arguments:
+            output.complain(problem.shown or f"locum: {problem.message}")
+        if "--json" in arguments:
+            place = {name: getattr(error, name, None) for name in ("line", "column", "position")}
+            known = {name: number for name, number in place.items() if isinstance(number, int)}
+            output.print_json({"error": {"kind": problem.kind, "message": problem.message} | known})
+        return problem.code
     return DONE
+
+
+def describe(error: BaseException) -> Problem:
+    """Return the exit code and the message of an error."""
+    kind = type(error).__name__
+    match error:
+        case click.Abort() | KeyboardInterrupt():
+            return Problem(INTERRUPTED, "Interrupted", "interrupted")
+        case click.ClickException():
+            usage = io.StringIO()
+            error.show(usage)
+            return Problem(BAD_INPUT, kind, error.format_message(), usage.getvalue().rstrip("\n"))
+        case LocumError() | Warning():  # a warning is an error under PYTHONWARNINGS=error
+            return Problem(BAD_INPUT, kind, str(error))
+        case MemoryError():
+            message = "this does not fit into memory; try a smaller order, length or input"
+            return Problem(BAD_INPUT, kind, message)
+        case OSError():  # a current folder that was deleted, a disk that is full
+            place = f": {error.filename}" if error.filename else ""
+            return Problem(BAD_INPUT, kind, f"{error.strerror}{place}")
+    advice = "this is a bug in Locum; please report it with the lines above"
+    trace = "".join(traceback.format_exception(error))
+    return Problem(CRASHED, "Bug", f"{kind}: {error}", f"{trace}locum: {advice}")
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """Interrupt once more where an interrupt was lost.
 
-    Python drops what is raised in a callback of a weak reference, and there are many: a Ctrl-C that
-    comes while garbage is collected would only be printed, and the work would go on.
+    Python drops exceptions of callbacks of weak references. A Ctrl-C during garbage collection would
+    only be printed, and the command would continue.
     """
     if lost.exc_type is KeyboardInterrupt:
         timer = threading.Timer(0.05, _thread.interrupt_main)
@@ -188,6 +223,6 @@ def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(lost)
 
 
-def _show_warning(message: Warning | str, *details: object, **options: object) -> None:
+def _show_warning(message: Warning | str, *details: Any, **options: Any) -> None:
     """Show a warning as errors are shown, without lines of source code."""
     output.complain(f"locum: {message}")

@@ -5,50 +5,90 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from locum.errors import InputError
 from locum.settings import Setting, settings_of
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+Option = Callable[[Function], Function]
+
 PATH = click.Path(path_type=Path)
+#: The enumerations. They are repeated here so that a command starts without importing their modules.
+EXECUTORS = ("dense", "fast", "auto", "heads")
+DOMAINS = ("float", "exact", "ieee")
+RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
+KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
+NORMS = ("none", "post", "pre")
+DTYPES = ("float64", "float32")
 #: Words that mean a value, not four or five characters.
 _WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
 _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 
 
-def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Offer the listings and examples, by name, and the programs in this folder."""
-    from locum.cli.programs import known
+class OutputFile(click.Path):
+    """A file to write, with one of the suffixes; ``-`` is standard output."""
 
-    here = sorted(path.name for ending in ("rasp", "json") for path in Path.cwd().glob(f"*.{ending}"))
-    return [name for name in [*known(), *here] if name.startswith(begun)]
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__(path_type=Path)
+        self.suffixes = suffixes
 
-
-def complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Offer the claims that there are, and the errata that can be refuted."""
-    from locum.paper.errata import ERRATA
-    from locum.verification.claims.named import FAMILIES
-
-    refutable = (number for number, erratum in ERRATA.items() if erratum.refutable)
-    return [name for name in [*FAMILIES, *refutable] if name.startswith(begun)]
+    def require_suffix(self, option: str, path: Path) -> None:
+        """Raise an error for a file with another suffix."""
+        if self.suffixes and path.suffix not in self.suffixes:
+            expected = " or ".join(self.suffixes)
+            raise InputError(f"{option}: expected a {expected} file, got {path}")
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
-name_option = click.option("--name", help="The s-op, selector or function without parameters meant.")
+def choice(name: str, values: Sequence[str], text: str, default: str | None = None) -> Option[Any]:
+    """Return an option for one of several values."""
+    shown = default is not None
+    return click.option(name, type=click.Choice(values), default=default, show_default=shown, help=text)
+
+
+def output_option(*suffixes: str, text: str, **settings: Any) -> Option[Any]:
+    """Return the option ``-o`` for a file with one of the suffixes."""
+    return click.option("-o", "--output", type=OutputFile(*suffixes), help=text, **settings)
+
+
+def limit_option(default: float | None, text: str = "CPU time limit.") -> Option[Any]:
+    """Return the option ``--limit``, in seconds."""
+
+    def read(context: click.Context, option: click.Parameter, seconds: float | None) -> float | None:
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise InputError(f"--limit: expected a positive number of seconds, got {seconds:g}")
+        return seconds
+
+    return click.option(
+        "--limit",
+        type=float,
+        callback=read,
+        default=default,
+        show_default=default is not None,
+        metavar="SECONDS",
+        help=text,
+    )
+
+
+name_option = click.option("--name", help="S-op, selector or function without parameters.")
 input_option = click.option(
     "--input",
     "input_text",
     metavar="TOKENS",
     help='The input: hello, or JSON ("hello", [3, 1, 2]).  [default: the program\'s, else hello]',
 )
-executor_option = click.option(
-    "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
+inputs_option = click.option(
+    "--input", "texts", multiple=True, metavar="TOKENS",
+    help='An input: abc, or 1,2.5, or JSON ("abc", [1, 2.5]); may be repeated.',
+)  # fmt: skip
+alphabet_option = click.option(
+    "--alphabet", help="Symbols of a language: abc, or with commas.  [default: as named]"
 )
+seed_option = click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: 0]")
 
 
 def settings_options(record: type, **replaced: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -97,6 +137,11 @@ def integers(
     return read
 
 
+def order_option(text: str, name: str = "--order") -> Option[Any]:
+    """Return an option for the sizes n,d,d_v of U."""
+    return click.option(name, callback=integers(3), metavar="n,d,d_v", help=text)
+
+
 def read_base(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
     """Read the base of the exponential: a positive number, or e (None)."""
     if text is None or text == "e":
@@ -110,21 +155,20 @@ def read_base(context: click.Context, option: click.Parameter, text: str | None)
     return base
 
 
-base_option = click.option(
-    "--base", callback=read_base, metavar="NUMBER", help="Base of the exponential.  [default: e]"
-)
+# Inputs ---------------------------------------------------------------------------------------------
 
 
 def read_input(text: str | None, option: str = "--input") -> Any:
     """Read an input: JSON, or a plain text that cannot be mistaken for JSON or a list.
 
     1, 1.0, "1" and true are told apart; a text of digits, or one with commas, must say what it is.
+    The empty text is the empty sequence.
 
-    >>> read_input("hello"), read_input('"1,2"'), read_input("[1, 2.5, true]")
-    ('hello', '1,2', [1, 2.5, True])
+    >>> read_input("hello"), read_input('"1,2"'), read_input("[1, 2.5, true]"), read_input("")
+    ('hello', '1,2', [1, 2.5, True], '')
     """
-    if text is None:
-        return None
+    if not text:
+        return text
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -148,7 +192,7 @@ def _is_plain(text: str) -> bool:
 
 
 def require_unicode(value: Any, where: str) -> None:
-    """Refuse strings with unpaired surrogates, which cannot be written as UTF-8."""
+    """Reject strings with unpaired surrogates, which cannot be written as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -16,7 +16,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from locum.cli.progress import current
@@ -93,27 +92,29 @@ def plain(value: Any) -> Any:
     return short(value) if is_unprintable(value) else value
 
 
-def say_written(words: str, *paths: Path | None) -> None:
-    """Print where files were written, if they were: "Saved in page.html."."""
-    for path in paths:
-        if path is not None:
-            say(f"{words} {path}.")
-
-
-def print_title(text: str) -> None:
-    """Print ``text`` in bold where the terminal has bold."""
+def title(text: str) -> RenderableType:
+    """Return ``text`` in bold, for terminals that have bold."""
     from rich.text import Text
 
-    show(Text(printable(text), style="bold"))
+    return Text(printable(text), style="bold")
 
 
-def add_rows(table: Table, rows: Iterable[Iterable[str]]) -> Table:
-    """Add rows of text, in which nothing is markup, to ``table``, and return it."""
+def table(
+    *titles: str, rows: Iterable[Iterable[str]], lines: bool = False, fold: bool = False
+) -> Table:
+    """Return a table of text, in which nothing is markup.
+
+    ``lines`` separates the rows; ``fold`` breaks long words instead of shortening them.
+    """
+    from rich.table import Table
     from rich.text import Text
 
+    made = Table(*titles, show_lines=lines)
+    for column in made.columns if fold else ():
+        column.overflow = "fold"
     for row in rows:
-        table.add_row(*(Text(printable(cell, "\n")) for cell in row))
-    return table
+        made.add_row(*(Text(printable(cell, "\n")) for cell in row))
+    return made
 
 
 def show(renderable: RenderableType) -> None:

@@ -1,107 +1,238 @@
-"""Reproduce the paper: every statement as printed, what was run, and the verdict.
-
-STATEMENT is a label of the paper, such as algo:softmax: only that statement is run. Without it, all are
-run, which takes about half a minute. Exit code 1 if our side fails, or no erratum explains what fails.
-"""
+"""Reproduce the paper: its statements, items and errata, and rival constructions."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from locum.cli import output
-from locum.cli.options import PATH, json_option
+from locum.cli.options import output_option
 from locum.cli.progress import counted
-from locum.files import check_target, write_file
+from locum.cli.runner import Group, Part, Report
+from locum.cli.runner import command as make_command
+from locum.errors import InputError
 
 if TYPE_CHECKING:
+    from locum.paper import compare
+    from locum.paper.findings import Finding
     from locum.paper.report import Row
 
+command = Group("paper", help=__doc__, usual="report")
+#: Characters of a line of text.
+_WIDTH = 100
 
-def _complete(context: click.Context, parameter: click.Parameter, start: str) -> list[CompletionItem]:
+
+# Statements -----------------------------------------------------------------------------------------
+
+
+def _complete_statement(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     from locum.paper.statements import STATEMENTS
 
-    return [CompletionItem(key) for key in STATEMENTS if key.startswith(start)]
+    return [key for key in STATEMENTS if key.startswith(begun)]
 
 
-@click.command("paper", help=__doc__)
-@click.argument("statement", required=False, shell_complete=_complete)
-@click.option("--html", type=PATH, help="Write a page.")
-@click.option("--markdown", type=PATH, help="Write the same as Markdown.")
-@json_option
-def command(statement: str | None, html: Path | None, markdown: Path | None, as_json: bool) -> None:
-    """Run one statement, or all of them."""
-    if statement is None:
-        holds = _run_all(html, markdown, as_json)
-    elif html is None and markdown is None:
-        holds = _run_one(statement, as_json)
-    else:
-        raise click.UsageError("--html and --markdown write the whole report; try without STATEMENT.")
-    if not holds:
-        raise click.exceptions.Exit(1)
+@make_command("report", group=command)
+@click.argument("statement", required=False, shell_complete=_complete_statement)
+@output_option(".html", ".md", multiple=True, text="Page to write, HTML or Markdown; may be repeated.")
+def report(statement: str | None, output: tuple[Path, ...]) -> Report:
+    """Run every statement of the paper as printed, and give the verdicts.
+
+    STATEMENT is a label of the paper, such as algo:softmax: only that statement is run. Without it,
+    all are run, which takes about half a minute. Exit code 1 if our side fails, or no erratum
+    explains what fails.
+    """
+    from locum.display.report import report_markdown, report_page
+    from locum.paper.report import reproduce, reproduce_one
+
+    if statement is not None and output:
+        raise InputError("--output: expected no STATEMENT with it; the page shows all statements")
+    with counted("reproducing") as advance:
+        if statement is not None:
+            row = reproduce_one(statement, advance)
+            return Report(row.to_dict(), lambda: _statement_text(row), holds=row.holds)
+        made = reproduce(advance)
+    write = {".html": report_page, ".md": report_markdown}
+    files: dict[Path | None, Any] = {path: write[path.suffix](made) for path in output}
+    return Report(made.to_dict(), lambda: _report_text(made), holds=made.holds, files=files)
 
 
-def _run_one(key: str, as_json: bool) -> bool:
-    """Print the quote, what was run and the verdict of one statement."""
-    from locum.paper.report import reproduce_one
-
-    with counted("reproducing", quiet=as_json) as advance:
-        row = reproduce_one(key, advance)
-    if as_json:
-        output.print_json(row.to_dict())
-    else:
-        _show(row)
-    return row.holds
-
-
-def _show(row: Row) -> None:
-    from rich.table import Table
-
+def _statement_text(row: Row) -> Iterator[Part]:
+    """Show the quote, what was run and the verdict of one statement."""
     from locum.display.report import list_unchecked
 
-    output.say(f"{row.title} ({row.kind}, line {row.line} of the source)")
+    yield f"{row.title} ({row.kind}, line {row.line} of the source)"
     if row.quote:
-        output.say(row.quote)
+        yield row.quote
     if row.evidence:
-        table = Table("", "what was run", "result", "about", "erratum", show_lines=True)
-        marks = {True: "✓", False: "✗"}
         rows = (
-            (marks[each.holds], each.what, each.result, each.about, each.erratum * (not each.holds))
-            for each in row.evidence
+            ("✓" if e.holds else "✗", e.what, e.result, e.about, e.erratum * (not e.holds))
+            for e in row.evidence
         )
-        output.show(output.add_rows(table, rows))
+        yield output.table("", "what was run", "result", "about", "erratum", rows=rows, lines=True)
     if row.unchecked:
-        output.say(list_unchecked(row))
-    output.say(f"Verdict: {row.verdict}.")
+        yield list_unchecked(row)
+    yield f"Verdict: {row.verdict}."
 
 
-def _run_all(html: Path | None, markdown: Path | None, as_json: bool) -> bool:
-    """Run every statement, write the pages, and print the verdicts."""
-    from locum.display.report import describe_results, report_markdown, report_page
-    from locum.paper.report import reproduce
+def _report_text(made: Any) -> Iterator[Part]:
+    from locum.display.report import describe_results
 
-    check_target(html)
-    check_target(markdown)
-    with counted("reproducing", quiet=as_json) as advance:
-        report = reproduce(advance)
-    if html is not None:
-        write_file(html, report_page(report))
-    if markdown is not None:
-        write_file(markdown, report_markdown(report))
-    if as_json:
-        output.print_json(report.to_dict())
-    else:
-        from rich.table import Table
+    rows = (
+        (row.title, row.key, row.verdict, ", ".join(row.errata), f"{row.seconds:.1f}")
+        for row in made.rows
+    )
+    yield output.table("statement", "name", "verdict", "errata", "seconds", rows=rows)
+    yield describe_results(made)
 
-        table = Table("statement", "name", "verdict", "errata", "seconds")
-        rows = (
-            (row.title, row.key, row.verdict, ", ".join(row.errata), f"{row.seconds:.1f}")
-            for row in report.rows
+
+# Items and errata -----------------------------------------------------------------------------------
+
+
+@make_command("items", group=command)
+@click.option("--cookbook", is_flag=True, help="Constructions of surveys instead.")
+def items(cookbook: bool) -> Report:
+    """List the paper's constructions: our functions, the paper's claim, heads, theorems, verdict.
+
+    Everything is counted and checked on an instance. Exit code 1 if a claim does not hold. `locum
+    prove all` shows what is proven for all inputs; the theorems for all shapes are in proofs/. With
+    --cookbook: the constructions that surveys of transformers and formal languages list, as
+    weights, each compared with a plain recogniser on all words up to a length.
+    """
+    if cookbook:
+        return _cookbook()
+    from locum.paper.findings import examine_all
+
+    with counted("checking") as advance:
+        findings = examine_all(advance)
+
+    def row(finding: Finding) -> tuple[str, ...]:
+        item = finding.item
+        heads = "\n".join(f"{recipe}: {counts}" for recipe, counts in finding.heads.items())
+        errata = f" ({', '.join(item.errata)})" if item.errata else ""
+        functions = ", ".join(item.functions)
+        theorems = "\n".join(item.theorems)
+        return item.paper, functions, item.claim, heads or "none", theorems, finding.verdict + errata
+
+    def text() -> Iterator[Part]:
+        titles = ("paper", "functions", "the paper's claim", "heads per layer", "all shapes", "verdict")
+        yield output.table(*titles, rows=map(row, findings), lines=True, fold=True)
+        yield "Errata with counterexamples: locum paper errata. Proofs for all inputs: locum prove all."
+        yield "All shapes: the theorem of that name in proofs/, which `make coq` checks."
+
+    return Report(
+        {"items": [finding.to_dict() for finding in findings]},
+        text,
+        holds=all(finding.holds for finding in findings),
+    )
+
+
+def _cookbook() -> Report:
+    from locum.cookbook import COOKBOOK
+
+    entries: list[dict[str, Any]] = []
+    with counted("checking") as advance:
+        for done, (name, construction) in enumerate(COOKBOOK.items()):
+            advance(done, len(COOKBOOK), name)
+            entries.append(construction.to_dict())
+
+    def row(entry: dict[str, Any]) -> tuple[str, ...]:
+        words = f"on {entry['words']:,} words of up to {entry['longest']}"
+        return (
+            f"{entry['name']}: {entry['about']}",
+            f"{entry['layers']} layers, heads {', '.join(map(str, entry['heads']))}",
+            f"{entry['attention']}, {entry['precision']}",
+            entry["source"],
+            f"{'right' if entry['holds'] else 'wrong'} {words}; {entry['status']}",
         )
-        output.show(output.add_rows(table, rows))
-        output.say(describe_results(report))
-        output.say_written("Written to", html, markdown)
-    return report.holds
+
+    def text() -> Iterator[Part]:
+        titles = ("construction", "size", "attention, precision", "source", "verdict")
+        yield output.table(*titles, rows=map(row, entries), lines=True, fold=True)
+
+    return Report({"entries": entries}, text, holds=all(entry["holds"] for entry in entries))
+
+
+@make_command("errata", group=command)
+def errata() -> Report:
+    """List the paper's errata: quote, problem, counterexample, correction and severity.
+
+    `locum prove claim NUMBER` refutes the errata that are claims about programs.
+    """
+    from locum.paper.errata import ERRATA, SEVERITIES
+
+    names = ("number", "severity", "where", "quotes", "wrong", "counterexample", "right")
+    rows = [{name: getattr(erratum, name) for name in names} for erratum in ERRATA.values()]
+
+    def text() -> Iterator[str]:
+        for erratum in ERRATA.values():
+            yield f"{erratum.number} ({erratum.severity}): {erratum.where}"
+            yield from (_paragraph("Quote", quote) for quote in erratum.quotes)
+            yield _paragraph("Problem", erratum.wrong)
+            yield _paragraph("Counterexample", erratum.counterexample)
+            yield _paragraph("Correction", erratum.right)
+            yield ""
+        yield "; ".join(f"{letter}: {meaning}" for letter, meaning in SEVERITIES.items())
+
+    return Report({"errata": rows}, text)
+
+
+def _paragraph(label: str, text: str) -> str:
+    """Return a labelled paragraph, indented and wrapped at spaces."""
+    lines = textwrap.wrap(
+        f"{label}: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join(lines)
+
+
+# Rivals ---------------------------------------------------------------------------------------------
+
+
+@make_command("rivals", group=command)
+@output_option(".html", text="Page to write.")
+def rivals(output: Path | None) -> Report:
+    """Compare the paper's constructions with looped transformers, operation by operation.
+
+    Our recipes and our reconstructions of the looped transformers of Giannou et al. are run:
+    layers, heads, sizes, errors against NumPy. The sentences below the table name attention and
+    feed-forwards of each network; exact feed-forwards are instructions, not weights. Systems that
+    cannot be run are cited.
+    """
+    from locum.display.report import compare_page
+    from locum.paper.compare import compare, winners
+
+    with counted("measuring") as advance:
+        rows = compare(advance)
+    data = {"rows": [row.to_dict() for row in rows], "winners": winners(rows)}
+    files = {} if output is None else {output: compare_page(rows)}
+    return Report(data, lambda: [_rivals_table(rows), *winners(rows)], files=files)
+
+
+def _rivals_table(rows: list[compare.Row]) -> Part:
+    titles = (
+        "operation",
+        "system",
+        "claimed",
+        "layers × passes",
+        "heads",
+        "d_model",
+        "tokens",
+        "errors",
+    )
+    return output.table(*titles, rows=map(_rival_cells, rows), lines=True)
+
+
+def _rival_cells(row: compare.Row) -> tuple[str, ...]:
+    from locum.paper.compare import shown
+
+    operation = f"{row.operation} {row.order}".strip()
+    if row.status == "cited":
+        return operation, row.system, row.claimed, "cited", "", "", "", row.note
+    return (
+        operation, row.system, row.claimed, f"{row.layers} × {row.passes}", str(row.heads),
+        str(row.d_model), str(row.tokens), " ".join(map(shown, row.errors)),
+    )  # fmt: skip

@@ -6,6 +6,7 @@ limits on time and memory (needs the extra web: pip install 'locum[web]').
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -14,33 +15,24 @@ from typing import Any
 import click
 
 from locum.cli import output
-from locum.cli.options import PATH, json_option
+from locum.cli.options import PATH, limit_option
+from locum.cli.runner import Report, emit
+from locum.cli.runner import command as make_command
 from locum.errors import InputError
 from locum.files import read_text
 
 
-@click.command("playground", help=__doc__)
+@make_command("playground", __doc__)
 @click.argument("file", type=PATH, required=False)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0: any."
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
-@click.option(
-    "--public", is_flag=True, help="For strangers: tighter limits, any --host (see docs/playground.md)."
-)
-@click.option(
-    "--seconds",
-    type=click.IntRange(1, 3600),
-    help="Seconds of work that one request may take.  [default: 5, public: 3]",
-)
-@json_option
+@click.option("--public", is_flag=True, help="Tighter limits, and any --host (see docs/playground.md).")
+@limit_option(None, "CPU time limit of a request, at least 1.  [default: 5, public: 3]")
 def command(
-    file: Path | None,
-    host: str,
-    port: int,
-    open_it: bool,
-    public: bool,
-    seconds: int | None,
-    as_json: bool,
+    file: Path | None, host: str, port: int, open_it: bool, public: bool, limit: float | None
 ) -> None:
     """Serve the page until interrupted."""
     try:
@@ -67,7 +59,7 @@ def command(
     listening = _socket(host, port)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/{link}"
-    most = seconds or (3 if public else 5)
+    most = (3 if public else 5) if limit is None else max(1, round(limit))
     # A worker that has to share its core takes longer by the clock.
     limits = Limits(cpu=most, wall=most + 3.0, memory=2**30 if public else Limits.memory)
     workers = max(2, os.cpu_count() or 2)
@@ -81,15 +73,13 @@ def command(
         limit_concurrency=500,
         timeout_keep_alive=10,
     )
-    server = uvicorn.Server(config)
-    if as_json:
-        output.print_json({"address": address, "workers": pool.size, "public": public})
-    else:
-        output.say(f"The playground is at {address} (Ctrl-C ends it)")
+    data = {"address": address, "workers": pool.size, "public": public}
+    emit(Report(data, lambda: [f"The playground is at {address} (Ctrl-C ends it)"]))
     output.finish()
     if open_it:
         click.launch(address)
-    _serve(server, listening)
+    with pool, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal end
+        _serve(uvicorn.Server(config), listening)
 
 
 def _socket(host: str, port: int) -> socket.socket:

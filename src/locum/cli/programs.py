@@ -1,20 +1,32 @@
-"""Read the program of a command: RASP text, a graph as JSON, a listing or an example by name."""
+"""Read the program of a command: RASP, a dialect, a graph as JSON, or a listing or an example by name.
+
+The suffix of a file chooses its language: .rasp, .crasp, .brasp, .ltl, or .json for a graph.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from locum.cli.options import PATH, read_input
 from locum.errors import InputError, LimitError, LocumError
 from locum.files import read_text
 from locum.graph import Node, loads
 from locum.language.handles import Selector, SOp, wrap
 
 if TYPE_CHECKING:
+    from locum.dialects.recogniser import Recogniser
     from locum.language import Session
 
 #: The most bytes of a program's file. RASP text has a limit of its own, in characters.
 LIMIT = 2**26
+#: The suffixes of programs that accept words, and of all programs.
+DIALECTS = (".crasp", ".cr", ".brasp", ".ltl")
+SUFFIXES = (".rasp", ".json", *DIALECTS)
 
 
 class Program:
@@ -29,23 +41,25 @@ class Program:
         self._values: dict[Node, Any] = {}
         #: What the program shows: names and values of its expressions.
         self.shown: list[tuple[str, Any]] = []
-        text = _source(path)
-        if path.suffix == ".json":
-            self.shown = [(path.stem, wrap(loads(text)))]
-        else:
-            self._run(text, "hello" if tokens is None else tokens)
+        self._names: dict[Node, str] = {}
+        self._load("hello" if tokens is None else tokens)
         if tokens is None:
             tokens = "hello" if self.session is None else self.session.examples.tokens["s-op"]
         self.tokens = tokens
 
-    def _run(self, text: str, example: Any) -> None:
+    def _load(self, example: Any) -> None:
         from locum.language import RaspError, Session
 
+        text = _source(self.path)
+        if self.path.suffix == ".json":
+            self.shown = [(self.path.stem, wrap(loads(text)))]
+            return
         self.session = Session(example, folders=(Path.cwd(), self.path.parent))
         try:
             self.shown = self.session.script(text)
         except RaspError as error:
-            raise LocumError(f"{self.path}, {error.pretty()}") from None
+            message = f"{self.path}, {error.pretty()}"
+            raise RaspError(error.category, message, error.line, error.column) from None
 
     def value(self, name: str | None) -> tuple[str, Any]:
         """Return a name and its value: the one asked for, or the last that the program shows.
@@ -54,8 +68,11 @@ class Program:
         """
         if name is not None and self.session is not None:
             return name, self.session.value_of(name)
-        if name is not None and name != self.shown[0][0]:
-            raise InputError(f"{self.path}: expected the name {self.shown[0][0]}, got {name}")
+        if name is not None:
+            named = dict(self.shown)
+            if name not in named:
+                raise InputError(f"{self.path}: expected a name ({', '.join(named)}), got {name}")
+            return name, named[name]
         if self.shown:
             return self.shown[-1]
         last = self.session.last_assigned if self.session is not None else None
@@ -63,10 +80,7 @@ class Program:
             value = self.session.get(last)
             if isinstance(value, (SOp, Selector)):
                 return last, value
-        raise InputError(
-            f"{self.path} shows nothing; try to end it with an expression, or name an s-op "
-            "(--name; for run: --show)"
-        )
+        raise InputError(f"{self.path} shows nothing and defines no s-op; try --name")
 
     def program(self, name: str | None) -> tuple[str, SOp | Selector]:
         """Return a name and the s-op or selector of that name."""
@@ -108,7 +122,97 @@ class Program:
 
     def names(self) -> dict[Node, str]:
         """Return the program's own names for nodes."""
-        return self.session.names_of_nodes() if self.session is not None else {}
+        return self.session.names_of_nodes() if self.session is not None else dict(self._names)
+
+    def named(self) -> dict[str, Any]:
+        """Return the values that the program names or shows."""
+        named = {} if self.session is None else dict(self.session.scope.names)
+        named.pop("out", None)
+        return named | dict(self.shown)
+
+
+class DialectProgram(Program):
+    """A C-RASP or B-RASP program or an LTL formula, on a word; it shows every definition."""
+
+    recogniser: Recogniser
+    #: Where the answer is read: "first", "last" or "end".
+    accept: str
+
+    def __init__(
+        self, path: Path, word: str | None, alphabet: list[str] | None, *, needs_word: bool
+    ) -> None:
+        self._alphabet = alphabet
+        super().__init__(path, ())
+        if word is None and needs_word:
+            raise InputError(f"{path}: expected a word, got none; try --input WORD")
+        self.tokens = self.recogniser.tokens(read_word(word)) if word is not None else ()
+
+    def _load(self, example: Any) -> None:
+        from locum.dialects.b_rasp import from_ltl
+        from locum.dialects.languages import read
+
+        language = read(self.path, alphabet=self._alphabet)
+        if language.program is not None:
+            self.recogniser, self.accept = language.program, language.program.accept
+        else:
+            assert language.ltl is not None
+            # At each position, whether the formula holds there; the language is read at the first.
+            everywhere = from_ltl(replace(language.ltl, at="last")).recogniser()
+            names = {everywhere.sop.node: self.path.stem}
+            self.recogniser = replace(everywhere, dialect="LTL", names=names)
+            self.accept = language.ltl.at
+        root, self._names = self.recogniser.sop.node, dict(self.recogniser.names)
+        others = [(name, wrap(node)) for node, name in self._names.items() if node is not root]
+        self.shown = [*others, (self._names.get(root, "accepted"), self.recogniser.sop)]
+
+    def accepted(self, values: list[Any]) -> bool:
+        """Return whether the word is accepted, from the values of the last definition."""
+        return bool(values[0 if self.accept == "first" else -1])
+
+
+def load_program(
+    path: Path, input_text: str | None = None, alphabet: str | None = None, *, needs_word: bool = False
+) -> Program:
+    """Load a program in the language that its suffix names, with an input as it is typed."""
+    if path.suffix in DIALECTS:
+        return DialectProgram(path, input_text, split_alphabet(alphabet), needs_word=needs_word)
+    if alphabet is not None:
+        expected = ", ".join(DIALECTS)
+        raise InputError(f"--alphabet: expected a program with the suffix {expected}, got {path}")
+    return Program(path, read_input(input_text))
+
+
+def split_alphabet(text: str | None) -> list[str] | None:
+    """Return the symbols of an alphabet: characters, or what is between commas."""
+    if text is None:
+        return None
+    return [part for part in (text.split(",") if "," in text else text) if part.strip()]
+
+
+def read_word(text: str) -> list[str]:
+    """Return the symbols of a word: its characters, or a JSON string or list of strings.
+
+    >>> read_word("0110"), read_word('["a", "bc"]')
+    (['0', '1', '1', '0'], ['a', 'bc'])
+    """
+    try:
+        word = json.loads(text) if text.startswith(("[", '"')) else text
+    except (ValueError, RecursionError):
+        word = text
+    if isinstance(word, str) or (isinstance(word, list) and all(isinstance(s, str) for s in word)):
+        return list(word)
+    raise InputError(
+        f"--input: expected a word, got {text[:40]!r}; try abba, or a JSON list of strings"
+    )
+
+
+def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Offer the listings and examples, by name, and the programs in this folder."""
+    here = sorted(path.name for path in Path.cwd().iterdir() if path.suffix in SUFFIXES)
+    return [name for name in [*known(), *here] if name.startswith(begun)]
+
+
+program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
 
 
 def known() -> list[str]:

@@ -1,17 +1,17 @@
-"""Show bars on the terminal for what takes long, and nothing where nobody looks.
+"""Show on the terminal that a command is running, and how far it is.
 
-Work whose steps can be counted has a bar, with the time that is left. For the rest there is a line,
-with the time that has passed, once a command has been silent for two seconds; it is gone as soon as
-something is printed.
+There is one line, on standard error. It appears when a command has been silent for two seconds, and is
+removed as soon as something is printed. Work whose steps are counted has a bar and the time left.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -25,113 +25,21 @@ if TYPE_CHECKING:
 PATIENCE, BEAT = 2.0, 0.25
 
 
-@contextmanager
-def progress(
-    total: int, noun: str, what: str = "running U", quiet: bool = False
-) -> Iterator[Callable[[str], None]]:
-    """Show a bar of ``total`` steps on standard error once a second has passed, unless ``quiet``.
-
-    Gives a function that is to be called with the name of each step that is done.
-    """
-    bar = _bar(noun)
-    task = bar.add_task(what, total=total)
-    timer = threading.Timer(1.0, bar.start)
-    if bar.console.is_terminal and not quiet:
-        timer.start()
-    try:
-        with _alone():
-            yield lambda name: bar.update(task, advance=1, description=f"{what}, {name} done")
-    finally:
-        timer.cancel()
-        if timer.is_alive():
-            timer.join()  # it may be starting the bar at this very moment
-        if bar.live.is_started:
-            bar.stop()
-
-
-@contextmanager
-def loading(quiet: bool) -> Iterator[None]:
-    """Show on standard error that a model is being loaded, unless ``quiet``."""
-    with progress(1, "models loaded", "loading the model", quiet) as advance:
-        yield
-        advance("the model")
-
-
-@contextmanager
-def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """Give a function that shows (done, of how many, which) on standard error if that is a terminal."""
-    bar = _bar("")
-    if quiet or not bar.console.is_terminal:
-        yield lambda done, total, which: None
-        return
-    with _alone(), bar:
-        task = bar.add_task(what, total=None)  # how many there are is known with the first
-        yield lambda done, total, which: bar.update(
-            task, completed=done, total=total, description=f"{what}, {which}"
-        )
-
-
-def _alone() -> AbstractContextManager[None]:
-    """Keep away the line that says that a command is at work: the bar says it better."""
-    watching = current()
-    return nullcontext() if watching is None else watching.another()
-
-
-def _bar(noun: str) -> Progress:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Count(ProgressColumn):
-        """How many are done, of how many."""
-
-        def render(self, task: Task) -> Text:
-            total = "?" if task.total is None else f"{task.total:.0f}"
-            return Text(f"{task.completed:.0f}/{total} {noun}")
-
-    class Left(TimeRemainingColumn):
-        """The time that is left, where it is known how much there is to do."""
-
-        def render(self, task: Task) -> Text:
-            return Text("" if task.total is None else "left ") + super().render(task)
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        Count(),
-        TimeElapsedColumn(),
-        Left(),
-        console=Console(stderr=True),
-        transient=True,
-        # What is printed meanwhile stands above the bar, unless it goes into a pipe or a file.
-        redirect_stdout=sys.stdout.isatty(),
-    )
-
-
-class Waiting:
-    """The line of one command, which is there while the command is silent."""
+class Status:
+    """The line of one command."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._clock = name, clock
+        self._name, self._clock = f"locum {name} is at work", clock
         self._began = self._last = clock()
+        self._text, self._done, self._total = self._name, 0, 0
         self._line: Progress | None = None
-        self._others = 0
         self._lock = Lock()
         self._ended = threading.Event()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Look again and again, from another thread, until this is left."""
-        thread = threading.Thread(target=self._watch, daemon=True)
-        thread.start()
+        threading.Thread(target=self._watch, daemon=True).start()
         try:
             yield
         finally:
@@ -143,34 +51,91 @@ class Waiting:
             self.beat()
 
     def beat(self) -> None:
-        """Show the line, if there has been silence for long enough and no other bar is there."""
+        """Show the line, if there has been silence for long enough."""
         with self._lock:
             silent = self._clock() - self._last >= PATIENCE
-            if silent and self._line is None and not self._others and not self._ended.is_set():
-                self._line = _line(f"locum {self._name} is at work", self._began, self._clock)
+            if silent and self._line is None and not self._ended.is_set():
+                self._line = self._show()
 
     def heard(self) -> None:
-        """Take the line away: something is about to be printed."""
+        """Remove the line: something is about to be printed."""
         with self._lock:
-            self._hush()
+            self._last = self._clock()
+            self._hide()
 
-    def _hush(self) -> None:
-        self._last = self._clock()
+    def update(self, text: str = "", done: int = 0, total: int = 0) -> None:
+        """Set what the line shows; without a total it has no bar."""
+        with self._lock:
+            self._text, self._done = text or self._name, done
+            changed, self._total = total != self._total, total
+            if self._line is None:
+                return
+            if changed:
+                self._hide()
+                self._line = self._show()
+            else:
+                self._line.update(self._line.tasks[0].id, description=self._text, completed=done)
+
+    def _hide(self) -> None:
         line, self._line = self._line, None
         if line is not None:
             line.stop()
 
-    @contextmanager
-    def another(self) -> Iterator[None]:
-        """Keep the line away while a bar of the command is there."""
-        with self._lock:
-            self._hush()
-            self._others += 1
-        try:
-            yield
-        finally:
-            self._others -= 1
-            self.heard()
+    def _show(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        bar = [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()] if self._total else []
+        line = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            *bar,
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            get_time=self._clock,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        line.add_task(self._text, total=self._total or None, completed=self._done)
+        line.tasks[0].start_time = self._began
+        line.start()
+        return line
+
+
+@contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield a function that shows (done, total, which), if someone looks."""
+    status = current()
+    if status is None:
+        yield lambda done, total, which: None
+        return
+    try:
+        yield lambda done, total, which: status.update(f"{what}, {which}", done, total)
+    finally:
+        status.update()
+
+
+@contextmanager
+def progress(total: int, what: str = "running U") -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with the name of each of ``total`` steps that is done."""
+    steps = itertools.count(1)
+    with counted(what) as advance:
+        yield lambda name: advance(next(steps), total, f"{name} done")
+
+
+def is_quiet() -> bool:
+    """Return whether the command that is running prints JSON."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("as_json"))
 
 
 @contextmanager
@@ -180,32 +145,12 @@ def waiting(context: click.Context, arguments: list[str]) -> Iterator[None]:
     if name in ("repl", "playground") or "--json" in arguments or not sys.stderr.isatty():
         yield
         return
-    context.obj = Waiting(name)
+    context.obj = Status(name)
     with context.obj.watched():
         yield
 
 
-def current() -> Waiting | None:
-    """Return what watches the command that is running, if anything does."""
+def current() -> Status | None:
+    """Return the line of the command that is running, if it has one."""
     context = click.get_current_context(silent=True)
-    return None if context is None else context.find_object(Waiting)
-
-
-def _line(text: str, began: float, clock: Callable[[], float]) -> Progress:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    line = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        get_time=clock,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    line.add_task(text, total=None)
-    line.tasks[0].start_time = began
-    line.start()
-    return line
+    return None if context is None else context.find_object(Status)

@@ -1,87 +1,298 @@
-"""Prove a claim for all inputs of a shape, or find a counterexample: locum prove matmul 3 3 4.
-
-NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum that can be
-refuted, such as E2. The checker of `locum check` verifies the result before it is printed. Exit code 1
-if the claim is refuted, or not proven within the limits.
-"""
+"""Prove claims for all inputs, check certificates, and export programs to Coq."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from locum.cli import output
-from locum.cli.options import PATH, complete_claim, json_option
+from locum.cli.options import PATH, limit_option, output_option
 from locum.cli.progress import counted
+from locum.cli.runner import Group, Part, Report
+from locum.cli.runner import command as make_command
 from locum.errors import InputError
-from locum.files import check_target, write_file
-from locum.verification.claims.claim import Claim
+from locum.files import open_file, parse_json
+
+if TYPE_CHECKING:
+    from locum.paper.findings import Finding
+    from locum.verification.claims.claim import Claim
+
+#: The most bytes of a certificate.
+LIMIT = 2**25
+#: What the separate process runs.
+_SCRIPT = "from locum.cli.prove import check_in_limits; check_in_limits()"
+#: The exit code of the separate process if its memory limit is reached.
+_NO_MEMORY = 3
+
+command = Group("prove", help=__doc__, usual="claim")
 
 
-@click.command("prove", help=__doc__)
-@click.argument("name", shell_complete=complete_claim)
+def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Offer the names of claims, and the errata that can be refuted."""
+    from locum.paper.errata import ERRATA
+    from locum.verification.claims.named import FAMILIES
+
+    refutable = (number for number, erratum in ERRATA.items() if erratum.refutable)
+    return [name for name in [*FAMILIES, *refutable] if name.startswith(begun)]
+
+
+def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    from locum.verification.claims.named import FAMILIES
+
+    family = FAMILIES.get(str(context.params.get("name")))
+    return [name for name in (family.recipes if family else ()) if name.startswith(begun)]
+
+
+# Claims ---------------------------------------------------------------------------------------------
+
+
+@make_command("claim", group=command)
+@click.argument("name", shell_complete=_complete_claim)
 @click.argument("shape", nargs=-1, type=int)
-@click.option("--recipe", help="Which form of the construction.  [default: its first]")
+@click.option(
+    "--recipe", shell_complete=_complete_recipe, help="Form of the construction.  [default: its first]"
+)
 @click.option("--tolerance", type=float, help="Of inverse: below it a determinant counts as 0.")
-@click.option("--seconds", default=600.0, show_default=True, help="Give up after so much work.")
-@click.option("--terms", default=200_000, show_default=True, help="Give up beyond so many terms.")
-@click.option("--megabytes", default=1_500, show_default=True, help="Give up beyond so much memory.")
-@click.option("--certificate", type=PATH, help="Write what `locum check` verifies.")
-@json_option
-def command(
-    name: str,
-    shape: tuple[int, ...],
-    recipe: str | None,
-    tolerance: float | None,
-    seconds: float,
-    terms: int,
-    megabytes: int,
-    certificate: Path | None,
-    as_json: bool,
-) -> None:
-    """Prove one claim and say what came of it."""
+@limit_option(600.0)
+@click.option("--terms", default=200_000, show_default=True, help="Limit of the number of terms.")
+@click.option("--megabytes", default=1_500, show_default=True, help="Memory limit.")
+@output_option(text="File of the certificate, which `locum prove check` verifies.")
+def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any) -> Report:
+    """Prove a claim for all inputs of a shape, or refute it: locum prove claim matmul 3 3 4.
+
+    NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum that
+    can be refuted, such as E2. The checker of `locum prove check` verifies the result before it is
+    printed. Exit code 1 if the claim is refuted, or not proven within the limits.
+    """
     from locum.verification import Unproven, prove
 
-    check_target(certificate)
-    with counted("proving", quiet=as_json) as advance:
+    with counted("proving") as advance:
         verdict = prove(
-            _claim(name, shape, recipe, tolerance),
+            _claim(name, shape, options),
             *shape,
-            recipe=recipe,
-            tolerance=tolerance,
-            seconds=seconds,
-            terms=terms,
-            megabytes=megabytes,
+            seconds=options.pop("limit"),
             progress=lambda done, total, cases: advance(done, total, f"{cases} cases"),
+            **options,
         )
-    if certificate is not None and not isinstance(verdict, Unproven):
-        write_file(certificate, json.dumps(verdict.certificate))
-    if as_json:
-        output.print_json(verdict.to_dict())
-    else:
-        output.say(str(verdict))
-        if certificate is not None and not isinstance(verdict, Unproven):
-            output.say(f"Certificate in {certificate}: {verdict.check_command(certificate)}")
-    if not verdict.holds:
-        raise click.exceptions.Exit(1)
+    if output is None or isinstance(verdict, Unproven):
+        return Report(verdict.to_dict(), lambda: [str(verdict)], holds=bool(verdict.holds))
+    lines = [str(verdict), f"To check the certificate: {verdict.check_command(output)}"]
+    files = {output: json.dumps(verdict.certificate)}
+    return Report(verdict.to_dict(), lambda: lines, holds=bool(verdict.holds), files=files)
 
 
-def _claim(
-    name: str, shape: tuple[int, ...], recipe: str | None, tolerance: float | None
-) -> str | Claim:
+def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str | Claim:
     """Return the claim that an erratum is about, or else the name of a claim."""
     from locum.paper.errata import ERRATA
 
     if name not in ERRATA:
         return name
-    if shape or recipe or tolerance is not None:
-        raise InputError(f"expected no options beside the erratum {name}; try locum prove {name}")
+    if shape or options["recipe"] or options["tolerance"] is not None:
+        raise InputError(
+            f"expected no shape or option with the erratum {name}; try locum prove claim {name}"
+        )
     refutable = ERRATA[name].refutable
     if refutable is None:
         numbers = ", ".join(number for number, erratum in ERRATA.items() if erratum.refutable)
         raise InputError(
-            f"expected an erratum that can be refuted ({numbers}), got {name}; try locum errata"
+            f"expected an erratum that can be refuted ({numbers}), got {name}; try locum paper errata"
         )
     return refutable.claim()
+
+
+@make_command("all", group=command)
+@click.option(
+    "--all-shapes", "everything", is_flag=True, help="Prove at all shapes, which takes some minutes."
+)
+@output_option(".html", text="Page to write, with a folder of certificates next to it.")
+def prove_everything(everything: bool, output: Path | None) -> Report:
+    """Prove and refute the paper's claims: what holds for all inputs, and what does not.
+
+    Each item of the paper is proven (for all inputs, at some shapes), refuted as printed (with the
+    corrected claim proven), measured (compared with direct computation on numbers) or counted (heads
+    and layers). Exit code 1 if a claim is not proven, or an erratum not refuted.
+    """
+    from locum.paper.findings import prove_all
+
+    with counted("proving") as advance:
+        findings = prove_all(everything, advance)
+    files: dict[Path | None, Any] = {}
+    if output is not None:
+        from locum.display.claims import certificates, page
+
+        folder = output.with_name(f"{output.stem}-certificates")
+        files = {output: page(findings, folder.name), folder: certificates(findings)}
+    return Report(
+        {"claims": [finding.claim_dict() for finding in findings]},
+        lambda: _claims_text(findings),
+        holds=all(finding.holds for finding in findings),
+        files=files,
+    )
+
+
+def _claims_text(findings: list[Finding]) -> Iterator[Part]:
+    """Show what is proven and refuted, item by item."""
+
+    def row(finding: Finding) -> tuple[str, ...]:
+        proven = [proof.claim.title for proof in finding.proofs if proof.holds]
+        unproven = [f"NOT PROVEN: {proof.claim.title}" for proof in finding.proofs if not proof.holds]
+        refuted = [f"{number}: {verdict}" for number, verdict in finding.refutations.items()]
+        known = "\n".join([", ".join(proven), *unproven, *refuted]).strip()
+        spent = sum(v.seconds for v in [*finding.proofs, *finding.refutations.values()])
+        theorems = "\n".join(finding.item.theorems)
+        return finding.item.paper, ", ".join(finding.status), known, theorems, f"{spent:.1f}"
+
+    titles = ("paper", "status", "all inputs", "all shapes", "seconds")
+    yield output.table(*titles, rows=map(row, findings), lines=True)
+    if all(finding.holds for finding in findings):
+        count = len({proof.statement for finding in findings for proof in finding.proofs})
+        yield f"{count} claims proven for all inputs."
+
+
+@make_command("export", group=command)
+@click.argument("name", required=False)
+@click.argument("shape", nargs=-1, type=int)
+def export(name: str | None, shape: tuple[int, ...]) -> Report:
+    """Print the program of a construction as a Coq term: locum prove export matmul_fetch 3 3 4.
+
+    The term is of the type sop that proofs/Rasp.v defines. `make coq` checks that it is the
+    definition that the theorem for all shapes is about. Without NAME, the constructions are listed.
+    """
+    from locum.verification.coq.terms import coq_term
+    from locum.verification.coq.tie_table import BY_NAME, TIES
+
+    if name is None:
+        rows = [
+            {"name": tie.name, "shape": list(tie.arguments), "theorem": tie.theorem} for tie in TIES
+        ]
+        return Report(
+            {"constructions": rows},
+            lambda: [f"{t.name} {' '.join(t.arguments)}: {t.theorem} in proofs/{t.file}" for t in TIES],
+        )
+    if name not in BY_NAME:
+        raise InputError(f"expected one of {', '.join(BY_NAME)}, got {name!r}")
+    tie = BY_NAME[name]
+    if len(shape) != len(tie.arguments) or min(shape) < 1:
+        sizes = " ".join(tie.arguments)
+        raise InputError(f"{name}: expected the sizes {sizes}, integers ≥ 1, got {shape}")
+    term = coq_term(tie.program(*shape))
+    data = {"name": name, "shape": list(shape), "theorem": tie.theorem, "term": term}
+    return Report(data, lambda: [term])
+
+
+# Certificates ---------------------------------------------------------------------------------------
+
+
+@make_command("check", group=command)
+@click.argument("file", type=PATH)
+@limit_option(60.0)
+@click.option(
+    "--megabytes", type=click.IntRange(1), default=1_000, show_default=True, help="Memory limit."
+)
+def check(file: Path, limit: float, megabytes: int) -> Report:
+    """Verify the certificate that `locum prove claim … -o FILE` wrote, without the prover.
+
+    FILE is a proof, or a refutation by numbers. A separate process with limits on time and memory
+    checks the file. The command prints what the file shows. Exit code 1 if the file is rejected.
+    """
+    result = run_check(file, max(1, round(limit)), megabytes)
+    accepted = result["verdict"] == "accepted"
+    return Report(result, lambda: _checked_text(result), holds=accepted)
+
+
+def _checked_text(result: dict[str, Any]) -> Iterator[str]:
+    if result["verdict"] == "rejected":
+        yield f"Rejected: {result['problem']}"
+        return
+    proven, owner, cases = result["shows"] == "proof", result["name"], result["cases"]
+    yield f"Accepted: {'' if proven else 'it is not true that '}{result['statement']}"
+    yield f"(P is the program of {owner or 'the file'}, SHA-256 {result['program']})"
+    yield f"({cases:,} case{'' if cases == 1 else 's'} checked)" if proven else f"({result['problem']})"
+
+
+def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
+    """Check a file in a process with limits; returns the verdict, and the problem or what it shows.
+
+    This process opens the file and does not read it: the other process does, within its limits.
+    """
+    command_line = [sys.executable, "-c", _SCRIPT, str(seconds), str(megabytes)]
+    try:
+        # The limit of CPU time ends the process; the timeout is for systems without such a limit.
+        with open_file(file, LIMIT) as content:
+            done = subprocess.run(
+                command_line,
+                stdin=content,
+                capture_output=True,
+                check=False,
+                timeout=20 * seconds + 60,
+            )
+    except subprocess.TimeoutExpired:
+        return {
+            "verdict": "rejected",
+            "problem": f"it takes more than {seconds} s; try --limit SECONDS",
+        }
+    if done.returncode == 0:
+        result: dict[str, Any] = json.loads(done.stdout)
+        if "unreadable" in result:
+            raise InputError(f"cannot read {file}: {result['unreadable']}")
+        return result
+    if done.returncode > 0 and done.returncode != _NO_MEMORY and b"MemoryError" not in done.stderr:
+        raise RuntimeError(done.stderr.decode(errors="replace"))
+    limits = f"it takes more than {seconds} s of CPU time or {megabytes} MB of memory"
+    return {"verdict": "rejected", "problem": f"{limits}; try --limit SECONDS or --megabytes N"}
+
+
+def check_in_limits() -> None:
+    """Set the limits of this process, check its standard input, and print the result as JSON."""
+    # Imports are not part of the work that the limits are for.
+    import locum.verification.checking  # noqa: F401
+
+    _limit_process(*map(int, sys.argv[1:]))
+    try:
+        # ASCII, in every locale.
+        sys.stdout.buffer.write(json.dumps(_check(sys.stdin.buffer)).encode("ascii"))
+    except MemoryError:
+        sys.exit(_NO_MEMORY)
+
+
+def _check(file: IO[bytes]) -> dict[str, Any]:
+    """Read and check a file."""
+    from locum.verification import RejectedError, check
+
+    try:
+        content = file.read(LIMIT + 1)
+        if len(content) > LIMIT:  # a file whose size the system does not know, or that grows
+            raise InputError(f"it has more than {LIMIT:,} bytes")
+        verified = check(parse_json(content))
+    except RejectedError as problem:
+        return {"verdict": "rejected", "problem": str(problem)}
+    except InputError as problem:
+        return {"unreadable": str(problem)}
+    result = {
+        "verdict": "accepted",
+        "shows": "proof" if verified.refuted is None else "refutation",
+        "name": verified.title,
+        "statement": verified.statement,
+        "program": verified.program,
+        "cases": verified.cases,
+    }
+    return result if verified.refuted is None else result | {"problem": verified.refuted.problem}
+
+
+def _limit_process(seconds: int, megabytes: int) -> None:
+    """Limit the CPU time and the additional memory of this process, where the system supports it."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as file:
+            in_use = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_AS, (in_use + megabytes * 10**6,) * 2)
+    except (ImportError, OSError, ValueError):
+        return

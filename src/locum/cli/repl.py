@@ -18,12 +18,15 @@ import click
 
 from locum import __version__
 from locum.cli import output
-from locum.cli.options import json_option, read_input
-from locum.cli.questions import answer, asked
+from locum.cli.options import read_input
+from locum.cli.progress import is_quiet
+from locum.cli.runner import Report
+from locum.cli.runner import command as make_command
 from locum.errors import InputError
 from locum.files import write_file
 from locum.language import echo
 from locum.language.handles import SOp
+from locum.language.rasp.describing import answer, asked
 
 if TYPE_CHECKING:
     from locum.language import Session
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 PROMPT, MORE = ">> ", ".. "
 
 
-@click.command("repl", help=__doc__)
+@make_command("repl", __doc__)
 @click.option(
     "--example",
     default="hello",
@@ -39,9 +42,8 @@ PROMPT, MORE = ">> ", ".. "
     metavar="TOKENS",
     help='The running example: hello, or JSON ("hello", [3, 1, 2]).',
 )
-@json_option
-def command(example: str, as_json: bool) -> None:
-    """Talk at a terminal, or read a transcript."""
+def command(example: str) -> Report | None:
+    """Prompt at a terminal, or read a transcript."""
     from locum.language import Session
 
     tokens = read_input(example, "--example")
@@ -49,10 +51,9 @@ def command(example: str, as_json: bool) -> None:
         raise InputError(f"--example: expected a non-empty string or list, got {example[:40]}")
     session = Session(tokens if isinstance(tokens, str) else list(tokens), drawer=draw_beside)
     typed = sys.stdin or io.StringIO()
-    if as_json:
+    if is_quiet():
         results = session.execute(typed.read(session.limits.text + 1))
-        output.print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
-        return
+        return Report({"results": [{**r.to_dict(), "printed": r.printed} for r in results]}, list)
     banner = (
         f"Locum {__version__}, RASP; running example {echo.quoted(session.examples.tokens['s-op'])}"
     )
@@ -64,6 +65,7 @@ def command(example: str, as_json: bool) -> None:
     else:
         output.say(banner)
         transcript(session, typed, output.converse)
+    return None
 
 
 def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) -> None:
@@ -72,9 +74,9 @@ def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) 
     functions = 0
     while line := _line(lines, session.limits.text):
         blank = not line.strip() or line.lstrip().startswith("#")
-        question = None if session.waiting else asked(line, session)
+        question = None if session.waiting else asked(line, session.names())
         if question is not None:
-            write(f"{answer(question, session)}\n{PROMPT}")
+            write(f"{answer(question, session.names())}\n{PROMPT}")
             continue
         for result in [] if blank else session.feed(line.removeprefix("\ufeff")):
             write(result.printed)

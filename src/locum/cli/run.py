@@ -1,22 +1,32 @@
-"""Run a program on an input and show what it computes.
+"""Run a program on an input, or show its heads, steps or flow.
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example. Shown
-is every expression that stands alone in the program, or the names given with --show.
+PROGRAM is a file of RASP text (.rasp), C-RASP (.crasp), B-RASP (.brasp) or LTL (.ltl), a graph as JSON,
+or the name of a listing or an example. Shown is every expression of the program, otherwise its last
+definition, or the names given with --name. Programs of other dialects accept or reject a word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from locum.cli import output
-from locum.cli.options import input_option, json_option, program_argument, read_input
-from locum.cli.programs import Program
-from locum.errors import LocumError
-from locum.graph import sequence_type
+from locum.cli.options import (
+    DOMAINS,
+    EXECUTORS,
+    alphabet_option,
+    choice,
+    input_option,
+    output_option,
+)
+from locum.cli.programs import DialectProgram, Program, load_program, program_argument
+from locum.cli.runner import Part, Report
+from locum.cli.runner import command as make_command
+from locum.errors import InputError, LocumError
+from locum.graph import abbreviate, sequence_type
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.shortening import shortened
@@ -25,33 +35,100 @@ from locum.shortening import shortened
 _LARGEST_GRID, _FIRST = 200, 20
 #: Characters of the input that are printed.
 _LONGEST_INPUT = 200
+_MODES = ("explain", "count", "plan", "draw")
 
 
-@click.command("run", help=__doc__)
+@make_command("run", __doc__)
 @program_argument
 @input_option
-@click.option("--show", multiple=True, metavar="NAME", help="Show this name (may be repeated).")
-@click.option("--domain", default="float", show_default=True, help="Kind of number: float or exact.")
-@click.option("--executor", default="dense", show_default=True, help="dense, fast, heads or auto.")
-@json_option
-def command(
-    program: Path,
-    input_text: str | None,
-    show: tuple[str, ...],
-    domain: str,
-    executor: str,
-    as_json: bool,
-) -> None:
-    """Run what the program shows, or the names asked for."""
-    loaded = Program(program, read_input(input_text))
-    values = [loaded.value(name) for name in show] or loaded.shown or [loaded.value(None)]
+@click.option("--name", "names", multiple=True, help="Name to show; may be repeated.")
+@click.option("--explain", is_flag=True, help="Show every name: definition, layers and value.")
+@click.option("--count", is_flag=True, help="Count layers and heads.")
+@click.option("--plan", is_flag=True, help="Show the steps of the fast executor.")
+@click.option("--draw", is_flag=True, help="Draw layers, heads and values (SVG).")
+@click.option(
+    "--length", type=click.IntRange(1), help="Number of tokens of --plan.  [default: the input's]"
+)
+@output_option(text="File of --draw, or - for standard output.  [default: flow.svg]")
+@alphabet_option
+@choice("--domain", DOMAINS, "Kind of number.", "float")
+@choice("--executor", EXECUTORS, "Executor.", "dense")
+def command(program: Path, names: tuple[str, ...], **options: Any) -> Report:
+    """Run what the program shows, or do what a mode asks for."""
+    chosen = [mode for mode in _MODES if options[mode]] or ["run"]
+    if len(chosen) > 1:
+        raise InputError(f"expected one of {', '.join(f'--{mode}' for mode in chosen)}, got all")
+    (mode,) = chosen
+    for option, owner in (("length", "plan"), ("output", "draw")):
+        if options[option] is not None and mode != owner:
+            raise InputError(f"--{option}: expected --{owner} with it")
+    if mode in ("plan", "draw") and len(names) > 1:
+        raise InputError(f"--{mode}: expected one --name, got {len(names)}")
+    needs_word = mode != "count" and options["length"] is None
+    loaded = load_program(program, options["input_text"], options["alphabet"], needs_word=needs_word)
+    name = names[0] if names else None
+    match mode:
+        case "count":
+            return count(loaded, names)
+        case "plan":
+            return plan(loaded, name, options["length"])
+        case "draw":
+            return draw(loaded, name, options["output"] or Path("flow.svg"))
+    explain = mode == "explain"
+    return run(loaded, names, options["executor"], options["domain"], explain=explain)
+
+
+# Values ---------------------------------------------------------------------------------------------
+
+
+def run(
+    loaded: Program, names: tuple[str, ...], executor: str, domain: str, *, explain: bool
+) -> Report:
+    """Run the program on its input."""
+    values = [loaded.value(name) for name in names]
+    if explain:
+        values = values or list(_programs(loaded).items())
+    values = values or loaded.shown or [loaded.value(None)]
     results = [_result(name, value, loaded, executor, domain) for name, value in values]
-    if as_json:
-        output.print_json({"input": loaded.tokens, "results": results})
-        return
-    output.say(f"input = {_input(loaded.tokens)}")
-    for result in results:
-        output.say(_text(result, loaded.tokens))
+    if explain:
+        known = loaded.names()
+        for result, (_, value) in zip(results, values, strict=True):
+            if isinstance(value, (SOp, Selector)):
+                others = {node: name for node, name in known.items() if node is not value.node}
+                result["definition"] = abbreviate(value.node, others)
+                result["layers"] = value.architecture.layers if isinstance(value, SOp) else None
+    data = {"input": loaded.tokens, "results": results}
+    verdict = ""
+    if isinstance(loaded, DialectProgram):
+        answer = loaded.run(loaded.recogniser.sop, executor, domain)
+        accepted = loaded.accepted(answer)
+        data |= {
+            "dialect": loaded.recogniser.dialect, "verdict": "accepted" if accepted else "rejected",
+            "accept": loaded.accept,
+        }  # fmt: skip
+        place = {"first": "first symbol", "last": "last symbol", "end": "end marker"}[loaded.accept]
+        verdict = f"{'Accepted' if accepted else 'Rejected'}, read at the {place}."
+
+    def text() -> Iterator[Part]:
+        yield f"input = {_input(loaded.tokens)}"
+        for result in results:
+            if "definition" in result:
+                layers = result["layers"]
+                depth = "" if layers is None else f" ({layers} layer{'' if layers == 1 else 's'})"
+                yield f"{result['name']}: {result['definition']}{depth}"
+            yield _text(result, loaded.tokens)
+        if verdict:
+            yield verdict
+
+    return Report(data, text)
+
+
+def _programs(loaded: Program) -> dict[str, SOp | Selector]:
+    """Return every s-op and selector that the program names or shows."""
+    programs = {n: v for n, v in loaded.named().items() if isinstance(v, (SOp, Selector))}
+    if not programs:
+        raise InputError(f"{loaded.path} neither names nor shows an s-op; try --name")
+    return programs
 
 
 def _result(name: str, value: Any, loaded: Program, executor: str, domain: str) -> dict[str, Any]:
@@ -90,9 +167,72 @@ def _input(tokens: Any) -> str:
     """Write the input; of several sequences, how many there are."""
     if isinstance(tokens, list) and isinstance(tokens[0], list):
         return f"{len(tokens)} sequences"
+    if isinstance(tokens, list) and all(isinstance(one, str) and len(one) == 1 for one in tokens):
+        tokens = "".join(tokens)
     return shortened(echo.quoted(tokens), _LONGEST_INPUT)
 
 
 def _grid(pattern: Sequence[Sequence[int]], tokens: Any) -> str:
     most = None if len(pattern) <= _LARGEST_GRID else _FIRST
     return echo.grid(pattern, tokens, most)
+
+
+# Layers and heads, steps, pictures ------------------------------------------------------------------
+
+
+def count(loaded: Program, names: tuple[str, ...]) -> Report:
+    """Count the heads of the names, or of all."""
+    from locum.analysis import architecture
+    from locum.graph.definitions import names_of_definitions
+
+    chosen = dict(map(loaded.program, names)) if names else _programs(loaded)
+    sizes = {name: architecture(value) for name, value in chosen.items()}
+    rows = [
+        {"name": name, "layers": size.layers, "heads": size.heads, "width": size.width}
+        for name, size in sizes.items()
+    ]
+
+    def text() -> Iterator[Part]:
+        titles = ("program", "layers", "heads per layer", "width")
+        yield output.table(*titles, rows=[list(map(str, row.values())) for row in rows])
+        if len(sizes) > 1:
+            return
+        names = loaded.names() | names_of_definitions(next(iter(chosen.values())).node)
+        heads = [
+            (str(number) if place == 0 else "", str(head.members), abbreviate(head.selector, names))
+            for number, layer in enumerate(next(iter(sizes.values())).structure)
+            for place, head in enumerate(layer)
+        ]
+        if heads:
+            yield output.table("layer", "heads", "selector", rows=heads)
+
+    return Report({**rows[-1], "programs": rows}, text)
+
+
+def plan(loaded: Program, name: str | None, length: int | None) -> Report:
+    """Plan one s-op for the fast executor."""
+    from locum.execution import fast
+
+    name, value = loaded.sop(name)
+    length = len(loaded.tokens) if length is None else length
+    planned = fast.plan(value.node, length, names=loaded.names())
+    steps = planned.explain()
+    data = {
+        "name": name, "length": length, "steps": steps.splitlines(),
+        "counts": dict(sorted(planned.counts.items())),
+        "structured": {abbreviate(node, loaded.names()): why for node, why in planned.opaque.items()},
+    }  # fmt: skip
+    return Report(data, lambda: [f"{name} on {length} tokens:", steps])
+
+
+def draw(loaded: Program, name: str | None, target: Path) -> Report:
+    """Draw one s-op, to a file or to standard output."""
+    from locum.language.drawing.flow import flow_svg
+
+    name, value = loaded.sop(name)
+    picture = flow_svg(value.node, loaded.tokens, name, loaded.names())
+    size = value.architecture
+    data = {"name": name, "input": loaded.tokens, "heads": size.heads}
+    if str(target) == "-":
+        return Report(data | {"svg": picture}, lambda: [picture.removesuffix("\n")])
+    return Report(data, lambda: [f"{name}: {size}"], files={target: picture})

@@ -1,32 +1,52 @@
 """Run U, the universal simulator, as one program: T and X in, T(X) out.
 
 T and X are drawn at random with --order, or read from FILE (.npz or .safetensors with arrays X, A,
-V and, if you like, W_O, b_O, W1, W2, b1, b2, gain1, bias1, …; or what --save wrote), or from --x,
---a and --v. Each step is compared with direct computation. Without any of these, it is `locum
-figure`.
+V and, if you like, W_O, b_O, W1, W2, b1, b2, gain1, bias1, …; or what -o wrote), or from --x,
+--a and --v. Each step is compared with direct computation. Without any of these, T and X are those of
+the paper's Figure 2, and every printed digit is compared; --base 2.718 gives its printed errors.
 
 `locum simulate --model FOLDER --text "…"` runs a pretrained model of the transformers library
-(options: locum simulate --model FOLDER --help).
+(options: locum simulate --model FOLDER --help). Exit code 1 if a result differs.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import PATH, base_option, executor_option, integers, json_option
+from locum.cli.options import (
+    DTYPES,
+    EXECUTORS,
+    KINDS,
+    NORMS,
+    PATH,
+    RECIPES,
+    choice,
+    integers,
+    order_option,
+    output_option,
+    read_base,
+    seed_option,
+)
+from locum.cli.runner import Report
+from locum.cli.runner import command as make_command
 from locum.errors import InputError
-from locum.files import check_target
+from locum.shortening import at_most
+
+if TYPE_CHECKING:
+    from locum.cli.simulations import Simulation
 
 
 class Simulate(click.Command):
-    """The command, and the one that it hands over to where --model is among the arguments."""
+    """The command, and the one for pretrained models if --model is among the arguments."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Let the command for trained models read its own options."""
+        """Let the command for pretrained models read its own options."""
         if any(argument.partition("=")[0] == "--model" for argument in args):
             from locum.cli.simulate_model import command as model
 
@@ -34,53 +54,71 @@ class Simulate(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-@click.command("simulate", cls=Simulate, help=__doc__)
+@make_command("simulate", __doc__, cls=Simulate)
 @click.argument("file", type=PATH, required=False)
-@click.option("--order", callback=integers(3), metavar="n,d,d_v", help="A random T of this order.")
-@click.option("--heads", type=int, help="So many heads (with --order).  [default: 1]")
+@order_option("Order of a random T.")
+@click.option("--heads", type=int, help="Number of heads (with --order).  [default: 1]")
 @click.option("--ffn", callback=integers(2), metavar="d1,d2", help="A feed-forward (with --order).")
-@click.option(
-    "--seed", type=click.IntRange(0), help="Of the random numbers (with --order).  [default: 0]"
-)
+@seed_option
 @click.option("--x", type=PATH, help="X, from a .npy file (or X, A and V from one .npz).")
 @click.option("--a", type=PATH, help="A: d×d, or heads×d×d.")
 @click.option("--v", type=PATH, help="V: d×d_v, or heads×d×d_v.")
-@click.option("--kind", help="The kind of attention.  [default: softmax, or what FILE says]")
-@click.option("--norm", help="none, post or pre.  [default: none, or what FILE says]")
-@click.option("--mask", help="causal: queries do not attend to later rows.")
-@click.option("--on", callback=integers(3), metavar="n,d,d_v", help="Run T on a larger U.")
-@base_option
+@choice("--kind", KINDS, "Kind of attention.  [default: softmax, or FILE's]")
+@choice("--norm", NORMS, "Normalisation.  [default: none, or FILE's]")
+@choice("--mask", ["causal"], "Queries do not attend to later rows.")
+@order_option("Order of a larger U that runs T.", "--on")
 @click.option(
-    "--recipe", help="paper, fetch, tiled, width-1 or inverse.  [default: fetch; the figure: paper]"
+    "--base", callback=read_base, metavar="NUMBER", help="Base of the exponential.  [default: e]"
 )
-@executor_option
-@click.option("--save", type=PATH, help="Write X, T, every step and the result to this .npz file.")
-@json_option
-@click.pass_context
-def command(context: click.Context, /, **options: Any) -> None:
+@choice("--recipe", RECIPES, "Form of U.  [default: fetch; Figure 2: paper]")
+@choice("--executor", EXECUTORS, "Executor.  [default: dense while that is quick, else auto]")
+@click.option("--certify", is_flag=True, help="Enclose T(X), and bound the rounding errors of U.")
+@choice("--dtype", DTYPES, "Type of --certify.  [default: float64]")
+@output_option(".npz", text="File for X, T, every step and the result.")
+def command(output: Path | None, certify: bool, dtype: str | None, **options: Any) -> Report:
     """Run a T that is random or the user's, or else the paper's figure."""
-    from locum.cli import figure, sources
-    from locum.cli.simulations import report
+    from locum.cli.simulations import make_simulation
 
-    files = [options[name] for name in ("file", "x", "a", "v")]
-    save = options["save"]
-    if save is not None:
-        if save.suffix != ".npz":
-            raise InputError(f"--save: expected a .npz file, got {save}")
-        check_target(save, *files)
-    is_random, is_read = options["order"] is not None, any(path is not None for path in files)
-    if is_random and is_read:
-        raise InputError("--order draws T and X at random: expected it or files, got both")
-    if not (is_random or is_read):
-        of_t = (*sources.RANDOM, *sources.SAYING, "on")
-        wrong = [f"--{name}" for name in of_t if options[name] is not None]
+    if certify:
+        given = {"--on": options["on"], "--executor": options["executor"], "--output": output}
+        wrong = [name for name, value in given.items() if value is not None]
         if wrong:
-            raise InputError(f"{', '.join(wrong)}: expected a T; try --order n,d,d_v or a file")
-        shared = {name: options[name] for name in ("base", "executor", "save", "as_json")}
-        context.invoke(figure.command, recipe=options["recipe"] or "paper", **shared)
-        return
-    make = sources.random_simulation if is_random else sources.read_simulation
-    simulation = make(options)
-    if options["on"] is not None:
-        simulation = sources.on_a_larger_u(simulation, options["on"])
-    report(simulation, options["executor"], save, options["as_json"])
+            raise InputError(f"--certify: expected no {', '.join(wrong)} with it")
+        return _certify(make_simulation(options), dtype or "float64")
+    if dtype is not None:
+        raise InputError("--dtype: expected --certify with it")
+    simulation = make_simulation(options)
+    simulation.run(options["executor"])
+    files = {output: simulation.save}
+    return Report(simulation.to_dict(), simulation.text, holds=simulation.holds, files=files)
+
+
+def _certify(simulation: Simulation, dtype: str) -> Report:
+    """Run U in ball arithmetic and compare one execution with the certificate."""
+    import numpy as np
+
+    from locum.cli.archives import arrays_of, known_arrays, module_of
+    from locum.verification import certify
+
+    U, T, X = simulation.simulator, simulation.T, simulation.X
+    if dtype == "float32":
+        rounded = {
+            name: array.astype(np.float32).astype(np.float64) if array.dtype.kind == "f" else array
+            for name, array in arrays_of(T).items()
+        }
+        T = module_of(known_arrays(rounded, "T"))
+        X = X.astype(np.float32).astype(np.float64)
+    certified = certify(U, T, X, dtype=dtype)
+    error = certified.seen(U(T, X, executor="dense")) if dtype == "float64" else None
+    order = U.order
+
+    def text() -> Iterator[str]:
+        bound = at_most(certified.error, ".1e")
+        yield f"U⟨T, X⟩ = T(X) ± {bound}, certified ({dtype}, dense execution)"
+        yield f"the true result is enclosed within {at_most(certified.width, '.1e')}"
+        if error is not None:
+            yield f"the error of one execution is {error:.1e}"
+
+    data = {"order": [order.n, order.attention.d, order.attention.d_v], "error": error}
+    holds = error is None or error <= certified.error
+    return Report(data | certified.to_dict(), text, holds=holds)

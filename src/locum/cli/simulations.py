@@ -1,24 +1,32 @@
-"""Run U on a T and an X, step by step, and report what came of it: table, JSON, .npz file."""
+"""Run U on a T and an X, step by step: the reports of ``locum simulate``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from locum.cli import output
-from locum.cli.archives import arrays_of, npz
-from locum.cli.matrices import Numbers
+from locum.cli.archives import arrays_of, known_arrays, module_of, npz
+from locum.cli.matrices import Numbers, read_array, read_arrays
 from locum.cli.progress import progress
+from locum.cli.runner import Part
+from locum.errors import InputError
 from locum.execution.arrays import numpy_of
 from locum.files import write_file
+from locum.paper.figure2 import PRINTED, Demonstration
+from locum.paper.figure2 import T as FIGURE_T
+from locum.paper.figure2 import X as FIGURE_X
 from locum.shortening import at_most
-from locum.simulators import Module, UniversalSimulator
+from locum.simulators import Module, Order, UniversalSimulator
+from locum.simulators.attention_order import KINDS
 from locum.simulators.explain import ExplainedStep, Explanation, explain
+from locum.simulators.hierarchy import require_smaller
+from locum.simulators.matrices import matrix
+from locum.simulators.modules.sampling import random_module
 
 #: Results further off than this, relative to the result, are not rounding errors.
 TOLERANCE = 1e-9
@@ -56,8 +64,12 @@ class Simulation:
         """Count the steps to run."""
         return 1 if self.embedded else len(self.simulator.each_step())
 
-    def run(self, executor: str | None, finished: Callable[[str], None]) -> None:
+    def run(self, executor: str | None) -> None:
         """Run all steps, one after another; of an embedded T, the result alone."""
+        with progress(self.count) as advance:
+            self._run(executor, advance)
+
+    def _run(self, executor: str | None, finished: Callable[[str], None]) -> None:
         U, T, X = self.simulator, self.T, self.X
         if executor is None:  # dense, which is the meaning, while that is quick
             pairs = self.count * sum(U.architecture.heads) * U.length**2
@@ -92,6 +104,18 @@ class Simulation:
             f"U(⟨T, X⟩) differs from T(X) by at most {at_most(self.steps.error, '.6e')}."
         )
 
+    def text(self) -> Iterator[Part]:
+        """Show every step as a table, then what U is."""
+        table = output.table(*self.titles, rows=map(self.row, self.steps), lines=True, fold=True)
+        for title, column in zip(self.titles, table.columns, strict=True):
+            is_error = title.startswith("error")
+            column.justify = "right" if is_error else "left"
+            column.no_wrap = is_error or title == "matrix"
+            column.min_width = max(map(len, title.split("\n")))
+        yield output.title(self.title)
+        yield table
+        yield self.summary
+
     def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
         """Give a step as plain data."""
         return step.to_dict()
@@ -117,48 +141,53 @@ class Simulation:
             "program": U.hash,
         }
 
-    def to_npz(self) -> bytes:
-        """Write X, T, every step and the result as a .npz file, which can be read again."""
+    def save(self, path: Path) -> None:
+        """Write X, T, every step and the result to a .npz file, which can be read again."""
         last = self.steps.steps[-1]
         arrays = {"X": numpy_of(self.X), **arrays_of(self.T)}
         arrays |= {"result": last.matrix, "direct": last.direct}
         arrays |= {f"step {step.name}": step.matrix for step in self.steps}
-        return npz(arrays)
+        write_file(path, npz(arrays))
 
 
-def report(simulation: Simulation, executor: str | None, save: Path | None, as_json: bool) -> None:
-    """Run a simulation, save and print it; exit code 1 if U did not give T(X)."""
-    bar = nullcontext(lambda name: None) if as_json else progress(simulation.count, "steps")
-    with bar as advance:
-        simulation.run(executor, advance)
-    if save is not None:
-        write_file(save, simulation.to_npz())
-    if as_json:
-        output.print_json(simulation.to_dict())
-    else:
-        _print(simulation)
-        output.say_written("Saved in", save)
-    if not simulation.holds:
-        raise click.exceptions.Exit(1)
+class FigureSimulation(Simulation):
+    """The T and X of the paper's Figure 2 on U, with what the figure prints."""
 
+    titles = (*Simulation.titles, "error in the\nfigure", "printed\ndigits")
 
-def _print(simulation: Simulation) -> None:
-    """Print every step as a table, then what U is."""
-    from rich.table import Table
+    def __init__(self, recipe: str, base: float | None) -> None:
+        U = UniversalSimulator(3, 3, 3, recipe=recipe, base=base)
+        super().__init__("Figure 2 of the paper, by U", FIGURE_T, FIGURE_X, U)
 
-    table = Table(show_lines=True)
-    for title in simulation.titles:
-        is_error = title.startswith("error")
-        table.add_column(
-            title,
-            justify="right" if is_error else "left",
-            no_wrap=is_error or title == "matrix",
-            overflow="fold",
-            min_width=max(map(len, title.split("\n"))),
-        )
-    output.print_title(simulation.title)
-    output.show(output.add_rows(table, map(simulation.row, simulation.steps)))
-    output.say(simulation.summary)
+    @property
+    def figure(self) -> Demonstration:
+        """Compare what was computed with what is printed."""
+        return Demonstration(self.simulator, self.steps)
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether U gave T(X) and every printed digit, which is claimed for base e alone."""
+        return super().holds and (self.simulator.style.base is not None or self.figure.reproduced)
+
+    def row(self, step: ExplainedStep) -> list[str]:
+        """Write a step, its error in the figure, and whether its digits agree."""
+        printed = PRINTED[step.name]
+        agree = "all equal" if self.figure.agrees(step.name) else "not all equal"
+        error = f"{printed.error:.6e}" if printed.error else "≈ 0"
+        return [f"{printed.name} = {printed.formula}", *super().row(step)[1:], error, agree]
+
+    def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
+        """Give a step and what the figure prints of it."""
+        printed = PRINTED[step.name]
+        return super().step_dict(step) | {
+            "paper": printed.name,
+            "figure_error": printed.error,
+            "digits_agree": self.figure.agrees(step.name),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain data, for scripts."""
+        return super().to_dict() | {"figure": {"reproduced": self.figure.reproduced}}
 
 
 def _shown(entries: Numbers) -> str:
@@ -171,3 +200,103 @@ def _shown(entries: Numbers) -> str:
         for row in part
     )
     return text + (f"\n… ({rows}×{columns})" if rows > SHOWN or columns > SHOWN else "")
+
+
+# T and X --------------------------------------------------------------------------------------------
+
+#: Options that belong to a random T, and options that say what a file may leave open.
+RANDOM, SAYING = ("heads", "ffn", "seed"), ("kind", "mask", "norm")
+
+
+def make_simulation(options: Mapping[str, Any]) -> Simulation:
+    """Make the simulation that the options ask for: a random T, T from files, or Figure 2."""
+    is_random = options["order"] is not None
+    is_read = any(options[name] is not None for name in ("file", "x", "a", "v"))
+    if is_random and is_read:
+        raise InputError("--order draws T and X at random: expected it or files, got both")
+    if not (is_random or is_read):
+        wrong = [f"--{name}" for name in (*RANDOM, *SAYING, "on") if options[name] is not None]
+        if wrong:
+            raise InputError(f"{', '.join(wrong)}: expected a T; try --order n,d,d_v or a file")
+        return FigureSimulation(options["recipe"] or "paper", options["base"])
+    simulation = random_simulation(options) if is_random else read_simulation(options)
+    return simulation if options["on"] is None else on_a_larger_u(simulation, options["on"])
+
+
+def random_simulation(options: Mapping[str, Any]) -> Simulation:
+    """Draw a T of the order asked for, and an X."""
+    n, d, d_v = options["order"]
+    order = Order.of(
+        n,
+        d,
+        d_v,
+        heads=1 if options["heads"] is None else options["heads"],
+        feed_forward=options["ffn"],
+        kind=options["kind"] or "softmax",
+        norm=options["norm"] or "none",
+        mask=options["mask"],
+    )
+    U = UniversalSimulator(order, recipe=options["recipe"] or "fetch", base=options["base"])
+    U.require_length(options["executor"])  # before anything of that size is drawn
+    seed = options["seed"] or 0
+    generator = np.random.default_rng(seed)
+    T, X = random_module(order, generator), generator.normal(size=(n, d))
+    return Simulation(f"A random T of order {order}, seed {seed}", T, X, U)
+
+
+def read_simulation(options: Mapping[str, Any]) -> Simulation:
+    """Read T and X from files."""
+    wrong = [f"--{name}" for name in RANDOM if options[name] is not None]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: only a random T (--order) takes this; leave it out")
+    arrays = _arrays(options)
+    X, T = matrix(arrays["X"], "X"), module_of(arrays)
+    U = UniversalSimulator.of(T, len(X), recipe=options["recipe"] or "fetch", base=options["base"])
+    U.check(T, X)
+    return Simulation(f"Your T of order {U.order}", T, X, U)
+
+
+def on_a_larger_u(simulation: Simulation, sizes: tuple[int, int, int]) -> Simulation:
+    """Run the same T on a U of other n, d and d_v; what must be as wide as X grows with it."""
+    small, style = simulation.simulator.order, simulation.simulator.style
+    n, d, d_v = sizes
+    feed_forward = small.feed_forward
+    if feed_forward is not None and small.feed_forward_residual:
+        feed_forward = (feed_forward[0], d)
+    projection = d if small.attention.projection and small.residual else small.attention.projection
+    attention = replace(small.attention, d=d, d_v=d_v, projection=projection)
+    order = replace(small, n=n, attention=attention, feed_forward=feed_forward)
+    U = UniversalSimulator(order, recipe=style.recipe, stable=style.stable, base=style.base)
+    require_smaller(small, order)
+    title = f"{simulation.title}, on a U of order {order}"
+    return Simulation(title, simulation.T, simulation.X, U, embedded=True)
+
+
+def _arrays(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect X, the matrices of T and its settings, from files and options."""
+    file, single = options["file"], [options[name] for name in ("x", "a", "v")]
+    if file is None and single[0] is not None and single[1:] == [None, None]:
+        file, single = single[0], [None] * 3  # --x all.npz
+    arrays: dict[str, Any] = {} if file is None else known_arrays(read_arrays(file), str(file))
+    for name, path in zip(("X", "A", "V"), single, strict=True):
+        if path is not None:
+            arrays[name] = read_array(path)
+    for name in SAYING:
+        value = options[name]
+        if value is None:
+            continue
+        if name in arrays and (not isinstance(arrays[name], str) or arrays[name] != value):
+            raise InputError(
+                f"--{name} {value}, but the file has another {name}: leave one of them out"
+            )
+        arrays[name] = value
+    kind = arrays.get("kind", "softmax")
+    matrices = KINDS.get(kind, KINDS["softmax"]).matrices
+    missing = [name for name in ("X", *matrices) if name not in arrays]
+    if missing:
+        where = f"{file}: " if file is not None else ""
+        raise InputError(
+            f"{where}a T of kind {kind} needs X, {' and '.join(matrices)}, but there is no "
+            f"{' and no '.join(missing)}; try --x, --a, --v, or one file with arrays of these names"
+        )
+    return arrays

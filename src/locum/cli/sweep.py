@@ -7,24 +7,27 @@ ended. Exit code 1 if a case failed, broke, or reached the time limit.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import PATH, json_option
-from locum.cli.progress import counted
+from locum.cli import output as terminal
+from locum.cli.options import PATH, limit_option, output_option
+from locum.cli.progress import counted, is_quiet
+from locum.cli.runner import Part, Report
+from locum.cli.runner import command as make_command
 from locum.errors import InputError
-from locum.files import check_target
 
 if TYPE_CHECKING:
-    from locum.sweeps import Plan, Report
+    from locum.sweeps import Plan
+    from locum.sweeps import Report as Results
 
 #: Cases that did not end well and are named; the file has them all.
 _NAMED = 10
@@ -39,93 +42,71 @@ def _read_shard(context: click.Context, option: click.Parameter, text: str | Non
     return int(match[1]), int(match[2])
 
 
-@click.command("sweep", help=__doc__)
+@make_command("sweep", __doc__)
 @click.argument("spec", type=PATH, required=False)
-@click.option("-o", "--output", "target", type=PATH, help="The file of results, appended to.")
-@click.option("--workers", type=int, help="Processes.  [default: one for each core]")
+@output_option(text="File of results, to which lines are appended.")
+@click.option("--workers", type=int, help="Number of processes.  [default: one per core]")
 @click.option("--shard", callback=_read_shard, metavar="K/N", help="Only the K-th of N equal parts.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="End a case after so long.")
-@click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster: tcp://host:8786.")
-@click.option("--retry", is_flag=True, help="Again what broke or reached the time limit.")
+@limit_option(None, "Time limit of a case.")
+@click.option("--scheduler", metavar="ADDRESS", help="Address of a Dask cluster: tcp://host:8786.")
+@click.option("--retry", is_flag=True, help="Repeat cases that broke or reached the time limit.")
 @click.option("--kinds", "only_kinds", is_flag=True, help="List the kinds of cases and their settings.")
-@click.option("--plan", "only_plan", is_flag=True, help="Say how much there is to do, and stop.")
-@json_option
-def command(
-    spec: Path | None,
-    target: Path | None,
-    workers: int | None,
-    shard: tuple[int, int],
-    time_limit: float | None,
-    scheduler: str | None,
-    retry: bool,
-    only_kinds: bool,
-    only_plan: bool,
-    as_json: bool,
-) -> None:
-    """Run a sweep, or go on with it."""
+@click.option("--plan", "only_plan", is_flag=True, help="Print the number of cases, and stop.")
+def command(spec: Path | None, output: Path | None, limit: float | None, **options: Any) -> Report:
+    """Run a sweep, or continue it."""
     from locum import sweeps
     from locum.sweeps.spec import read_spec
 
-    if only_kinds:
-        _print_kinds(as_json)
-        return
+    if options["only_kinds"]:
+        return _kinds()
     if spec is None:
         raise InputError("a sweep needs a spec, a TOML file of [[sweep]] sections; --kinds lists kinds")
-    cases = read_spec(spec)
-    if only_plan:
-        what = sweeps.plan(cases, target, shard=shard, retry=retry)
-        if as_json:
-            output.print_json(what.to_dict())
-        else:
-            output.say(_size(what, shard))
-        return
-    if target is None:
+    if options["scheduler"] is not None:
+        if options["workers"] is not None:
+            raise InputError(
+                "expected --workers or --scheduler, not both: the cluster has its own workers"
+            )
+        _prepare_cluster()
+    cases, shard = read_spec(spec), options["shard"]
+    if options["only_plan"]:
+        what = sweeps.plan(cases, output, shard=shard, retry=options["retry"])
+        return Report(what.to_dict(), lambda: [_size(what, shard)])
+    if output is None:
         raise InputError("a sweep needs a file for its results: try -o results.jsonl, or --plan")
-    if scheduler is not None and workers is not None:
-        raise InputError("expected --workers or --scheduler, not both: the cluster has its own workers")
-    check_target(target, spec)
-    if scheduler is not None:
-        # What Dask's own threads have to say of a lost connection is in the error that is raised.
-        for name in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
     def begin(what: Plan) -> None:
-        if not as_json:
-            output.say(_size(what, shard))
-            output.finish()
+        if not is_quiet():
+            terminal.say(_size(what, shard))
+            terminal.finish()
 
     try:
-        with counted("sweeping", quiet=as_json) as advance:
+        with counted("sweeping") as advance:
             report = sweeps.run(
                 cases,
-                target,
-                workers=workers,
-                time_limit=time_limit,
-                shard=shard,
-                scheduler=scheduler,
-                retry=retry,
+                output,
+                time_limit=limit,
+                **{name: options[name] for name in ("workers", "shard", "scheduler", "retry")},
                 started=begin,
                 progress=lambda done, total, result: advance(done, total, result.kind),
             )
     except KeyboardInterrupt:
-        output.complain(f"locum: what is done is in {target}; the same command goes on from there")
+        terminal.complain(f"locum: what is done is in {output}; the same command goes on from there")
         raise
-    if as_json:
-        output.print_json({**report.plan.to_dict(), "outcomes": report.outcomes, "output": str(target)})
-    else:
-        _print(report, target)
-    if not report.holds:
-        raise click.exceptions.Exit(1)
+    data = {**report.plan.to_dict(), "outcomes": report.outcomes, "output": str(output)}
+    return Report(data, lambda: _text(report, output), holds=report.holds)
 
 
-def _print_kinds(as_json: bool) -> None:
-    """List the kinds, their settings with defaults, and the lists of cases that they know."""
+def _prepare_cluster() -> None:
+    """Check that Dask is installed; errors of its threads are part of the error that is raised."""
+    if importlib.util.find_spec("distributed") is None:
+        raise InputError("--scheduler needs the package distributed; try pip install 'locum[cluster]'")
+    for name in ("distributed", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _kinds() -> Report:
+    """List the kinds, their settings with defaults, and the lists of cases that they have."""
     from locum.sweeps.kinds import KINDS
-
-    if as_json:
-        output.print_json({"kinds": {name: kind.to_dict() for name, kind in KINDS.items()}})
-        return
-    from rich.table import Table
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
         for name, kind in KINDS.items():
@@ -136,7 +117,10 @@ def _print_kinds(as_json: bool) -> None:
             if kind.lists:
                 yield "", "cases", "a list by its name: " + ", ".join(kind.lists), ""
 
-    output.show(output.add_rows(Table("kind", "setting", "meaning", "default"), rows()))
+    return Report(
+        {"kinds": {name: kind.to_dict() for name, kind in KINDS.items()}},
+        lambda: [terminal.table("kind", "setting", "meaning", "default", rows=rows())],
+    )
 
 
 def _size(what: Plan, shard: tuple[int, int]) -> str:
@@ -162,14 +146,14 @@ def _size(what: Plan, shard: tuple[int, int]) -> str:
     return "\n".join(lines)
 
 
-def _print(report: Report, target: Path) -> None:
-    """Print how many ended how, and which did not end well."""
+def _text(report: Results, target: Path) -> Iterator[Part]:
+    """List the cases that did not end well, and count the outcomes."""
     bad = [result for result in report.results if result.outcome != "done"]
     for result in bad[:_NAMED]:
         why = str(result.result.get("error", "")).partition("\n")[0]
         settings = " ".join(f"{name}={value}" for name, value in result.settings.items())
-        output.say(f"{result.outcome}: {result.kind} {settings}"[:200] + (f": {why}" if why else ""))
+        yield f"{result.outcome}: {result.kind} {settings}"[:200] + (f": {why}" if why else "")
     if len(bad) > _NAMED:
-        output.say(f"… and {len(bad) - _NAMED:,} more")
+        yield f"… and {len(bad) - _NAMED:,} more"
     counts = (f"{count:,} {outcome}" for outcome, count in report.outcomes.items() if count)
-    output.say(f"{', '.join(counts) or 'nothing to do'}: {target}")
+    yield f"{', '.join(counts) or 'nothing to do'}: {target}"

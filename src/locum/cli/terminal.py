@@ -18,9 +18,9 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from locum.cli.output import LAYOUT
-from locum.cli.questions import answer, asked
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
+from locum.language.rasp.describing import answer, asked
 from locum.language.rasp.reader import tokens
 from locum.language.rasp.values import Builtin, Function
 from locum.terminal_text import printable
@@ -75,9 +75,9 @@ def converse(session: Session, sign: str, more: str) -> None:
             running = True
             if re.fullmatch(r"\s*(exit|quit)(\(\))?\s*;\s*", text):
                 return  # after all other statements a semicolon is right
-            question = asked(text, session)
+            question = asked(text, session.names())
             if question is not None:
-                click.echo(answer(question, session))
+                click.echo(answer(question, session.names()))
                 continue
             for result in session.execute(text):
                 _print(result)
@@ -99,7 +99,7 @@ def _keys(session: Session) -> KeyBindings:
     @bindings.add("enter", filter=~is_searching)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        finished = not buffer.text.strip() or asked(buffer.text, session) is not None
+        finished = not buffer.text.strip() or asked(buffer.text, session.names()) is not None
         if finished or session.is_complete(buffer.text):
             buffer.validate_and_handle()
         else:

@@ -5,7 +5,7 @@
 - :func:`by_weights` looks at weights alone: an edge scores by the product of what its writer writes and
   its reader reads. It is what sparsity gives away, and what the harder tiers take away.
 
-Both return what ``locum score`` reads.
+Both return what ``locum dataset score`` reads.
 """
 
 from __future__ import annotations

@@ -71,6 +71,8 @@ def _smaller(program: Recogniser) -> Iterator[Recogniser]:
         if not is_boolean(part) or part.op == "constant":
             continue
         instead = [constant(True), constant(False)]
+        if part is root:
+            instead.append(root)  # the same program, simplified
         if part.op in ("and", "or", "if_else"):
             instead += [inner for inner in part.inputs if is_boolean(inner)]
         for other in instead:
@@ -87,7 +89,7 @@ def _replaced(root: Node, part: Node, other: Node) -> Node:
     """Put another node in the place of a part, and simplify."""
     new: dict[Node, Node] = {}
     for node in (*parts_of(other), *parts_of(root)):
-        if node is part:
+        if node is part and other is not part:
             new[node] = other
             continue
         counted = as_count(node)
@@ -114,6 +116,12 @@ def _simplified(node: Node) -> Node:
         return false if node.inputs[0] is true else true
     if node.op == "if_else" and node.inputs[0] in (true, false):
         return node.inputs[1] if node.inputs[0] is true else node.inputs[2]
+    if node.op in ("add", "subtract", "multiply"):
+        one, other = node.inputs
+        neutral = constant(1 if node.op == "multiply" else 0)
+        if other is neutral:
+            return one
+        return other if one is neutral and node.op != "subtract" else node
     if node.op == "not" and node.inputs[0].op == "not":
         return node.inputs[0].inputs[0]
     return build(node.op, *node.inputs, **node.attributes)

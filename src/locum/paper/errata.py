@@ -1,6 +1,6 @@
 """The paper's errata: quotes, problems, counterexamples and corrections.
 
-docs/errata.md shows the same list, and ``locum errata`` prints it. Quotes are verbatim from the paper's
+docs/errata.md shows the same list, and ``locum paper errata`` prints it. Quotes are verbatim from the paper's
 TeX source, up to whitespace. Every erratum of severity A has a statement that the prover refutes and a
 corrected one that it proves.
 

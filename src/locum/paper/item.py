@@ -46,7 +46,7 @@ class Item:
     errata: tuple[str, ...] = ()
     listings: tuple[str, ...] = ()
     #: A command that shows the item at work.
-    command: str = "locum catalogue"
+    command: str = "locum paper items"
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:

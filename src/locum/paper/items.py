@@ -2,7 +2,7 @@
 
 Nothing is written down here that can be computed: heads are counted by ``analysis.architecture`` on
 programs of the shapes the paper names, and every item has a check on an instance. ``findings.py`` runs
-them; ``locum catalogue`` and ``locum claims`` show what came of it.
+them; ``locum paper items`` and ``locum prove all`` show what came of it.
 
 >>> ITEMS["softmax"].errata
 ('E1', 'E7', 'E23')
@@ -112,14 +112,14 @@ _ALL = [
         theorems=("Products.paper_matmul_correct", "Matrices.matmul_correct", "Tiled.best_tiled_matmul_correct", "Scatter.scatter_matmul_correct"),
         errata=("E6", "E17", "E23", "E39"),
         listings=("matmul",),
-        command="locum analyse matmul",
+        command="locum run matmul --count",
     ),
     Item(
         "complexity", "Tables 1 and 2", "cost of the constructions",
         ("matmul",), "a product takes O(rc) attentions",
         checks.a_product_has_r_plus_c_plus_rc_heads,
         errata=("E20",),
-        command="locum analyse matmul",
+        command="locum run matmul --count",
     ),
     Item(
         "activations", "Listing 4; remark on activations", "relu, leaky_relu, absolute, maxout, gelu, silu, tanh",
@@ -180,7 +180,7 @@ _ALL = [
         ),
         theorems=("Heads.multihead_correct", "Heads.multihead_transpose_correct", "Heads.multihead_matmul_correct"),
         errata=("E13", "E41"),
-        command="locum prove multihead_matmul 2 2 2 2",
+        command="locum prove claim multihead_matmul 2 2 2 2",
     ),
     Item(
         "cofactor", "Lemma inversion, Listing 7", "cofactor",
@@ -226,7 +226,7 @@ _ALL = [
         theorems=("Inversion.inverse_correct",),
         errata=("E4", "E5", "E8", "E33"),
         listings=("inverse", "inverse_corrected"),
-        command="locum analyse inverse_corrected",
+        command="locum run inverse_corrected --count",
     ),
     Item(
         "match", "Introduction, Listing 6", "match2, match3",
@@ -292,7 +292,7 @@ _ALL = [
         ("figure2",), "errors 3.376358e-06 and 3.040329e-07, by the softmax's base",
         checks.figure,
         errata=("E1", "E32"),
-        command="locum figure --base 2.718",
+        command="locum simulate --base 2.718",
     ),
     Item(
         "encoder", "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), with norms and biases, too",

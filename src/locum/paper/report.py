@@ -250,7 +250,7 @@ def _judge(
         errata=errata,
         theorems=tuple(theorem for finding in mine for theorem in finding.item.theorems),
         unchecked=statement.unchecked,
-        command=f"locum paper {statement.key}" if evidence else "",
+        command=f"locum paper report {statement.key}" if evidence else "",
         seconds=seconds + sum(proof.seconds for proof in proofs),
     )
 

@@ -20,7 +20,7 @@ SECONDS, TERMS, MAX_SHAPE = 3.0, 20_000, 12
 def prove(name: str, shape: list[int], recipe: str | None, certificate: bool) -> dict[str, Any]:
     """Prove a claim for all inputs of a shape, or refute it, or say that neither was possible.
 
-    With ``certificate``, what ``locum check`` goes through again is in the answer, as text.
+    With ``certificate``, what ``locum prove check`` goes through again is in the answer, as text.
     """
     require_small(shape)
     verdict = prove_claim(name, *shape, recipe=recipe, seconds=SECONDS, terms=TERMS, megabytes=400)
@@ -37,7 +37,7 @@ def require_small(shape: list[int]) -> None:
     if sum(shape) > MAX_SHAPE:
         raise InputError(
             f"shape: expected integers that sum to at most {MAX_SHAPE}, got {sum(shape)}; "
-            "`locum prove` has no such limit"
+            "`locum prove claim` has no such limit"
         )
 
 

@@ -122,6 +122,7 @@ class Pool:
         self._lock = Lock()
         self._closed = False
         self._free = [self._start() for _ in range(self.size)]
+        self._busy: set[WorkerProcess] = set()
 
     def _start(self) -> WorkerProcess:
         return WorkerProcess("locum.playground.worker", json.dumps(asdict(self.limits)))
@@ -152,7 +153,10 @@ class Pool:
         try:
             return self._ask(worker, json.dumps(request).encode())
         finally:
-            if not worker.is_alive or worker.answered >= self.limits.requests:
+            with self._lock:
+                self._busy.discard(worker)
+            is_over = not worker.is_alive or worker.answered >= self.limits.requests
+            if is_over and not self._closed:
                 worker.end()
                 worker = self._start()
             with self._lock:
@@ -166,7 +170,9 @@ class Pool:
     def _serve(self) -> None:
         """Give free workers to those whose turn it is."""
         while self._free and (ticket := self._line.next()) is not None:
-            ticket.turn.set_result(self._free.pop(0))
+            worker = self._free.pop(0)
+            self._busy.add(worker)
+            ticket.turn.set_result(worker)
 
     def _ask(self, worker: WorkerProcess, request: bytes) -> bytes:
         limits = self.limits
@@ -183,12 +189,15 @@ class Pool:
         return json.dumps({"ok": False, "error": why}).encode()
 
     def close(self) -> None:
-        """End all workers that are free, and the others when they come back."""
+        """End all workers; requests that are being answered fail."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []
+            busy = list(self._busy)
         for worker in free:
             worker.end()
+        for worker in busy:  # the thread of the request closes the pipes
+            worker.process.kill()
 
     def __enter__(self) -> Self:
         return self

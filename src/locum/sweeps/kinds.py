@@ -82,7 +82,7 @@ KINDS: dict[str, Kind] = {
         "a claim of the paper, proven for all inputs of a shape",
         "locum.paper.proving:prove_and_check",
         {
-            "claim": Setting("a text", "its name, as locum prove takes it"),
+            "claim": Setting("a text", "its name, as locum prove claim takes it"),
             "shape": Setting("a list of integers", "of the matrices"),
             "recipe": Setting("a text", "which form of the construction", None),
         },

@@ -333,10 +333,9 @@ class CompiledTransformer(Interventions):
 
     def to_transformer_lens(self) -> Any:
         """Return a ``HookedTransformer``; since TransformerLens 4.0, a ``TransformerBridge``."""
-        with _needs("torch", "torch"):
-            importlib.import_module("torch")
-        with _needs("transformer_lens"):
-            importlib.import_module("transformer_lens")
+        for package in ("torch", "transformer_lens"):
+            with _needs(package, "lens"):
+                importlib.import_module(package)
         return lens.to_lens(self.config, self.weights)
 
     def to_onnx(self, path: str | Path) -> None:
@@ -368,12 +367,11 @@ def save(model: CompiledTransformer, folder: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def _needs(package: str, extra: str = "") -> Iterator[None]:
+def _needs(package: str, extra: str) -> Iterator[None]:
     """Name the package that an export needs if it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != package:
             raise
-        command = f"pip install 'locum[{extra}]'" if extra else f"pip install {package}"
-        raise InputError(f"{package} is not installed: {command}") from None
+        raise InputError(f"{package} is not installed: pip install 'locum[{extra}]'") from None

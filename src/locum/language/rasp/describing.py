@@ -180,3 +180,23 @@ def list_names() -> str:
 
 def _wrapped(names: list[str]) -> str:
     return textwrap.fill(" ".join(names), 96, initial_indent="  ", subsequent_indent="  ")
+
+
+def asked(line: str, names: Mapping[str, Value]) -> str | None:
+    """Return what ``help``, ``help name`` or ``?name`` asks for ("" for help itself), or None.
+
+    A program that has a name ``help`` of its own keeps it.
+    """
+    match = re.fullmatch(r"\s*(\?|help\b)\s*(\w*)\s*;?\s*", line)
+    if match is None or (match.group(1) == "help" and "help" in names):
+        return None
+    return match.group(2)
+
+
+def answer(question: str, names: Mapping[str, Value]) -> str:
+    """Describe the name asked for, or say how to begin."""
+    if not question:
+        return OVERVIEW
+    if question == "names":
+        return list_names()
+    return describe(question, names)

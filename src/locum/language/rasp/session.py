@@ -303,7 +303,7 @@ class Session:
             raise RaspError("type", "draw: expected a non-empty string or list to draw the program on")
         value = self.run_program(program, tokens)
         if self.drawer is None:
-            raise RaspError("draw", "this session cannot draw; `locum draw` and the REPL can")
+            raise RaspError("draw", "this session cannot draw; `locum run --draw` and the REPL can")
         self.budget.spend(_PICTURE + _COUNTED_NODE * sum(1 for _ in postorder(program.node)))
         heads = sum(architecture(program.node).heads)
         self.budget.spend(heads * (_PAIRS_OF_HEADS * heads + len(tokens) ** 2 / 3))

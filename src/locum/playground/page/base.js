@@ -100,13 +100,13 @@ Locum.download = (name, text, type) => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
-// A button that asks for the certificate of a proof, and downloads it; `locum check` goes through it again.
+// A button that asks for the certificate of a proof, and downloads it; `locum prove check` goes through it again.
 Locum.certificate = (button, text, action, fields, name, problem = () => "") => {
   button.addEventListener("click", async () => {
     const reply = problem() ? { ok: false, error: problem() } : await Locum.ask(action, { ...fields(), certificate: true }, name + " certificate");
     if (!reply) return;
     text.hidden = false;
-    text.textContent = reply.ok ? `${reply.text}\nlocum check certificate.json goes through it again.` : reply.error;
+    text.textContent = reply.ok ? `${reply.text}\nlocum prove check certificate.json goes through it again.` : reply.error;
     if (reply.ok) Locum.download("certificate.json", reply.certificate, "application/json");
   });
   return button;

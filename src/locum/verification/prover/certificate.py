@@ -1,4 +1,4 @@
-"""Write a proof as JSON: everything that ``locum check`` needs.
+"""Write a proof as JSON: everything that ``locum prove check`` needs.
 
 A certificate contains the claim (``checker/content.py``), the polynomials that questions are about, as
 formulas of the input, and the trees of cases. Each tree has the entries that it shows. A branch has a

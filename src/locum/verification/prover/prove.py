@@ -43,7 +43,7 @@ class _Verdict:
 
     def check_command(self, file: object) -> str:
         """Return the command that checks ``file`` again."""
-        return f"locum check {file}"
+        return f"locum prove check {file}"
 
     def _about(self, verdict: str) -> dict[str, Any]:
         """Begin a dictionary: the verdict, and what it is about."""
@@ -59,7 +59,9 @@ class _Verdict:
         verdict = {True: "proven", False: "refuted", None: "not proven"}[self.holds]
         rows = [("claim", self.claim.title), ("verdict", verdict), ("in words", str(self))]
         if self.holds is not None:
-            rows.append(("to check it again", "save .certificate as JSON, then: locum check FILE"))
+            rows.append(
+                ("to check it again", "save .certificate as JSON, then: locum prove check FILE")
+            )
         return text_rows("a claim for all inputs", rows)
 
 
@@ -68,7 +70,7 @@ class Proof(_Verdict):
     """The claim holds for all inputs; the checker has accepted the certificate."""
 
     claim: Claim
-    #: What ``locum check`` verifies, as JSON.
+    #: What ``locum prove check`` verifies, as JSON.
     certificate: dict[str, Any] = field(repr=False)
     cases: int
     #: Terms of the polynomials that were compared.
@@ -98,7 +100,7 @@ class Refutation(_Verdict):
     """The claim does not hold: numbers show it, and the checker has evaluated them."""
 
     claim: Claim
-    #: What ``locum check`` verifies, as JSON.
+    #: What ``locum prove check`` verifies, as JSON.
     certificate: dict[str, Any] = field(repr=False)
     refuted: Refuted
     seconds: float

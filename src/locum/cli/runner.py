@@ -1,0 +1,160 @@
+"""Run a command: check its options, save its files, print its report, and set the exit code.
+
+A command is a function from options to a :class:`Report`. ``--json``, exit codes and the files to write
+are handled here, once for all commands.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from locum.cli import output
+from locum.cli.options import PATH, OutputFile
+from locum.cli.progress import is_quiet
+from locum.files import check_target, write_file, write_folder
+from locum.graph.atoms import short
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+#: A line of text, or something that rich lays out.
+Part: TypeAlias = "str | RenderableType"
+#: The content of a file, the files of a folder, or a function that writes to the path.
+Content: TypeAlias = "str | bytes | Mapping[str, str] | Callable[[Path], object]"
+DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
+
+
+class Report:
+    """The result of a command: data for scripts, text for people, files, and whether its claim holds.
+
+    ``text`` is called only if the text is printed.
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        text: Callable[[], Iterable[Part]],
+        *,
+        holds: bool = True,
+        files: Mapping[Any, Content] | None = None,
+    ) -> None:
+        self._data, self._text = data, text
+        self.holds = holds
+        #: What to write, by path. The path None, of an option that is not given, is ignored.
+        self.files = files or {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the data of ``--json``."""
+        return dict(self._data)
+
+    def text(self) -> Iterable[Part]:
+        """Return the lines and tables to print."""
+        return self._text()
+
+
+def command(
+    name: str, help_text: str | None = None, *, group: Group | None = None, **settings: Any
+) -> Callable[[Callable[..., Report | None]], click.Command]:
+    """Make a click command of a function that returns a report, or None if it has printed everything.
+
+    The help is ``help_text``, otherwise the docstring of the function. ``group`` gets the command.
+    """
+
+    def decorate(function: Callable[..., Report | None]) -> click.Command:
+        @functools.wraps(function)
+        def run(as_json: bool, **options: Any) -> None:
+            _check_targets(click.get_current_context())
+            report = function(**options)
+            if report is None:
+                return
+            emit(report)
+            if not report.holds:
+                raise click.exceptions.Exit(CLAIM_FAILED)
+
+        decorator: Callable[[Any], click.Command] = click.command(
+            name, help=help_text or function.__doc__, **settings
+        )
+        made = decorator(run)
+        made.params.append(
+            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
+        )
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return decorate
+
+
+class Group(click.Group):
+    """Commands with a common name; ``usual`` is the one that had that name before."""
+
+    def __init__(self, *arguments: Any, usual: str = "", **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.usual = usual
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """List the names in the order of their definition."""
+        return list(self.commands)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names and the first lines of the help texts, unshortened."""
+        with formatter.section("Commands"):
+            first = {name: (made.help or "").partition("\n")[0] for name, made in self.commands.items()}
+            formatter.write_dl(list(first.items()))
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, or raise an error that names the usual one."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            try_this = f"{context.command_path} {self.usual} {short(args[0]).strip(chr(39))}"
+            context.fail(f"No such command {short(args[0])}; try {try_this}.")
+        return super().resolve_command(context, args)
+
+
+def emit(report: Report) -> None:
+    """Write the files of a report, and print it as text or JSON."""
+    written = [path for path in report.files if path is not None and str(path) != "-"]
+    for path in written:
+        _write(path, report.files[path])
+    if is_quiet():
+        saved = {"files": [str(path) for path in written]} if written else {}
+        output.print_json(report.to_dict() | saved)
+        return
+    for part in report.text():
+        if isinstance(part, str):
+            output.say(part)
+        else:
+            output.show(part)
+    for path in written:
+        output.say(f"Saved in {path}.")
+
+
+def _write(path: Path, content: Content) -> None:
+    if callable(content):
+        content(path)
+    elif isinstance(content, Mapping):
+        write_folder(path, content)
+    else:
+        write_file(path, content)
+
+
+def _check_targets(context: click.Context) -> None:
+    """Check before the work that the files of all options can be written, and are not read."""
+    inputs: list[Path] = []
+    targets: list[tuple[str, OutputFile, Path]] = []
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        for path in value if isinstance(value, tuple) else (value,):
+            if isinstance(parameter.type, OutputFile) and path is not None and str(path) != "-":
+                targets.append((parameter.opts[-1], parameter.type, path))
+            elif parameter.type is PATH:
+                inputs.append(path)
+    for option, kind, path in targets:
+        kind.require_suffix(option, path)
+        check_target(path, *inputs)
