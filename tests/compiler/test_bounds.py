@@ -12,18 +12,13 @@ from benchmarks.bench_bounds import adversarial, differences, networks
 
 from locum import compiler, sin, tokens
 from locum.compiler import Target, bounds, scoring
-from locum.compiler.bounds import network_bounds
+from locum.compiler.bounds import fitting
 from locum.compiler.bounds.gate_bounds import SlotSum, Summands
-from locum.compiler.network.forms import Form, Signal
-from locum.compiler.network.gates import Curved, Product
-from locum.compiler.network.grids import lowest_bit, lowest_bits
+from locum.compiler.network.forms import Curved, Form, Product, Signal, lowest_bit, lowest_bits
 from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import NO_SINK, Head, Network, Unit, Value
+from locum.compiler.network.network import NO_SINK, Head, Network, Schedule, Unit, Value, lay_out
 from locum.compiler.network.roles import Roles
-from locum.compiler.network.schedule import Schedule
-from locum.compiler.network.slots import lay_out
-from locum.compiler.weights.assemble import Assembly
-from locum.compiler.weights.dense import UnitFeedForward
+from locum.compiler.weights.assemble import Assembly, UnitFeedForward
 from locum.compiler.weights.stream import Stream
 from locum.graph import build
 from locum.graph.labels import Labels
@@ -130,14 +125,14 @@ def test_a_tolerance_that_changes_nothing_is_not_searched(
     attention: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of tables alone there is nothing to fit: one pass over the network, not fourteen."""
-    passes: list[network_bounds.Bounds] = []
-    run = network_bounds.Bounds.run
+    passes: list[fitting.Bounds] = []
+    run = fitting.Bounds.run
 
-    def counted(bounds: network_bounds.Bounds) -> Any:
+    def counted(bounds: fitting.Bounds) -> Any:
         passes.append(bounds)
         return run(bounds)
 
-    monkeypatch.setattr(network_bounds.Bounds, "run", counted)
+    monkeypatch.setattr(fitting.Bounds, "run", counted)
     program = EVERYDAY["parity"].program
     model = compiler.compile(
         program, length=4, vocabulary="01", feed_forward="relu", attention=attention

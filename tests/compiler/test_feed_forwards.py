@@ -23,8 +23,7 @@ from locum import (
     tokens_str,
 )
 from locum.compiler import compile  # noqa: A004
-from locum.compiler.network.forms import Form
-from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Table
+from locum.compiler.network.forms import Bend, Curved, Form, Gate, Masked, Product, Table
 from locum.compiler.units.curves import CURVES, UnitsError, approximate, exponential
 from locum.compiler.units.hidden import Argument, Hidden
 from locum.compiler.units.realise import realise

@@ -10,8 +10,8 @@ import pytest
 
 import locum
 from locum import SOp, aggregate, indicator, indices, length, select, selector_width, tokens
+from locum.compiler.scoring.candidates import split
 from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.scoring.splitting import split
 from locum.compiler.target import Target
 
 SAME, LESS = select(tokens, tokens, "=="), select(tokens, tokens, "<")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locum import aggregate, execution, full, indices, select, tokens
-from locum.compiler.program.specialise import specialise
+from locum.compiler.program.normalise import specialise
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.graph import postorder

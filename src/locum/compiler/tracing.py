@@ -19,7 +19,7 @@ from typing import Any
 from locum.compiler.compiling import Made, make
 from locum.compiler.network.network import Head
 from locum.compiler.network.roles import Role
-from locum.compiler.program.origins import Origins
+from locum.compiler.program.normalise import Origins
 from locum.compiler.target import Target
 from locum.graph import Node, abbreviate
 from locum.graph.node import HasNode, node_of

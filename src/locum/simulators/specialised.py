@@ -28,8 +28,8 @@ import numpy as np
 from locum import execution
 from locum.analysis import Architecture
 from locum.compiler.compiling import compile_for
-from locum.compiler.program.specialise import specialise
-from locum.compiler.scoring.linear import NOTHING, Linear, term
+from locum.compiler.program.normalise import specialise
+from locum.compiler.scoring.scores import NOTHING, Linear, term
 from locum.compiler.target import Target
 from locum.errors import CompileError, InputError
 from locum.execution.arrays import Array, like, numpy_of

@@ -25,8 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 from locum.compiler.compiling import compile_for
-from locum.compiler.scoring.linear import Linear, term
-from locum.compiler.scoring.scores import Scores
+from locum.compiler.scoring.scores import Linear, Scores, term
 from locum.compiler.target import Target
 from locum.constructions import matmul
 from locum.errors import CompileError

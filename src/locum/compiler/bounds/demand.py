@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.compiler.network.forms import Form, Mask, Signal, Vector
-from locum.compiler.network.gates import Masked
+from locum.compiler.network.forms import Form, Mask, Masked, Signal, Vector
 from locum.compiler.network.network import Head, Network, Unit
-from locum.compiler.program.conditions import conditions
-from locum.compiler.scoring.known import Known
+from locum.compiler.program.sources import conditions
+from locum.compiler.scoring.broadcasting import Known
 
 
 @dataclass

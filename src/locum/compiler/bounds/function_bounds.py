@@ -15,13 +15,12 @@ from itertools import pairwise
 import numpy as np
 
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, representation_error
-from locum.compiler.network.forms import Vector
-from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
+from locum.compiler.network.forms import SMALLEST, Vector, lowest_bits, sums_exactly
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Unit
 from locum.compiler.network.roles import Role, Roles, in_order
 from locum.compiler.program.exactness import jumps_on
-from locum.compiler.program.value_tables import table_of
+from locum.compiler.program.sources import table_of
 from locum.execution.arrays import erf
 from locum.execution.types import possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node

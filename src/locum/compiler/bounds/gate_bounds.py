@@ -15,9 +15,24 @@ import numpy as np
 
 from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
-from locum.compiler.network.forms import Form, Mask, Vector
-from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
-from locum.compiler.network.grids import SMALLEST, lowest_bit, lowest_bits, sums_exactly
+from locum.compiler.network.forms import (
+    SMALLEST,
+    SNAP,
+    Bend,
+    Curved,
+    Form,
+    Gate,
+    Mask,
+    Masked,
+    Product,
+    Ramp,
+    Snap,
+    Table,
+    Vector,
+    lowest_bit,
+    lowest_bits,
+    sums_exactly,
+)
 from locum.compiler.network.network import Unit
 from locum.compiler.units.curves import CURVES
 from locum.compiler.units.hidden import Hidden

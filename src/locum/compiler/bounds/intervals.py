@@ -15,8 +15,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.compiler.network.forms import Form, Mask, Signal, Vector
-from locum.compiler.network.grids import SMALLEST, lowest_bit, lowest_bits, sums_exactly
+from locum.compiler.network.forms import (
+    SMALLEST,
+    Form,
+    Mask,
+    Signal,
+    Vector,
+    lowest_bit,
+    lowest_bits,
+    sums_exactly,
+)
 from locum.compiler.target import Target
 from locum.compiler.units.hidden import Argument
 

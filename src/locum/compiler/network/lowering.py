@@ -8,25 +8,162 @@ factors become forms and cost nothing; what is known from the position or the to
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Mapping
+import math
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
 
-from locum.compiler.network.embedding import Embedding
-from locum.compiler.network.forms import Form, Signal, total
-from locum.compiler.network.gates import Gate, Snap
-from locum.compiler.network.heads import Heads
-from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit, Value
+from locum.compiler.network.forms import Form, Gate, Signal, Snap, Vector, total
+from locum.compiler.network.network import (
+    LOSING_SINK,
+    NO_SINK,
+    TIED_SINK,
+    Head,
+    Network,
+    Schedule,
+    Unit,
+    Value,
+)
 from locum.compiler.network.roles import Role, Roles
-from locum.compiler.network.schedule import Schedule
-from locum.compiler.scoring.linear import Linear
-from locum.compiler.scoring.scores import Scores
+from locum.compiler.scoring.scores import Linear, Scores
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT, identity, short
 from locum.graph.labels import Labels
+
+
+class Embedding:
+    """The columns so far.
+
+    Unless positions are to be shared, a column of these is stored as it is, so that what a program
+    computes from the position stays out of how it is read.
+    """
+
+    def __init__(self, *, share_positions: bool) -> None:
+        self.share_positions = share_positions
+        self._positions: dict[bytes, Signal] = {}
+        self._tokens: dict[bytes, Signal] = {}
+
+    def at_positions(self, numbers: Sequence[float], label: str) -> Form:
+        """Embed these numbers at the positions 0, 1, …"""
+        vector, factor, constant = np.array(numbers), 1.0, 0.0
+        if (vector == vector[0]).all():
+            return Form({}, float(vector[0]))
+        if self.share_positions:
+            vector, factor, constant = _standard(vector)
+        key = vector.tobytes()
+        if key not in self._positions:
+            self._positions[key] = Signal(_named(vector, factor, constant, label), 0, positions=vector)
+        return Form({self._positions[key]: factor}, constant)
+
+    def of_tokens(self, numbers: Sequence[float], label: str) -> Form:
+        """Embed these numbers for the tokens of the vocabulary, in its order."""
+        vector = np.array(numbers)
+        if (vector == vector[0]).all():
+            return Form({}, float(vector[0]))
+        vector, factor, constant = _standard(vector)
+        key = vector.tobytes()
+        if key not in self._tokens:
+            self._tokens[key] = Signal(label, 0, tokens=vector)
+        return Form({self._tokens[key]: factor}, constant)
+
+
+def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
+    """Return what a column of positions holds, in standard form."""
+    if (factor, constant) == (1, 0):
+        return label
+    if bool((vector == np.arange(len(vector))).all()):
+        return "indices"
+    return f"not ({label})" if (factor, constant) == (-1, 1) else f"{label}, up to scale"
+
+
+def _standard(vector: Vector) -> tuple[Vector, float, float]:
+    """Write a vector as constant + factor · (integers from 0 on without a common divisor)."""
+    whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
+    if not whole:
+        return vector, 1.0, 0.0
+    constant = float(vector[0])
+    rest = (vector - constant).astype(np.int64)
+    divisor = math.gcd(*(abs(int(v)) for v in rest))
+    sign = 1 if rest[np.flatnonzero(rest)[0]] > 0 else -1
+    factor = sign * divisor
+    return (rest // factor).astype(np.float64), float(factor), constant
+
+
+class Heads:
+    """The heads so far; ``read`` makes forms of linear combinations of s-ops."""
+
+    def __init__(self, read: Callable[[Linear], Form]) -> None:
+        self.read = read
+        self._by_scores: dict[object, Head] = {}
+        self._values: dict[object, list[Value]] = {}
+
+    @property
+    def all(self) -> tuple[Head, ...]:
+        """The heads with what they move, in the order in which they were asked for."""
+        return tuple(
+            replace(head, values=tuple(self._values[scores]))
+            for scores, head in self._by_scores.items()
+        )
+
+    def move(
+        self,
+        value: Value,
+        scores: Scores,
+        sink: str,
+        time: int,
+        label: str,
+        selector: Node | None,
+        node: Node,
+    ) -> None:
+        """Let the head with these scores at that time move a value; ``node`` needs it, for errors."""
+        if scores.kind == "softmax" and sink != NO_SINK:
+            raise CompileError(
+                "a softmax head cannot be used beside a sink token, which would receive weight",
+                abbreviate(node),
+            )
+        pairs, offset = self._pairs(scores)
+        same = (
+            time,
+            sink,
+            scores.kind,
+            offset.key if sink != NO_SINK else None,
+            *((q.key, k.key) for q, k in pairs),
+        )
+        if same not in self._by_scores:
+            head = Head(
+                label,
+                time,
+                tuple(q for q, _ in pairs),
+                tuple(k for _, k in pairs),
+                offset,
+                sink,
+                # A sink that loses stands half way.
+                scores.gap if sink in (NO_SINK, TIED_SINK) else scores.gap / 2,
+                kind=scores.kind,
+                selector=selector,
+                how=scores.how,
+            )
+            if any(form.time >= time for form in (*head.queries, *head.keys)):
+                raise CompileError("a head would read what is not there yet", abbreviate(node))
+            self._by_scores[same] = head
+        self._values.setdefault(same, []).append(value)
+
+    def _pairs(self, scores: Scores) -> tuple[list[tuple[Form, Form]], Form]:
+        """Return the queries with their keys, and what depends on the query alone."""
+        pairs = []
+        offset = self.read(scores.offset)
+        for query, key in scores.pairs:
+            q, k = self.read(query), self.read(key)
+            if not q.terms and q.constant == 0:
+                continue
+            if not k.terms:  # the same for all keys: it only shifts a row
+                offset = total([(offset, 1.0), (q, k.constant)])
+            else:
+                pairs.append((q, k))
+        return pairs, offset
 
 
 @dataclass(frozen=True)

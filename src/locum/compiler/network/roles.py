@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from locum.compiler.network.forms import Form
-from locum.compiler.network.gates import Gate
+from locum.compiler.network.forms import Form, Gate
 from locum.compiler.program.exactness import Exactness, jumps_on
-from locum.compiler.program.value_tables import Source, ValueTable
+from locum.compiler.program.sources import Source, ValueTable
 from locum.compiler.program.values import Values
-from locum.compiler.scoring.known import Known
-from locum.compiler.scoring.linear import Linear
+from locum.compiler.scoring.broadcasting import Known
+from locum.compiler.scoring.scores import Linear
 from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build

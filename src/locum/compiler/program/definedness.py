@@ -13,11 +13,13 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 
+import numpy as np
+
 from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.sources import MAX_COMBINATIONS
-from locum.compiler.program.value_tables import each, meaning
+from locum.compiler.program.sources import MAX_COMBINATIONS, each, meaning
+from locum.errors import CompileError
 from locum.execution.types import Types, possible_types, types_of
-from locum.graph import OPERATIONS, Node, Sort, postorder, sort_of
+from locum.graph import OPERATIONS, Node, Sort, abbreviate, postorder, sort_of
 
 #: Operations that have a value whatever their inputs are, and those that have one for all numbers.
 _ALWAYS = frozenset(("and", "or", "not", "indicator", "member", "equal", "not_equal", "if_else"))
@@ -123,3 +125,38 @@ class _Definedness:
 
 def _mixed(types: Types) -> bool:
     return str in types and len(types) > 1
+
+
+def require_causal(root: Node, patterns: Patterns) -> None:
+    """Refuse a program that looks ahead, by the selector that does; ``patterns`` are its selectors'."""
+    ahead = ~np.tri(patterns.target.longest, dtype=bool)
+    for node in postorder(root):
+        if node.op == "length" and not patterns.target.fixed:
+            raise CompileError(
+                "a causal network does not know the length of its input, which no prefix tells; try "
+                "indices + 1 for the length of the prefix, or fixed=True for inputs of one length",
+                _reader_of_length(root),
+            )
+        if node.op in ("aggregate", "selector_width", "best"):
+            selector = node.inputs[0]
+            seen = np.argwhere(patterns.possible(selector) & ahead)
+            if len(seen):
+                query, key = seen[0]
+                raise CompileError(
+                    f"this selector looks ahead: from position {query} it may select position {key}, "
+                    "which the causal mask of a decoder hides; try (selector) and "
+                    "select(indices, indices, <=), or compile without causal",
+                    abbreviate(selector),
+                )
+
+
+def _reader_of_length(root: Node) -> str:
+    """Return the selector that reads the length; without one, what else does."""
+    readers = [node for node in postorder(root) if any(i.op == "length" for i in node.inputs)]
+    selectors = [
+        node
+        for node in postorder(root)
+        if node.op == "select"
+        and any(i.op == "length" for part in node.inputs for i in postorder(part))
+    ]
+    return abbreviate(next(iter((*selectors, *readers)), root))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.value_tables import table_of
+from locum.compiler.program.sources import table_of
 from locum.compiler.program.values import Values
 from locum.compiler.target import EXACT_WHOLE, Target
 from locum.graph import OPERATIONS, Atom, Node, Sort, postorder, sort_of

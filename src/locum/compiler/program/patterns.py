@@ -14,7 +14,8 @@ from typing import Self
 
 import numpy as np
 
-from locum.compiler.program.conditions import (
+from locum.compiler.program.sources import (
+    MAX_POSITIONS,
     Pattern,
     conditions,
     evaluated,
@@ -22,7 +23,6 @@ from locum.compiler.program.conditions import (
     select,
     selectors_of,
 )
-from locum.compiler.program.sources import MAX_POSITIONS
 from locum.compiler.program.values import Values
 from locum.compiler.target import DOMAIN, Target
 from locum.errors import CompileError

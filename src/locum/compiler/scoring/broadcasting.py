@@ -12,25 +12,59 @@ mean, too. Else all keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
-from locum.compiler.program.conditions import conditions, selectors_of
-from locum.compiler.program.origins import Origins
-from locum.compiler.program.value_tables import distinct
-from locum.compiler.program.values import Values
-from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys
-from locum.compiler.scoring.features import at_positions, rank
-from locum.compiler.scoring.known import Known
-from locum.compiler.scoring.linear import Linear, term
-from locum.compiler.scoring.scores import Scores, Unscored
+from locum.compiler.program.normalise import Origins
+from locum.compiler.program.sources import conditions, distinct, selectors_of
+from locum.compiler.program.values import Codes, Values
+from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
+from locum.compiler.scoring.scores import Linear, Scores, Unscored, at_positions, rank, term
 from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.scoring.splitting import split
+from locum.compiler.target import Target
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a program is compiled for, and what is known of it before it is a network."""
+
+    target: Target
+    #: Which values each s-op can take.
+    values: Values
+    #: Which keys each selector selects, and the scores that stand for it.
+    selectors: Selectors
+    #: The number that stands for each string.
+    codes: Codes
+
+    @classmethod
+    def of(
+        cls, target: Target, root: Node, scores: Mapping[Node, Scores] = MappingProxyType({})
+    ) -> Known:
+        """Look at a program without families; ``scores`` are of selectors that RASP cannot say."""
+        selectors = Selectors(target).knowing({}, scores)
+        values = selectors.values
+        return cls(target, values, selectors, Codes(values, root))
+
+    def knowing(
+        self,
+        values: Mapping[Node, Sequence[Atom]] = MappingProxyType({}),
+        scores: Mapping[Node, Scores] = MappingProxyType({}),
+    ) -> Known:
+        """Copy that also knows the values of s-ops and the scores of selectors."""
+        selectors = self.selectors.knowing(values, scores)
+        return replace(self, values=selectors.values, selectors=selectors)
+
+    def of_program(self, root: Node) -> Known:
+        """Copy with codes for all strings of a program that this one was rewritten to."""
+        return replace(self, codes=Codes(self.values, root))
+
 
 #: Keys that are brought to every position; a residual stream wider than that is not worth having.
 MAX_KEYS = 256

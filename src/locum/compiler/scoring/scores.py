@@ -18,12 +18,102 @@ such form (comparisons of real numbers, maxima of them) is rewritten first: see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from locum.compiler.scoring.features import numbered
-from locum.compiler.scoring.linear import NOTHING, Linear, term
-from locum.graph import Node, build
+import numpy as np
+
+from locum.compiler.program.sources import Pattern
+from locum.errors import CompileError
+from locum.graph import Atom, Node, abbreviate, build
+from locum.graph.atoms import canonical_table, identity
+from locum.graph.operations import constant
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Σ coefficient · s-op, plus a constant."""
+
+    terms: tuple[tuple[Node, float], ...] = ()
+    constant: float = 0.0
+
+    def times(self, factor: float) -> Linear:
+        """Multiply all of it."""
+        return Linear(tuple((node, factor * c) for node, c in self.terms), factor * self.constant)
+
+    def map(self, change: Callable[[Node], Node]) -> Linear:
+        """Return the same combination of other s-ops."""
+        return Linear(tuple((change(node), c) for node, c in self.terms), self.constant)
+
+    def plus(self, other: Linear) -> Linear:
+        """Return the sum of both."""
+        total = dict(self.terms)
+        for node, coefficient in other.terms:
+            total[node] = total.get(node, 0.0) + coefficient
+        terms = tuple((node, c) for node, c in total.items() if c)
+        return Linear(terms, self.constant + other.constant)
+
+
+#: The empty sum.
+NOTHING = Linear()
+
+
+def term(node: Node, coefficient: float = 1.0) -> Linear:
+    """Return one s-op as a combination."""
+    return Linear(((node, coefficient),))
+
+
+def looked_up(node: Node, table: Mapping[Atom, Atom]) -> Node:
+    """Return the value that the table has for the s-op's own."""
+    return build("lookup", node, table=canonical_table(table))
+
+
+def at_positions(values: Sequence[Atom]) -> Node:
+    """Return the s-op with these values at the positions 0, 1, …, an error past the last."""
+    if len(set(map(identity, values))) == 1:
+        return constant(values[0])
+    return looked_up(build("indices"), dict(enumerate(values)))
+
+
+def numbered(numbers: Sequence[int]) -> Node:
+    """Return the s-op with these numbers at the positions: the position itself, if they are equal."""
+    in_order = list(numbers) == list(range(len(numbers)))
+    return build("indices") if in_order else at_positions(numbers)
+
+
+def rank(node: Node, among: Sequence[Atom]) -> Node:
+    """Return the index of its value among these, which are all it takes."""
+    if any(value != value for value in among):
+        raise CompileError("expected numbers that can be ordered, got NaN", abbreviate(node))
+    if whole_numbers(among) and tuple(among) == tuple(range(len(among))):
+        return node
+    return looked_up(node, {value: place for place, value in enumerate(among)})
+
+
+def whole_numbers(values: Sequence[Atom]) -> bool:
+    """Return whether these are integers whose squares are exact."""
+    return all(isinstance(v, int) and abs(v) < 2**20 for v in values)
+
+
+def indicator(node: Node, values: Sequence[Atom], chosen: Pattern) -> Linear:
+    """Return 1 where the value is one of the chosen, else 0."""
+    if chosen.all():
+        return Linear(constant=1.0)
+    return term(looked_up(node, dict(zip(values, map(int, chosen.tolist()), strict=True))))
+
+
+def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
+    """Return for each value whether it is the one; the last follows from the others."""
+    hot = [term(build("indicator", build("equal", node, constant(value)))) for value in values[:-1]]
+    rest = Linear(tuple((linear.terms[0][0], -1.0) for linear in hot), 1.0)
+    return [*hot, rest]
+
+
+def sum_of(hot: Sequence[Linear], chosen: Pattern) -> Linear:
+    """Return Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
+    coefficient = -1.0 if chosen[-1] else 1.0
+    others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
+    return Linear(tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1]))
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,107 @@ find another way.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Self
 
-from locum.compiler.program.conditions import Pattern, conditions, evaluated, select, selectors_of
+import numpy as np
+from numpy.typing import NDArray
+
 from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.value_tables import distinct, each, meaning
-from locum.compiler.scoring.classes import Classes, class_numbers
-from locum.compiler.scoring.features import indicator, numbered, one_hot, rank, sum_of, whole_numbers
-from locum.compiler.scoring.linear import Linear, term
-from locum.compiler.scoring.scores import Scores, Unscored, binary, quadratic
+from locum.compiler.program.sources import (
+    Pattern,
+    conditions,
+    distinct,
+    each,
+    evaluated,
+    meaning,
+    select,
+    selectors_of,
+)
+from locum.compiler.scoring.scores import (
+    Linear,
+    Scores,
+    Unscored,
+    binary,
+    indicator,
+    numbered,
+    one_hot,
+    quadratic,
+    rank,
+    sum_of,
+    term,
+    whole_numbers,
+)
 from locum.compiler.target import EXACT_WHOLE, Target
 from locum.graph import OPERATIONS, Atom, Node, build
 from locum.graph.operations import constant
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A pattern by its different rows (or columns): who belongs to each, and what each selects."""
+
+    members: tuple[Pattern, ...]
+    holds: tuple[Pattern, ...]
+    #: Whether the members are queries; else they are keys.
+    of_queries: bool
+
+    @property
+    def count(self) -> int:
+        """How many there are, not counting the one that selects nothing."""
+        return len(self.members)
+
+    def pairs(
+        self, query: Callable[[Pattern], Linear], key: Callable[[Pattern], Linear]
+    ) -> tuple[tuple[Linear, Linear], ...]:
+        """Return (query, key) for each class, from what describes some of the queries or keys."""
+        queries, keys = self.members, self.holds
+        if not self.of_queries:
+            queries, keys = keys, queries
+        return tuple(zip(map(query, queries), map(key, keys), strict=True))
+
+    @classmethod
+    def of(cls, pattern: Pattern) -> Classes:
+        """Group by rows or by columns, whichever are fewer."""
+        rows, of_query = different_rows(pattern)
+        columns, of_key = different_rows(pattern.T)
+        by_rows = int(rows.any(axis=1).sum()) <= int(columns.any(axis=1).sum())
+        lines, belongs = (rows, of_query) if by_rows else (columns, of_key)
+        some = [c for c in range(len(lines)) if lines[c].any()]
+        return cls(tuple(belongs == c for c in some), tuple(lines[c] for c in some), by_rows)
+
+
+def different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
+    """List each row once, and which of them every row is."""
+    numbers: dict[bytes, int] = {}
+    packed = np.packbits(pattern, axis=1)
+    which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], np.int64)
+    _, first = np.unique(which, return_index=True)
+    return pattern[first], which
+
+
+def class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
+    """Give queries and keys numbers that are equal just where the pattern holds, if there are such.
+
+    A class of one key is numbered by the key's position: so all heads that fetch single keys share the
+    encoding of their keys.
+    """
+    if bool((pattern.sum(axis=1) <= 1).all()):
+        some = pattern.any(axis=1)
+        return np.where(some, pattern.argmax(axis=1), -1).tolist(), list(range(pattern.shape[1]))
+    rows, _ = different_rows(pattern[pattern.any(axis=1)])
+    if len(rows) and int(rows.sum(axis=0).max()) > 1:
+        return None
+    first, some = pattern.argmax(axis=1), pattern.any(axis=1)
+    numbers = np.full(pattern.shape[1], -1)
+    order = sorted(range(len(rows)), key=lambda r: int(rows[r].argmax()))
+    for number, r in enumerate(order):
+        numbers[rows[r]] = number
+    return np.where(some, numbers[first], -2).tolist(), numbers.tolist()
+
 
 #: Keys and queries of one condition are told apart into at most so many classes.
 MAX_CLASSES = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locum.compiler.network.roles import Roles, exact_roles
-from locum.compiler.scoring.known import Known
+from locum.compiler.scoring.broadcasting import Known
 from locum.compiler.units.gate_roles import GateRoles
 from locum.graph import Node
 

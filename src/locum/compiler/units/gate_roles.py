@@ -19,11 +19,10 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 
-from locum.compiler.network.forms import Form
-from locum.compiler.network.gates import SNAP, Gate, Recipe, Snap
+from locum.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap
 from locum.compiler.network.roles import Role, Roles, in_order, source_nodes
-from locum.compiler.program.codes import MAX_ROWS
-from locum.compiler.scoring.linear import Linear, term
+from locum.compiler.program.values import MAX_ROWS
+from locum.compiler.scoring.scores import Linear, term
 from locum.compiler.units.reals import ONE, ZERO, RealFunctions
 from locum.compiler.units.tables import Lookup, Precision, lookup, lookup_of_inputs
 from locum.errors import CompileError

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.compiler.network.forms import Form
-from locum.compiler.network.gates import Bend, Curved, Masked, Product, Ramp, Recipe
+from locum.compiler.network.forms import Bend, Curved, Form, Masked, Product, Ramp, Recipe
 from locum.compiler.program.values import Values
-from locum.compiler.scoring.known import Known
-from locum.compiler.scoring.linear import Linear, term
+from locum.compiler.scoring.broadcasting import Known
+from locum.compiler.scoring.scores import Linear, term
 from locum.compiler.units.curves import CURVES
 from locum.compiler.units.tables import rounded
 from locum.errors import CompileError

@@ -17,12 +17,10 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.network.forms import Vector
-from locum.compiler.network.gates import Recipe, Table
-from locum.compiler.network.grids import lowest_bits
-from locum.compiler.program.codes import Codes
-from locum.compiler.program.value_tables import each, meaning
-from locum.compiler.scoring.linear import Linear, term
+from locum.compiler.network.forms import Recipe, Table, Vector, lowest_bits
+from locum.compiler.program.sources import each, meaning
+from locum.compiler.program.values import Codes
+from locum.compiler.scoring.scores import Linear, term
 from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate

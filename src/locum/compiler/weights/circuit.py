@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from locum.compiler.network.forms import Form, Signal
-from locum.compiler.network.gates import Snap
+from locum.compiler.network.forms import Form, Signal, Snap
 from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import NO_SINK, Head, Unit, Value
+from locum.compiler.network.network import NO_SINK, Group, Head, Slots, Unit, Value
 from locum.compiler.network.roles import Role
-from locum.compiler.network.slots import Group, Slots
 from locum.compiler.units.hidden import Hidden
 from locum.graph import Node
 from locum.graph.fingerprints import fingerprints

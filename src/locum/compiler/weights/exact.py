@@ -15,7 +15,7 @@ from locum.compiler.network.forms import Form
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Unit
 from locum.compiler.network.roles import Role, in_order
-from locum.compiler.program.value_tables import table_of
+from locum.compiler.program.sources import table_of
 from locum.compiler.weights.stream import Stream
 from locum.errors import CompileError
 from locum.graph import Atom, Node
