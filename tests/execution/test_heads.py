@@ -25,8 +25,7 @@ from locum.execution import DOMAINS, dense, heads
 from locum.execution.arrays import Arrays
 from locum.execution.heads.attention import ScoredSelector, ScoreProduct
 from locum.execution.heads.numbers import ElementError
-from locum.execution.heads.scores import code_of
-from locum.execution.heads.values import HeadValues
+from locum.execution.heads.scores import HeadValues, code_of
 from locum.graph import PREDICATES, Node, build, postorder
 from tests.cases import CASES, FAILURES, Case, Failure
 from tests.strategies import programs

@@ -27,18 +27,20 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from locum.execution.arrays import Array, Arrays, erf
-from locum.execution.integer_bounds import (
+from locum.execution.rounding import (
     BIT,
     Interval,
     around_zero,
     floor_divide_bound,
     hull,
+    lookup,
+    member,
+    missing,
     modulo_bound,
     power_bound,
     product_bound,
+    round_array,
 )
-from locum.execution.lookups import lookup, member, missing
-from locum.execution.rounding import round_array
 from locum.graph.operations import COMPARISONS, ROUNDINGS
 
 #: How tightly a formula holds together, loosest first: it stands in brackets where more is needed.

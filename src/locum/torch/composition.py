@@ -14,7 +14,7 @@ from typing import Any
 from torch import fx
 
 from locum.constructions.tensor import Tensor
-from locum.execution.fast.composition import Call
+from locum.execution.fast.interpolation import Call
 from locum.graph import Node
 from locum.language.handles import SOp
 from locum.language.python import constant, tokens

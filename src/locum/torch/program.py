@@ -17,8 +17,8 @@ from torch import fx
 
 from locum.errors import ExecutionError, InputError
 from locum.execution import run_all
-from locum.execution.fast.composition import plan_calls
 from locum.execution.fast.cuda_graph import GraphRunner
+from locum.execution.fast.interpolation import plan_calls
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import Segment
 from locum.graph import Node

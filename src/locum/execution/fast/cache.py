@@ -26,8 +26,8 @@ from locum.execution.fast.steps.backends import Backend, backend_for
 from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
+from locum.execution.fast.symbolic.affine import NotNumeric, Stuck
 from locum.execution.fast.symbolic.reuse import clear_lowered
-from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
 

@@ -7,23 +7,163 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from locum.errors import ExecutionError, InputError
 from locum.execution.arrays import Arrays, is_floating, is_tensor, largest
+from locum.execution.elementwise import MEANINGS
 from locum.execution.fast import structured
-from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
 from locum.execution.fast.steps.backends import Backend, Function
 from locum.execution.fast.steps.fusion import in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
-from locum.execution.fast.steps.step import Step
-from locum.execution.fast.written import TOKEN_TYPES, RegisterInstruction, replace_functions, written
+from locum.execution.fast.steps.step import Step, row_major
 from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT
+
+if TYPE_CHECKING:
+    from locum.execution.fast.planning import Blueprint
+
+
+#: The number of the register that holds the types of the tokens.
+TOKEN_TYPES = -1
+
+
+class RegisterInstruction(NamedTuple):
+    """A step as it is run: the registers it reads, the one it writes, those no longer needed then."""
+
+    function: Callable[..., Any]
+    reads: tuple[int, ...]
+    writes: int
+    done: tuple[int, ...]
+
+
+def written(
+    instructions: Sequence[RegisterInstruction],
+    constants: Mapping[int, Any],
+    arguments: Sequence[int | None],
+    results: Sequence[int],
+) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
+    """Return the function of a sequence of arrays, and of the types of the tokens, that runs all steps.
+
+    ``arguments`` are the registers of the arrays (None: not read), ``results`` those of the values.
+    """
+    lines = [f"def run(arrays, {_name(TOKEN_TYPES)}):"]
+    if arguments:
+        names = ["_" if number is None else _name(number) for number in arguments]
+        lines.append(f"    {', '.join(names)}, = arrays")
+    scope: dict[str, Any] = {_name(number): value for number, value in constants.items()}
+    for number, (function, reads, writes, done) in enumerate(instructions):
+        scope[f"f{number}"] = function
+        lines.append(f"    {_name(writes)} = f{number}({', '.join(map(_name, reads))})")
+        finished = [_name(register) for register in done if register not in constants]
+        if finished:
+            lines.append(f"    del {', '.join(finished)}")
+    lines.append(f"    return ({''.join(f'{_name(result)}, ' for result in results)})")
+    exec("\n".join(lines), scope)
+    run: Callable[[Sequence[Any], Any], tuple[Any, ...]] = scope["run"]
+    return run
+
+
+def replace_functions(
+    run: Callable[[Sequence[Any], Any], tuple[Any, ...]], functions: Mapping[int, Callable[..., Any]]
+) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
+    """Return the function of :func:`written` with other functions for some instructions.
+
+    >>> import operator
+    >>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], (2,))
+    >>> replace_functions(run, {0: operator.mul})([3, 4], None)
+    (12,)
+    """
+    scope: dict[str, Any] = dict(run.__globals__)
+    scope.update((f"f{number}", function) for number, function in functions.items())
+    return FunctionType(run.__code__, scope)
+
+
+def _name(register: int) -> str:
+    return "token_types" if register == TOKEN_TYPES else f"t{register}"
+
+
+def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
+    """Return the steps, numbered, each with the s-op that it computes."""
+    called: dict[Step, str] = {}
+    lines: list[tuple[str, str, str]] = []
+    for step in steps:
+        if step.op == "input":
+            called[step] = f"tokens[{step.settings[0]}]" if len(blueprint.inputs) > 1 else "tokens"
+        elif step.value is not None:
+            called[step] = _number(step) if step.size == 1 else f"constant({_shape(step.shape)})"
+        elif step.op in ("reshape", "expand"):  # only another shape
+            called[step] = called[step.inputs[0]]
+        else:
+            called[step] = f"t{len(lines)}"
+            node = blueprint.computes.get(step)
+            meaning = "" if node is None else names.get(node) or abbreviate(node, names)
+            lines.append((called[step], _words(step, called, names), meaning))
+    if not lines:
+        return f"the result is {called[steps[-1]]}"
+    wide = max(len(f"{name} = {words}") for name, words, _ in lines)
+    shown = []
+    for name, words, meaning in lines:
+        line = f"{name} = {words}"
+        shown.append(f"{line:<{wide}}   # {meaning}" if meaning else line)
+    shown += [f"{abbreviate(n, names)}: structured, since {why}" for n, why in blueprint.opaque.items()]
+    return "\n".join(shown)
+
+
+def _words(step: Step, called: Mapping[Step, str], names: Mapping[Node, str]) -> str:
+    inputs = [called[i] for i in step.inputs]
+    shape = _shape(step.shape)
+    match step.op, step.settings:
+        case "apply", (str(op),):
+            pattern = MEANINGS[op].format
+            words = pattern.text.format(*inputs) if pattern else f"{op}({', '.join(inputs)})"
+            return f"{words}  [{shape}]"
+        case "view", (tuple(strides), int(offset)):
+            return f"{inputs[0]} {_view(step, strides, offset)}"
+        case "permute", (tuple(order),):
+            last = len(order) - 1
+            how = "transposed" if order == (*range(last - 1), last, last - 1) else "permuted"
+            return f"{inputs[0]} {how}  [{shape}]"
+        case "matmul", _:
+            return f"{inputs[0]} @ {inputs[1]}  [{shape}]"
+        case "biased_product", _:
+            return f"{inputs[0]} @ {inputs[1]} + {inputs[2]}  [{shape}]"
+        case "attention", (True, _):
+            return f"causal attention({', '.join(inputs)})  [{shape}]"
+        case (("sum" | "maximum" | "minimum" | "any"), (tuple(axes),)):
+            along = ", ".join(map(str, axes))
+            return f"{step.op}({inputs[0]}, axis {along})  [{shape}]"
+        case "structured", (Node() as node, *_):
+            return f"structured({abbreviate(node, names)})  [{shape}]"
+    return f"{step.op}({', '.join(inputs)})  [{shape}]"
+
+
+def _view(step: Step, strides: Sequence[int], offset: int) -> str:
+    shape = step.shape
+    if tuple(strides) == row_major(shape):
+        return f"from {offset} as {_shape(shape)}"
+    swapped = (*shape[:-2], *shape[:-3:-1])
+    moved = (*strides[:-2], *tuple(strides)[:-3:-1])
+    if len(shape) >= 2 and moved == row_major(swapped):
+        return f"from {offset} as {_shape(swapped)}, transposed"
+    apart = ", ".join(map(str, strides))
+    return f"from {offset} as {_shape(shape)}, strides {apart}"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "1"
+
+
+def _number(step: Step) -> str:
+    assert step.value is not None
+    value = float(step.value.reshape(-1)[0])
+    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.6g}"
+
 
 #: Steps that do not compute.
 _MOVES = ("input", "view", "reshape", "permute", "expand", "gather", "concatenate", "assemble")

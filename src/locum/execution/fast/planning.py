@@ -24,15 +24,29 @@ from locum.execution.fast.steps import tiling
 from locum.execution.fast.steps.emission import Emission, LoadSource
 from locum.execution.fast.steps.fusion import fits_when_fused
 from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
-from locum.execution.fast.symbolic.affine import Affine, Box, bounds
-from locum.execution.fast.symbolic.buffers import Buffers, is_input, ordered
-from locum.execution.fast.symbolic.conditions import GuardedCases
+from locum.execution.fast.symbolic.affine import (
+    MOST_PIECES,
+    Affine,
+    Box,
+    IndexScope,
+    NotNumeric,
+    Opaque,
+    Refine,
+    Refinements,
+    Stuck,
+    bounds,
+)
 from locum.execution.fast.symbolic.indexing import decided
 from locum.execution.fast.symbolic.lowering import Lowering
-from locum.execution.fast.symbolic.reuse import LoweredBuffer, Piece, find_or_lower
-from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements
-from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
-from locum.execution.fast.symbolic.solving import solve_all
+from locum.execution.fast.symbolic.reuse import (
+    Buffers,
+    LoweredBuffer,
+    Piece,
+    find_or_lower,
+    is_input,
+    ordered,
+)
+from locum.execution.fast.symbolic.solving import GuardedCases, solve_all
 from locum.execution.fast.symbolic.terms import Fetch, Load, everywhere, fetches, loads, value_bounds
 from locum.execution.types import atoms, possible_types
 from locum.graph import OPERATIONS, Node, Sort, abbreviate, postorder, size_of, sort_of

@@ -38,11 +38,10 @@ from locum.execution.dense import Names, called
 from locum.execution.domains import Domain, Value
 from locum.execution.heads import numbers
 from locum.execution.heads.attention import default_memory
-from locum.execution.heads.demand import PointDemand
-from locum.execution.heads.evaluate import Evaluation, Progress
+from locum.execution.heads.evaluate import Evaluation, Progress, Report
 from locum.execution.heads.numbers import ElementError
-from locum.execution.heads.report import Report
-from locum.execution.heads.statics import Statics
+from locum.execution.heads.points import Statics
+from locum.execution.heads.support import PointDemand
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.wellformed import require_program

@@ -19,8 +19,7 @@ from typing import Any
 
 from locum.analysis.selectors import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads.scores import Code
-from locum.execution.heads.values import HeadValues, unreachable
+from locum.execution.heads.scores import Code, HeadValues, unreachable
 from locum.graph.atoms import EXACT_INTEGERS
 
 #: Bytes that one pair of a chunk takes: scores alone, or with booleans and what is made of them.

@@ -11,20 +11,49 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import numbers
-from locum.execution.heads.demand import PointDemand
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, product, spread
-from locum.execution.heads.report import Report
+from locum.execution.heads.scores import HeadValues
 from locum.execution.heads.selection import Selection
-from locum.execution.heads.values import HeadValues
+from locum.execution.heads.support import PointDemand
 from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
+
+
+@dataclass
+class Report:
+    """Sums over all heads that were run."""
+
+    #: Heads with a live row, each member of a family counted.
+    heads: int = 0
+    #: Queries that were run.
+    rows: int = 0
+    #: Pairs of a query and a key that were scored: again by every further product of the selector (an
+    #: ``or``, a ``!=`` or a long order has one of its own) and for the maximum of ``best``; not at all
+    #: where no comparison depends on the key.
+    pairs: int = 0
+    #: Coordinates of the widest vectors that were multiplied.
+    width: int = 0
+    seconds: float = 0.0
+    #: The same for each family of heads, in the order in which they were run.
+    families: list[dict[str, int | str]] = field(default_factory=list)
+
+    def add(self, name: str, heads: int, rows: int, pairs: int, width: int) -> None:
+        """Add one more family of heads."""
+        self.heads += heads
+        self.rows += rows
+        self.pairs += pairs
+        self.width = max(self.width, width)
+        self.families.append(
+            {"name": name, "heads": heads, "rows": rows, "pairs": pairs, "width": width}
+        )
+
 
 #: Rows of one family of heads: more would not fit in memory.
 MAX_ROWS = 2**31

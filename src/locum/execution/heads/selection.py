@@ -25,12 +25,10 @@ from locum.analysis.selectors import (
 from locum.execution.arrays import Array, Arrays, namespace
 from locum.execution.heads import numbers
 from locum.execution.heads.attention import ScoredSelector, unranked
-from locum.execution.heads.demand import PointDemand
 from locum.execution.heads.numbers import ElementError
-from locum.execution.heads.points import Points, Positions, in_order, product
-from locum.execution.heads.scores import code_of, numbered
-from locum.execution.heads.statics import MAX_CELLS
-from locum.execution.heads.values import HeadValues
+from locum.execution.heads.points import MAX_CELLS, Points, Positions, in_order, product
+from locum.execution.heads.scores import HeadValues, code_of, numbered
+from locum.execution.heads.support import PointDemand
 from locum.graph import Node, size_of
 
 #: The values of a node, laid out for points.

@@ -22,7 +22,7 @@ from typing import cast
 
 import numpy as np
 
-from locum.execution.fast.steps.dtypes import StepTypes
+from locum.execution.fast.steps.magnitude import StepTypes
 from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major, row_major
 from locum.graph.operations import ROUNDINGS
 

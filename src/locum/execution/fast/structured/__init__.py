@@ -5,8 +5,8 @@ O(N log N) where dense execution costs N² per head. It answers with dense execu
 :class:`Unstructured`; see ``evaluate.py``.
 """
 
+from locum.execution.fast.structured.attention import CombinedSelection, Selection
 from locum.execution.fast.structured.evaluate import evaluate, evaluate_all
-from locum.execution.fast.structured.literal import CombinedSelection, Selection
 from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array
 

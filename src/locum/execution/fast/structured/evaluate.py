@@ -19,8 +19,8 @@ import numpy as np
 from locum.execution.arrays import Array, Arrays
 from locum.execution.dense import MAX_HEADS, expansion
 from locum.execution.domains.floats import FloatDomain
-from locum.execution.fast.structured import arithmetic, attention, logic
-from locum.execution.fast.structured.literal import CombinedSelection, PairComparison, Selection
+from locum.execution.fast.structured import attention, logic
+from locum.execution.fast.structured.attention import CombinedSelection, PairComparison, Selection
 from locum.execution.fast.structured.selectors import Structure, conjunction, disjunction, negation
 from locum.execution.fast.structured.series import (
     Series,
@@ -227,7 +227,7 @@ class _Run:
             return _CHOICES[op](self.arrays, *inputs, **attributes)
         if OPERATIONS[op].group == "logic":
             return logic.truth(self.arrays, op, *inputs)
-        return arithmetic.compute(self.arrays, op, *inputs)
+        return logic.compute(self.arrays, op, *inputs)
 
     def select(self, keys: Series, queries: Series, predicate: str) -> Selection:
         try:

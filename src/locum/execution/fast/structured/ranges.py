@@ -19,8 +19,13 @@ from typing import TypeAlias
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import Column, few
-from locum.execution.fast.structured.dominance import Dominance
-from locum.execution.fast.structured.partitions import Part, along_positions, as_blocks, as_masks
+from locum.execution.fast.structured.dominance import (
+    Dominance,
+    Part,
+    along_positions,
+    as_blocks,
+    as_masks,
+)
 from locum.execution.fast.structured.series import Unstructured
 
 

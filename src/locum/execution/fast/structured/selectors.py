@@ -25,8 +25,8 @@ from functools import cached_property
 from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured import reductions
 from locum.execution.fast.structured.columns import Column
-from locum.execution.fast.structured.intervals import Slots, coalesced, gaps, intersection
 from locum.execution.fast.structured.ranges import KeyRange, Solved, solve, solve_signed
+from locum.execution.fast.structured.reductions import Slots, coalesced, gaps, intersection
 from locum.execution.fast.structured.series import Unstructured
 
 MAX_BOXES = 16

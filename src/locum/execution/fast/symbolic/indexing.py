@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from locum.execution.fast.symbolic import conditions
-from locum.execution.fast.symbolic.affine import Affine, bounds, divided, number
-from locum.execution.fast.symbolic.conditions import FALSE, TRUE, GuardedCases
-from locum.execution.fast.symbolic.scope import IndexScope
-from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
+from locum.execution.fast.symbolic import solving
+from locum.execution.fast.symbolic.affine import (
+    Affine,
+    IndexScope,
+    NotNumeric,
+    Stuck,
+    bounds,
+    divided,
+    number,
+)
+from locum.execution.fast.symbolic.solving import FALSE, TRUE, GuardedCases
 from locum.execution.fast.symbolic.terms import (
     Apply,
     Entry,
@@ -137,11 +143,11 @@ def _index(op: str, e: list[Affine], scope: IndexScope) -> Lowered | None:
         case (("floor" | "round"), [a]):
             return a
         case "absolute", [a]:
-            return _chosen(conditions.comparison(">=", a, number(0)), a, -a, scope)
+            return _chosen(solving.comparison(">=", a, number(0)), a, -a, scope)
         case "minimum", [a, b]:
-            return _chosen(conditions.comparison("<", a, b), a, b, scope)
+            return _chosen(solving.comparison("<", a, b), a, b, scope)
         case "maximum", [a, b]:
-            return _chosen(conditions.comparison(">", a, b), a, b, scope)
+            return _chosen(solving.comparison(">", a, b), a, b, scope)
     return None
 
 
@@ -230,10 +236,10 @@ def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
     """Compare two lowered values: a condition if both are known from the position."""
     if isinstance(a, GuardedCases) and isinstance(b, GuardedCases):
         if predicate in ("==", "!="):
-            same = conditions.either(
-                conditions.both(a, b), conditions.both(conditions.negation(a), conditions.negation(b))
+            same = solving.either(
+                solving.both(a, b), solving.both(solving.negation(a), solving.negation(b))
             )
-            return same if predicate == "==" else conditions.negation(same)
+            return same if predicate == "==" else solving.negation(same)
     elif isinstance(a, GuardedCases) or isinstance(b, GuardedCases):
         condition, other = (a, b) if isinstance(a, GuardedCases) else (b, a)
         assert isinstance(condition, GuardedCases)
@@ -242,24 +248,24 @@ def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
             if value.constant not in (0, 1):
                 return FALSE if predicate == "==" else TRUE
             is_same = (value.constant == 1) == (predicate == "==")
-            return condition if is_same else conditions.negation(condition)
+            return condition if is_same else solving.negation(condition)
     left, right = whole(a), whole(b)
     if left is not None and right is not None:
-        return conditions.comparison(predicate, left, right)
+        return solving.comparison(predicate, left, right)
     arguments = (terms_of(a), terms_of(b))
     return (Term(1, factors=(Apply(COMPARISONS[predicate].operation, arguments),)),)
 
 
 def _logic(op: str, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
-    parts = [conditions.comparison("!=", x, number(0)) if isinstance(x, Affine) else x for x in inputs]
+    parts = [solving.comparison("!=", x, number(0)) if isinstance(x, Affine) else x for x in inputs]
     known = [decided(x, scope) for x in parts if isinstance(x, GuardedCases)]
     if len(known) == len(parts):
         match op:
             case "and":
-                return conditions.both(*known)
+                return solving.both(*known)
             case "or":
-                return conditions.either(*known)
-        return conditions.negation(known[0])
+                return solving.either(*known)
+        return solving.negation(known[0])
     if op == "not":
         return (Term(1, factors=(Apply("not", (terms_of(parts[0]),)),)),)
     # One part may be settled: then the other decides, as a boolean.
@@ -284,7 +290,7 @@ def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
             raise Stuck("a member of many")
         listed = FALSE
         for v in dict.fromkeys(int(v) for v in integers):
-            listed = conditions.either(listed, conditions.comparison("==", index, number(v)))
+            listed = solving.either(listed, solving.comparison("==", index, number(v)))
         return listed
     if _has_strings(node):
         raise NotNumeric
@@ -310,7 +316,7 @@ def if_else(holds: Lowered, then: Sum, otherwise: Sum, ieee: bool) -> Lowered:
     if isinstance(holds, GuardedCases) and not ieee:
         chosen = tuple(t for case in holds.cases for t in guarded(then, case))
         if otherwise:
-            opposite = conditions.negation(holds)
+            opposite = solving.negation(holds)
             chosen += tuple(t for case in opposite.cases for t in guarded(otherwise, case))
         return tidy(chosen)
     return (Term(1, factors=(Apply("if_else", (terms_of(holds), then, otherwise)),)),)
@@ -320,7 +326,7 @@ def decided(condition: GuardedCases, scope: IndexScope) -> GuardedCases:
     """Decide a condition over the box; cut the positions being computed where it changes."""
     settled = condition.settled(scope.box)
     if settled.value is None:
-        request = conditions.cut_for(settled, scope.box, scope.roots)
+        request = solving.cut_for(settled, scope.box, scope.roots)
         if request is not None:
             raise request
     return settled

@@ -22,16 +22,21 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from locum.execution.fast.symbolic import conditions, indexing
-from locum.execution.fast.symbolic.affine import Affine, number, variable
-from locum.execution.fast.symbolic.buffers import Buffers, may_be_looked_up, ordered
-from locum.execution.fast.symbolic.conditions import GuardedCases
+from locum.execution.fast.symbolic import indexing, solving
+from locum.execution.fast.symbolic.affine import (
+    Affine,
+    IndexScope,
+    NotNumeric,
+    Opaque,
+    Refine,
+    Stuck,
+    number,
+    variable,
+)
 from locum.execution.fast.symbolic.indexing import Lowered, terms_of
-from locum.execution.fast.symbolic.keys import Heads, Keys, direction
-from locum.execution.fast.symbolic.rerolling import rerolled
-from locum.execution.fast.symbolic.scope import IndexScope
-from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
-from locum.execution.fast.symbolic.solving import solve
+from locum.execution.fast.symbolic.rerolling import Heads, Keys, direction, rerolled
+from locum.execution.fast.symbolic.reuse import Buffers, may_be_looked_up, ordered
+from locum.execution.fast.symbolic.solving import GuardedCases, solve
 from locum.execution.fast.symbolic.terms import (
     Apply,
     Fetch,
@@ -182,7 +187,7 @@ class Lowering:
         condition, *branches = node.inputs
         holds = self.lower(condition, p, heads, f"{way}.0")
         if isinstance(holds, Affine):
-            holds = conditions.comparison("!=", holds, number(0))
+            holds = solving.comparison("!=", holds, number(0))
         if isinstance(holds, GuardedCases):
             holds = indexing.decided(holds, self.scope)
             if holds.value is not None:
@@ -380,7 +385,7 @@ class Lowering:
         """Return the default of a head where no key is selected."""
         if not default or not guards:
             return ()
-        return scaled(conditions.negation(GuardedCases((guards,))).terms(), default)
+        return scaled(solving.negation(GuardedCases((guards,))).terms(), default)
 
     def width(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower the number of selected keys."""
@@ -455,10 +460,10 @@ class Lowering:
             parts = [self.condition(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
             match selector.op:
                 case "selector_and":
-                    return conditions.both(*parts).settled(self.scope.box)
+                    return solving.both(*parts).settled(self.scope.box)
                 case "selector_or":
-                    return conditions.either(*parts).settled(self.scope.box)
-            return conditions.negation(parts[0]).settled(self.scope.box)
+                    return solving.either(*parts).settled(self.scope.box)
+            return solving.negation(parts[0]).settled(self.scope.box)
         key, query = selector.inputs
         if key in self.buffers.data or query in self.buffers.data:
             raise Stuck("keys are selected by data")

@@ -9,10 +9,12 @@ alike themselves are rolled again, so r·c heads become two variables.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from locum.execution.fast.symbolic.affine import Affine, Box, variable
+from locum.execution.fast.symbolic.affine import Affine, Box, IndexScope, variable
 from locum.execution.fast.symbolic.terms import (
     Apply,
     Entry,
@@ -24,6 +26,7 @@ from locum.execution.fast.symbolic.terms import (
     Sum,
     Term,
 )
+from locum.graph import Node
 
 #: Shorter runs are left as they are.
 _SHORTEST = 3
@@ -133,3 +136,32 @@ def _factor(factor: Factor, change: Callable[[Affine], Affine]) -> Factor:
                 values=tuple(_mapped(t, change) for t in factor.values),
             )
     return factor  # the others occur in IEEE arithmetic alone, which is not rerolled
+
+
+#: Values of the family parameters in scope.
+Heads: TypeAlias = Mapping[Node, Affine]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Selected keys: positions, one for each value of ``sums``, where guards hold."""
+
+    position: Affine
+    sums: tuple[str, ...]
+    guards: tuple[Guard, ...]
+    filters: tuple[Node, ...]
+
+    def count(self, scope: IndexScope) -> int:
+        """Count the keys."""
+        return math.prod(scope.box[v] for v in self.sums)
+
+
+def direction(values: Node, score: Node) -> int | None:
+    """Return +1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
+    if values is score:
+        return 1
+    if (score.op == "negate" and score.inputs[0] is values) or (
+        values.op == "negate" and values.inputs[0] is score
+    ):
+        return -1
+    return None

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from locum.execution.fast.symbolic.affine import Affine, Box, bounds
-from locum.execution.fast.symbolic.signals import Stuck
+from locum.execution.fast.symbolic.affine import Affine, Box, Stuck, bounds
 from locum.graph import Node
 
 #: Exact as long as it is made of integers, so that k · (1/k) is 1.
