@@ -13,8 +13,7 @@ import locum
 from locum.graph import Node, Sort
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
-from locum.language.drawing.flow import flow_svg
-from locum.language.drawing.heads import MAX_MEMBERS, shown_heads
+from locum.language.drawing.flow import MAX_MEMBERS, flow_svg, shown_heads
 from locum.shortening import shortened_apart
 from tests.cases import CASES, matmul, reverse
 from tests.strategies import inputs, programs

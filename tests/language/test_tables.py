@@ -7,16 +7,16 @@ from importlib import resources
 
 import pytest
 
-from locum.language.rasp import tables
+from locum.language.rasp import reader
 
 KEPT = json.loads(
     resources.files("locum.language.rasp").joinpath("tables.json").read_text(encoding="utf-8")
 )
-NEW = tables.tables(tables.worked_out())
+NEW = reader.tables(reader.worked_out())
 
 
 def test_they_are_those_of_the_grammar() -> None:
-    again = "the grammar has changed: python -m locum.language.rasp.tables"
+    again = "the grammar has changed: python -m locum.language.rasp.reader"
     assert KEPT["made_from"]["grammar"] == NEW["made_from"]["grammar"], again
 
 
@@ -25,9 +25,9 @@ def test_they_are_those_of_the_grammar() -> None:
 )
 def test_they_are_used_and_are_what_lark_works_out() -> None:
     assert KEPT == NEW
-    parser = tables.grammar.__wrapped__()
+    parser = reader.grammar.__wrapped__()
     assert parser.source_path == "<deserialized>"
-    assert tables.tables(parser) == NEW
+    assert reader.tables(parser) == NEW
 
 
 @pytest.mark.parametrize("part", ["lark", "grammar"])
@@ -35,7 +35,7 @@ def test_those_made_from_something_else_are_not_used(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = {**NEW["made_from"], part: "another"}
-    monkeypatch.setattr(tables, "_made_from", lambda: other)
-    parser = tables.grammar.__wrapped__()
+    monkeypatch.setattr(reader, "_made_from", lambda: other)
+    parser = reader.grammar.__wrapped__()
     assert parser.source_path == "<string>"
-    assert {**tables.tables(parser), "made_from": None} == {**NEW, "made_from": None}
+    assert {**reader.tables(parser), "made_from": None} == {**NEW, "made_from": None}

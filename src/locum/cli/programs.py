@@ -86,7 +86,7 @@ class Program:
         """Return a name and the s-op or selector of that name."""
         name, value = self.value(name)
         if not isinstance(value, (SOp, Selector)):
-            from locum.language.rasp.values import words_for
+            from locum.language.rasp.machine import words_for
 
             raise InputError(f"{name}: expected an s-op or a selector, got {words_for(value)}")
         return name, value

@@ -21,8 +21,8 @@ from locum.cli.output import LAYOUT
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.describing import answer, asked
+from locum.language.rasp.machine import Builtin, Function
 from locum.language.rasp.reader import tokens
-from locum.language.rasp.values import Builtin, Function
 from locum.terminal_text import printable
 
 _STYLE = Style.from_dict(

@@ -61,7 +61,7 @@ def literal(text: str) -> Atom:
     >>> literal("007"), literal("1e3"), literal("a b"), literal('"1"'), literal("- 2"), literal("True")
     (7, 1000.0, 'a b', '1', -2, True)
     """
-    from locum.language.rasp.tables import grammar
+    from locum.language.rasp.reader import grammar
 
     text = text.strip()
     match [(str(token.type), str(token)) for token in grammar().lex(text)]:

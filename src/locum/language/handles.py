@@ -8,12 +8,15 @@ operators build is the graph and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from locum.analysis import Architecture
 from locum.analysis import architecture as _architecture
 from locum.errors import GraphError, LocumError
+from locum.files import write_file
 from locum.graph import (
     COMPARISONS,
     Atom,
@@ -26,13 +29,61 @@ from locum.graph import (
     sequence_type,
     sort_of,
 )
-from locum.language import echo, notebook
-from locum.language.picture import Picture
+from locum.html_table import CELL, HEAD, ON, row, table
+from locum.language import echo
 from locum.locks import Lock
 from locum.settings import Setting
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
+
+
+def sop_html(title: str, tokens: Sequence[object], values: Sequence[object], kind: str) -> str:
+    """Return the input and the output of an s-op, one column per position."""
+    return table(
+        f"s-op {title}",
+        [
+            row("input", [(echo.scalar(token), HEAD) for token in tokens]),
+            row(f"output ({kind}s)", [(echo.scalar(value), CELL) for value in values]),
+        ],
+    )
+
+
+def selector_html(title: str, tokens: Sequence[object], pattern: Sequence[Sequence[bool]]) -> str:
+    """Return the grid of a selector."""
+    labels = [echo.scalar(token) for token in tokens]
+    rows = [row("query \\ key", [(label, HEAD) for label in labels])]
+    for label, selected in zip(labels, pattern, strict=True):
+        rows.append(row(label, [("1", ON) if here else ("", CELL) for here in selected]))
+    return table(f"selector {title}", rows)
+
+
+def message_html(title: str, message: str) -> str:
+    """Return what is shown of a program that has no example."""
+    return table(title, [row("", [(message, CELL)])])
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as the text of an SVG file.
+
+    >>> Picture("<svg/>", "nothing")
+    a picture of nothing (SVG); save(path) writes it
+    """
+
+    svg: str = field(repr=False)
+    subject: str
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture to a file."""
+        write_file(path, self.svg)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"a picture of {self.subject} (SVG); save(path) writes it"
+
 
 #: Operations whose results are booleans.
 _BOOLEANS = {"and", "or", "not", "member", *(row.operation for row in COMPARISONS.values())}
@@ -116,7 +167,7 @@ class Handle:
     def _repr_html_(self) -> str:
         shown = self._example()
         if isinstance(shown, str):
-            return notebook.message_html(self._title, shown)
+            return message_html(self._title, shown)
         return self._html_on(*shown)
 
     @property
@@ -304,7 +355,7 @@ class SOp(Handle):
 
     def _html_on(self, example: Any, values: Any) -> str:
         kind = sequence_type(values) or "value"
-        return notebook.sop_html(abbreviate(self.node), list(example), values, kind)
+        return sop_html(abbreviate(self.node), list(example), values, kind)
 
 
 class Selector(Handle):
@@ -342,7 +393,7 @@ class Selector(Handle):
         return echo.grid(pattern, example)
 
     def _html_on(self, example: Any, pattern: Any) -> str:
-        return notebook.selector_html(abbreviate(self.node), list(example), pattern)
+        return selector_html(abbreviate(self.node), list(example), pattern)
 
 
 def wrap(node: Node) -> Any:

@@ -10,8 +10,7 @@ from locum.errors import InputError
 from locum.execution import run as run_program
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
-from locum.language.drawing.flow import flow_svg
-from locum.language.drawing.heads import shown_heads
+from locum.language.drawing.flow import flow_svg, shown_heads
 from locum.language.handles import SOp
 from locum.playground.program import Program, described
 from locum.playground.requests import tokens as read_tokens

@@ -16,11 +16,11 @@ from locum.graph.atoms import identity
 from locum.graph.definitions import expand_definitions
 from locum.language import echo
 from locum.language.handles import Selector, SOp, wrap
+from locum.language.rasp.builtins import take_away
 from locum.language.rasp.limits import Limits
 from locum.language.rasp.loading import with_newlines
 from locum.language.rasp.results import Result
 from locum.language.rasp.session import Session
-from locum.language.rasp.standard import take_away
 
 #: Tighter than those of a REPL: a page answers while one types.
 LIMITS = Limits(steps=50_000, text_steps=75_000, memory=150_000_000, heads=5_000)

@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from locum.graph import OPERATIONS
 from locum.language.rasp.builtins import BASE, EXTENSIONS, base_scope
-from locum.language.rasp.values import Builtin, Function, Value
+from locum.language.rasp.machine import Builtin, Function, Value
 
 OVERVIEW = """\
 A statement ends with ; and its value is shown on the running example.

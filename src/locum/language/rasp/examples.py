@@ -6,8 +6,9 @@ statements are remembered until the example changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from locum.budget import Budget
@@ -18,9 +19,19 @@ from locum.graph.atoms import Atom, is_unprintable, short
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.limits import Limits
+from locum.language.rasp.machine import (
+    Applied,
+    Builtin,
+    Function,
+    Machine,
+    Scope,
+    Syntax,
+    Value,
+    words_for,
+)
+from locum.language.rasp.mistakes import RaspError
 from locum.language.rasp.naming import Names
 from locum.language.rasp.results import Result
-from locum.language.rasp.values import Applied, Builtin, Function, Value
 
 #: Values and characters that are shown in one step, characters that are written once more in one, and
 #: steps for a member of a list with its block.
@@ -250,3 +261,53 @@ def _flat(value: list[Value] | dict[Value, Value]) -> str:
 
 def _plain(value: Value) -> str:
     return short(value) if is_unprintable(value) else repr(value)
+
+
+class Commanded(Protocol):
+    """What commands change of a session."""
+
+    examples: Examples
+    finished: bool
+
+
+Command = Callable[[Commanded, Syntax, Scope, Machine], Result]
+
+
+def _set_example(session: Commanded, tree: Syntax, scope: Scope, machine: Machine) -> Result:
+    kind, expression = tree.children
+    tokens = machine.evaluate(expression, scope)
+    if not isinstance(tokens, (str, list, dict)):
+        raise RaspError("type", f"example not iterable: {words_for(tokens)}")
+    scope.remember(tokens)
+    session.examples.use(kind, tokens if isinstance(tokens, str) else list(tokens))
+    return Result("none")
+
+
+def _show_example(session: Commanded, tree: Syntax, scope: Scope, machine: Machine) -> Result:
+    return Result("none", session.examples.described(tree.children[0]))
+
+
+def _switch_examples(session: Commanded, tree: Syntax, scope: Scope, machine: Machine) -> Result:
+    session.examples.switch(tree.children[0], str(tree.children[1]) == "on")
+    return Result("none")
+
+
+def _switch_display(session: Commanded, tree: Syntax, scope: Scope, machine: Machine) -> Result:
+    session.examples.full_display = str(tree.children[-1]) == "on"
+    return Result("none")
+
+
+def _leave(session: Commanded, tree: Syntax, scope: Scope, machine: Machine) -> Result:
+    session.finished = True
+    return Result("exit")
+
+
+COMMANDS: Mapping[str, Command] = MappingProxyType(
+    {
+        "set_example": _set_example,
+        "show_example": _show_example,
+        "switch_examples": _switch_examples,
+        "switch_display": _switch_display,
+        "leave": _leave,
+    }
+)

@@ -11,7 +11,9 @@ computes them, and whatever contains an s-op becomes a node.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any, Protocol, TypeAlias
 
@@ -19,13 +21,185 @@ from lark import Token
 
 from locum.budget import Budget
 from locum.errors import LimitError, LocumError
+from locum.graph import abbreviate, is_atom
+from locum.graph.atoms import short
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.limits import Limits
-from locum.language.rasp.mistakes import RaspError, from_execution
+from locum.language.rasp.mistakes import RaspError, cut, from_execution
 from locum.language.rasp.naming import Names
 from locum.language.rasp.reader import Source
-from locum.language.rasp.scope import Scope
-from locum.language.rasp.values import Function, Value, words_for
+
+#: Longer names, and names beyond this number, are not suggested for a misspelt one.
+_LONGEST_HINT, _MOST_HINTS = 30, 500
+
+
+class Scope:
+    """Names of one function call, comprehension or session; unknown ones are the parent's."""
+
+    def __init__(
+        self,
+        parent: Scope | None = None,
+        reserved: frozenset[str] = frozenset(),
+        remembers: bool = False,
+    ) -> None:
+        self.parent = parent
+        #: Whether ``out`` holds the last value computed here, as it does at top level.
+        self.remembers = remembers
+        #: Names that cannot be set here: the parent's, and those given.
+        self.reserved = reserved | (parent.passed_on if parent else frozenset())
+        #: Names that nested scopes cannot set either (the base names: indices, True, …).
+        self.passed_on: frozenset[str] = parent.passed_on if parent else frozenset()
+        self.names: dict[str, Any] = {}
+        #: Names that were set, the last one last, since whoever asks emptied it.
+        self.changed: dict[str, None] = {}
+
+    def get(self, name: str, budget: Budget) -> Any:
+        """Return the value of a name, from the nearest scope that has it."""
+        for scope in self.chain():
+            if name in scope.names:
+                return scope.names[name]
+        hint = self._hint(name, budget)
+        raise RaspError("undefined-variable", f"Undefined variable: {cut(name)}{hint}")
+
+    def _hint(self, name: str, budget: Budget) -> str:
+        """Suggest the name that was probably meant, among those of about its length."""
+        known = {
+            known
+            for scope in self.chain()
+            for known in scope.names
+            if abs(len(known) - len(name)) <= 2 and len(known) <= _LONGEST_HINT
+        }
+        if len(known) > _MOST_HINTS:
+            return ""
+        budget.spend(4 * len(known))
+        close = difflib.get_close_matches(name, known, n=1)
+        return f" (did you mean {close[0]}?)" if close else ""
+
+    def set(self, name: str, value: Any) -> None:
+        """Give a name a value in this scope."""
+        self.require_settable(name)
+        self.names.pop(name, None)  # names stand in the order of their last definition
+        self.names[name] = value
+        self.changed.pop(name, None)
+        self.changed[name] = None
+
+    def remember(self, value: Any) -> None:
+        """Keep a value as ``out``, if this is a scope that does."""
+        if self.remembers:
+            self.names["out"] = value
+
+    def require_settable(self, name: str) -> None:
+        """Refuse the names that belong to the language."""
+        if name in self.reserved:
+            owner = "the language" if name in self.passed_on else "the language or its library"
+            raise RaspError(
+                "reserved-name",
+                f"Cannot set reserved name: {name} (it belongs to {owner}; try another name, such as "
+                f"my_{name})",
+            )
+
+    def chain(self) -> Iterator[Scope]:
+        """Return this scope and its parents."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+Value: TypeAlias = "Any"
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function of the program: a closure over the scope it was defined in."""
+
+    name: str
+    parameters: tuple[str, ...]
+    #: Trees of the grammar: the statements, and what is returned.
+    body: tuple[Any, ...]
+    returns: Any
+    scope: Scope
+    #: The text it was defined in, and where that came from: the console, or the name of a file.
+    source: Source
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.origin} function: {self.name}({', '.join(self.parameters)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Builtin:
+    """A function of the language that is not written in RASP."""
+
+    name: str
+    parameters: tuple[str, ...]
+    call: Callable[..., Value]
+    #: Where displays say that it comes from.
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.origin} function: {self.name}({', '.join(self.parameters)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """An s-op or selector applied to an input: something to look at."""
+
+    program: SOp | Selector
+    tokens: Any
+    value: Any
+
+
+def words_for(value: Value) -> str:
+    """Describe a value as errors mention it."""
+    if isinstance(value, SOp):
+        return f"the s-op {abbreviate(value.node)}"
+    if isinstance(value, Selector):
+        return f"the selector {abbreviate(value.node)}"
+    if isinstance(value, (Function, Builtin)):
+        return f"the function {value.name}({', '.join(value.parameters)})"
+    if isinstance(value, Applied):
+        return "the result of applying a program to an input"
+    if is_atom(value):
+        return f'"{value}"' if isinstance(value, str) and len(value) < 40 else short(value)
+    kind = "dict" if isinstance(value, dict) else "list"
+    return f"a {kind} of {len(value)}"
+
+
+def operand(value: Value, what: str) -> Any:
+    """Require a value that may stand in an elementwise operation beside an s-op."""
+    if isinstance(value, SOp) or is_atom(value):
+        return value
+    kind = "runtime:TypeError" if isinstance(value, Applied) else "type"
+    raise RaspError(kind, f"{what}: expected an s-op or an atom, got {words_for(value)}")
+
+
+def same(left: Value, right: Value, budget: Budget) -> bool:
+    """Compare plain values, lists and dicts as Python does; s-ops and functions are only themselves.
+
+    Lists may share parts so often that comparing them naively never ends: each pair is looked at
+    once, at a step of the budget.
+    """
+    seen: set[tuple[int, int]] = set()
+    waiting = [(left, right)]
+    while waiting:
+        a, b = waiting.pop()
+        if a is b or (id(a), id(b)) in seen:
+            continue
+        budget.spend(1)
+        if is_atom(a) and is_atom(b):
+            if a != b:
+                return False
+            continue
+        seen.add((id(a), id(b)))
+        if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+            waiting.extend(zip(a, b, strict=True))
+        elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+            waiting.extend((a[key], b[key]) for key in a)
+        else:
+            return False
+    return True
+
 
 #: A tree of the grammar, or a token where it has one: lark's types do not tell which.
 Syntax: TypeAlias = Any

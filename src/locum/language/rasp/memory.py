@@ -16,8 +16,7 @@ from locum.budget import Budget
 from locum.graph import Node
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.limits import Limits
-from locum.language.rasp.scope import Scope
-from locum.language.rasp.values import Applied, Function
+from locum.language.rasp.machine import Applied, Function, Scope
 
 #: Bytes of a node with its handle and its place in the pool, of a part of a tree, of a scope.
 _NODE, _TREE, _SCOPE = 1_500, 400, 1_000

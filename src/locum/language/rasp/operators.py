@@ -13,10 +13,18 @@ from locum.graph import is_atom
 from locum.language import python
 from locum.language.handles import Selector, SOp, apply
 from locum.language.rasp.builtins import ON_ATOMS, compute
-from locum.language.rasp.machine import Evaluation, Machine, Rule, Syntax
+from locum.language.rasp.machine import (
+    Evaluation,
+    Machine,
+    Rule,
+    Scope,
+    Syntax,
+    Value,
+    operand,
+    same,
+    words_for,
+)
 from locum.language.rasp.mistakes import RaspError
-from locum.language.rasp.scope import Scope
-from locum.language.rasp.values import Value, operand, same, words_for
 
 #: How tightly binary operators bind, by token of the grammar; all group to the left. It surprises:
 #: `%` is looser than `*`, and `and` and `or` are equal.

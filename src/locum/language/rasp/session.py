@@ -24,21 +24,17 @@ from locum.graph import Node, postorder
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp import loading
-from locum.language.rasp.binding import bind, name_shown
-from locum.language.rasp.builtins import LIBRARY
-from locum.language.rasp.commands import COMMANDS
-from locum.language.rasp.examples import Examples
+from locum.language.rasp.builtins import LIBRARY, library_scope, program_scope
+from locum.language.rasp.examples import COMMANDS, Examples
 from locum.language.rasp.interpreter import RULES
 from locum.language.rasp.limits import Limits
-from locum.language.rasp.machine import Machine, Syntax
+from locum.language.rasp.literals import bind, name_shown
+from locum.language.rasp.machine import Function, Machine, Scope, Syntax, Value
 from locum.language.rasp.memory import Census
 from locum.language.rasp.mistakes import RaspError, cut, from_execution
 from locum.language.rasp.naming import Names
 from locum.language.rasp.reader import Reader, Statement, read
 from locum.language.rasp.results import Result, error_result
-from locum.language.rasp.scope import Scope
-from locum.language.rasp.standard import library_scope, program_scope
-from locum.language.rasp.values import Function, Value
 
 #: Draws a program on an input and says where the picture is.
 Drawer = Callable[[SOp, str, Any], Path]
