@@ -27,8 +27,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from locum.errors import InputError
-from locum.learning.constructions import Construction, Numbers, construction
-from locum.learning.network import Network
+from locum.learning.constructions import Construction, Network, Numbers, construction
 from locum.sweeps.kinds import complete
 
 #: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
