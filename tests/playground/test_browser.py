@@ -20,8 +20,7 @@ import pytest
 from locum.paper import figure2
 from locum.playground import answer
 from locum.playground.examples import FIRST_STEPS
-from locum.playground.saving import PAGE
-from locum.playground.share import fragment, state
+from locum.playground.share import PAGE, fragment, state
 from locum.verification import check
 from tests.playground.solutions import SOLUTIONS
 from tests.playground.test_share import LINKS, NO_LINKS

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from locum.playground import answer
 from locum.playground.pool import BusyError, Pool, Ticket
-from locum.playground.saving import PAGE
 from locum.playground.server import FILES, MAX_BODY, application
+from locum.playground.share import PAGE
 from tests.cli.commands import command_line
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from locum.errors import LocumError
 from locum.language.rasp.session import Session
-from locum.playground import claims, exercises, panes, saving, universal, weights
+from locum.playground import exercises, panes, share, universal, weights
 from locum.playground.examples import examples
 from locum.playground.requests import INPUT, MATRIX, SOURCE, TEMPERATURE
 from locum.settings import Setting, read_settings
@@ -45,7 +45,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         typed = values.pop("input", None)
         return {"ok": True, **action.function(**values, **({} if typed is None else {"typed": typed}))}
     except LocumError as error:
-        return {"ok": False, "error": str(error)[: saving.MAX_ERROR]}
+        return {"ok": False, "error": str(error)[: share.MAX_ERROR]}
 
 
 def catalogue() -> dict[str, Any]:
@@ -54,8 +54,8 @@ def catalogue() -> dict[str, Any]:
     return {
         "examples": examples(),
         "exercises": [exercise.described() for exercise in exercises.EXERCISES.values()],
-        "claims": claims.claims(),
-        **saving.CHOICES,
+        "claims": panes.claims(),
+        **share.CHOICES,
         "presets": universal.PRESETS,
         "names": sorted(name for name in session.names() if not name.startswith("_")),
     }
@@ -90,7 +90,7 @@ ACTIONS: dict[str, Action] = {
     "explain": Action(universal.explain, _UNIVERSAL),
     "certify": Action(universal.certify, _UNIVERSAL),
     "prove": Action(
-        claims.prove,
+        panes.prove,
         {
             "name": Setting("a text", choices=tuple(FAMILIES)),
             "shape": Setting("a list of integers", least=1, most=12, longest=6),
@@ -99,13 +99,13 @@ ACTIONS: dict[str, Action] = {
         },
     ),
     "prove_universal": Action(universal.prove, {**_UNIVERSAL, "certificate": _FLAG}),
-    "classify": Action(claims.classify, {"regex": Setting("a text", longest=200)}),
+    "classify": Action(panes.classify, {"regex": Setting("a text", longest=200)}),
     "exercise": Action(
         exercises.check,
         {"key": Setting("a text", choices=tuple(exercises.EXERCISES)), "source": SOURCE},
     ),
     "save": Action(
-        saving.save,
+        share.save,
         {
             **_NETWORK,
             "pane": Setting(
@@ -113,5 +113,5 @@ ACTIONS: dict[str, Action] = {
             ),
         },
     ),
-    "save_universal": Action(saving.save_universal, _UNIVERSAL),
+    "save_universal": Action(share.save_universal, _UNIVERSAL),
 }

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from locum.errors import InputError
 from locum.playground.pool import BusyError, Pool
 from locum.playground.requests import decimal
-from locum.playground.saving import PAGE
+from locum.playground.share import PAGE
 
 #: The most bytes of a request.
 MAX_BODY = 64 * 1024
