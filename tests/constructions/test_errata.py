@@ -20,7 +20,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.languages import Match2
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
-from locum.simulators.modules.encoder import Encoder
+from locum.simulators.modules.layer import Encoder
 from locum.verification import Refutation, prove
 from tests.constructions.matrices import once
 from tests.paper.source import paper

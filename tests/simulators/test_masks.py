@@ -17,7 +17,7 @@ from locum.simulators import (
     MultiHeadAttention,
     UniversalSimulator,
 )
-from locum.simulators.modules.masks import attended, read_mask
+from locum.simulators.modules.module import attended, read_mask
 from tests.simulators.random_modules import Chance, distance
 
 MASKS: list[Any] = [None, "causal", np.array([1, 0, 1, 1]), np.tri(4, k=1), np.eye(4) + np.eye(4, k=-1)]

@@ -12,7 +12,7 @@ import pytest
 import locum
 from locum.errors import ExecutionError, GraphError, InputError, LocumError
 from locum.simulators import Attention, Encoder, MultiHeadAttention, Order, Stack, UniversalSimulator
-from locum.simulators.explain import Explanation
+from locum.simulators.layer_simulator import Explanation
 from tests.simulators.random_modules import Chance, distance, simulator
 
 #: 50 orders: square, tall, wide, and n larger than d and d_v.

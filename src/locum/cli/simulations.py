@@ -23,8 +23,8 @@ from locum.paper.figure2 import X as FIGURE_X
 from locum.shortening import at_most
 from locum.simulators import Module, Order, UniversalSimulator
 from locum.simulators.attention_order import KINDS
-from locum.simulators.explain import ExplainedStep, Explanation, explain
 from locum.simulators.hierarchy import require_smaller
+from locum.simulators.layer_simulator import ExplainedStep, Explanation, explain
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.sampling import random_module
 

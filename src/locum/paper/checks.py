@@ -22,7 +22,7 @@ from locum.paper.figure2 import PRINTED, figure2
 from locum.paper.languages import First, KParity, Match2, Parity
 from locum.simulators import Attention, Order, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
-from locum.simulators.modules.decoder import DecoderLayer
+from locum.simulators.modules.layer import DecoderLayer
 from locum.simulators.modules.sampling import random_module
 
 X = np.array([[0.5, -1.0, 2.0, 0.25], [1.5, 0.0, -0.75, 1.0], [-2.0, 0.125, 0.5, -0.5]])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from locum.simulators.explain import ExplainedStep, Explanation, explain
+from locum.simulators.layer_simulator import ExplainedStep, Explanation, explain
 from locum.simulators.modules.attention import Attention
 from locum.simulators.universal import UniversalSimulator
 

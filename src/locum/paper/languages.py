@@ -27,7 +27,7 @@ import numpy as np
 from locum.errors import InputError
 from locum.settings import require_integer
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
-from locum.simulators.modules.encoder import Encoder
+from locum.simulators.modules.layer import Encoder
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
 from locum.simulators.stack import Stack

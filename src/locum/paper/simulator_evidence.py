@@ -34,8 +34,8 @@ from locum.paper.listing_evidence import find_matches
 from locum.simulators import Attention, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
 from locum.simulators.modules.attention import MultiHeadAttention
-from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.kinds import LinearAttention, Linformer
+from locum.simulators.modules.layer import Encoder
 from locum.simulators.modules.module import Module
 
 #: All orders (n, d, d_v) up to 4.

@@ -15,15 +15,13 @@ True
 
 from locum.removed_names import missing_name
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.explain import ExplainedStep, Explanation
-from locum.simulators.from_arrays import from_arrays
-from locum.simulators.from_torch import from_torch
+from locum.simulators.from_torch import from_arrays, from_torch
+from locum.simulators.layer_simulator import ExplainedStep, Explanation
 from locum.simulators.layout import Block, Layout
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
-from locum.simulators.modules.decoder import DecoderLayer
-from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.kinds import LinearAttention, Linformer, Performer, Sumformer
+from locum.simulators.modules.layer import DecoderLayer, Encoder
 from locum.simulators.modules.module import Module
 from locum.simulators.order import Order
 from locum.simulators.stack import Stack

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array
-from locum.simulators.explain import Explanation, explain
 from locum.simulators.formula.head import Style
 from locum.simulators.hierarchy import embed
-from locum.simulators.layer_simulator import LayerSimulator, require_module
+from locum.simulators.layer_simulator import Explanation, LayerSimulator, explain, require_module
 from locum.simulators.modules.module import Module
 from locum.simulators.order import Order
 

@@ -22,17 +22,20 @@ from locum.execution.arrays import Array, below, is_tensor, like, numpy_of
 from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import COMBINATIONS, POOLINGS, AttentionOrder
 from locum.simulators.matrices import matrix, row
-from locum.simulators.modules.masks import (
+from locum.simulators.modules.module import (
     MASK_BLOCKS,
+    AttentionModule,
     KeptMask,
     Mask,
+    MaskedAttention,
+    Numbers,
     attended,
     mask_kind,
     mask_matrices,
     read_mask,
     require_some_key,
+    with_ones,
 )
-from locum.simulators.modules.module import AttentionModule, MaskedAttention, Numbers, with_ones
 from locum.simulators.order import Order
 
 

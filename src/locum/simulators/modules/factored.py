@@ -22,16 +22,17 @@ from locum.settings import require_integer
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.matrices import contiguous, matrix, row
 from locum.simulators.modules.attention import numbered, pooled
-from locum.simulators.modules.masks import (
+from locum.simulators.modules.module import (
     KeptMask,
     Mask,
+    MaskedAttention,
+    Numbers,
     attended,
     mask_kind,
     mask_matrices,
     read_mask,
     require_some_key,
 )
-from locum.simulators.modules.module import MaskedAttention, Numbers
 
 
 class Rotary(NamedTuple):

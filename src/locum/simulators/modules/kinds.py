@@ -21,8 +21,17 @@ from locum.simulators.layout import Block
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import Attention, pooled
 from locum.simulators.modules.factored import FactoredAttention
-from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
-from locum.simulators.modules.module import AttentionModule, MaskedAttention, Numbers, with_ones
+from locum.simulators.modules.module import (
+    AttentionModule,
+    KeptMask,
+    Mask,
+    MaskedAttention,
+    Numbers,
+    attended,
+    mask_kind,
+    read_mask,
+    with_ones,
+)
 
 
 class _Projected(AttentionModule):

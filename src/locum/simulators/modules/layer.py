@@ -13,19 +13,106 @@ from typing import Any, Self
 import numpy as np
 
 from locum.errors import GraphError, InputError
+from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
 from locum.settings import require_choice, require_number
-from locum.simulators.matrices import matrix
-from locum.simulators.modules.masks import KeptMask, Mask
-from locum.simulators.modules.module import AttentionModule, Module, Numbers, sizes
-from locum.simulators.modules.sublayers import (
-    Affine,
-    FeedForward,
-    affine_matrices,
-    normalised,
-    read_affine,
-)
+from locum.simulators.matrices import matrix, row
+from locum.simulators.modules.module import AttentionModule, KeptMask, Mask, Module, Numbers, sizes
 from locum.simulators.order import NORMS, Order
+
+#: A norm's gain and bias (no bias where it divides by the root mean square), or None: it has neither.
+Affine = tuple[Array, Array | None] | None
+
+
+class FeedForward:
+    """activation(Y W1 + b1) W2 + b2, the biases together or not at all.
+
+    With W_gate the hidden units are activation(Y W_gate + b_gate) ∘ (Y W1 + b1).
+    """
+
+    def __init__(
+        self,
+        W1: Array,
+        W2: Array,
+        b1: Array | None,
+        b2: Array | None,
+        activation: str,
+        columns: int,
+        W_gate: Array | None = None,
+        b_gate: Array | None = None,
+    ) -> None:
+        """Take ``columns``: those of Y."""
+        require_choice(activation, tuple(ACTIVATIONS), "activation", error=GraphError)
+        self.W1 = matrix(W1, "W1", (columns, None))
+        self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
+        self.activation = activation
+        self.biased = b1 is not None or b2 is not None or b_gate is not None
+        # One bias alone is both, the other being 0: the order knows only "with" and "without".
+        none1, none2 = np.zeros(self.W1.shape[1]), np.zeros(self.W2.shape[1])
+        self.b1 = row(none1 if b1 is None else b1, "b1", self.W1.shape[1])
+        self.b2 = row(none2 if b2 is None else b2, "b2", self.W2.shape[1])
+        self.W_gate = None if W_gate is None else matrix(W_gate, "W_gate", tuple(self.W1.shape))
+        if W_gate is None and b_gate is not None:
+            raise InputError("b_gate belongs to a gated feed-forward: give W_gate, too")
+        self.b_gate = row(none1 if b_gate is None else b_gate, "b_gate", self.W1.shape[1])
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """d1 and d2."""
+        return self.W1.shape[1], self.W2.shape[1]
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """Return W1 and W2, and the biases if there are any."""
+        matrices = {"W1": [self.W1], "W2": [self.W2]}
+        if self.biased:
+            matrices |= {"b1": [self.b1], "b2": [self.b2]}
+        if self.W_gate is not None:
+            matrices |= {"W_gate": [self.W_gate]} | ({"b_gate": [self.b_gate]} if self.biased else {})
+        return matrices
+
+    def steps(self, Y: Numbers) -> dict[str, Numbers]:
+        """Return the hidden units, and the result."""
+        before, activate = Y @ numpy_of(self.W1) + numpy_of(self.b1), ACTIVATIONS[self.activation]
+        if self.W_gate is None:
+            hidden = activate(before)
+        else:
+            hidden = activate(Y @ numpy_of(self.W_gate) + numpy_of(self.b_gate)) * before
+        return {"hidden": hidden, "feed-forward": hidden @ numpy_of(self.W2) + numpy_of(self.b2)}
+
+
+def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Affine:
+    """Read gain and bias of a norm; of one by the root mean square the gain alone."""
+    if value is None:
+        return None
+    if rms:
+        return row(value, f"gain{number}", columns), None
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise InputError(
+            f"norm{number}: expected (gain, bias), two rows of {columns} numbers, got {value!r:.40}"
+        )
+    gain, bias = value
+    return row(gain, f"gain{number}", columns), row(bias, f"bias{number}", columns)
+
+
+def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
+    """Return gains and biases by the names of their blocks."""
+    matrices: dict[str, list[Array]] = {}
+    for number, norm in enumerate(norms, start=1):
+        if norm is not None:
+            matrices[f"gain{number}"] = [norm[0]]
+            if norm[1] is not None:
+                matrices[f"bias{number}"] = [norm[1]]
+    return matrices
+
+
+def normalised(Y: Numbers, norm: Affine, epsilon: float, rms: bool = False) -> Numbers:
+    """Norm each row by its mean and variance, or by its root mean square."""
+    deviation = Y if rms else Y - Y.mean(axis=1, keepdims=True)
+    variance = (deviation * deviation).mean(axis=1, keepdims=True)
+    normed = deviation / np.sqrt(variance + epsilon)
+    if norm is not None:
+        normed = normed * numpy_of(norm[0]) + (0 if norm[1] is None else numpy_of(norm[1]))
+    return np.asarray(normed)
 
 
 class Layer(Module):
@@ -189,3 +276,98 @@ def read_feed_forward(
             raise InputError("biases and a gate belong to a feed-forward: give W1 and W2, too")
         return None
     return FeedForward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
+
+
+class Encoder(Layer):
+    """An attention with a residual sum, a feed-forward (or none) and norms (or none).
+
+    >>> import numpy as np
+    >>> from locum import Attention, UniversalSimulator
+    >>> T = Encoder(Attention(np.eye(2), np.eye(2)), W1=np.eye(2), W2=np.eye(2))
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> bool(np.abs(UniversalSimulator.of(T, 2)(T, X) - T(X)).max() < 1e-13)
+    True
+    """
+
+    def __init__(
+        self,
+        attention: AttentionModule,
+        W1: Array | None = None,
+        W2: Array | None = None,
+        b1: Array | None = None,
+        b2: Array | None = None,
+        activation: str = "relu",
+        norm: str = "none",
+        *,
+        norm1: Any = None,
+        norm2: Any = None,
+        epsilon: float = 1e-5,
+        feed_forward_residual: bool | None = None,
+        W_gate: Array | None = None,
+        b_gate: Array | None = None,
+        rms: bool = False,
+        parallel: bool = False,
+    ) -> None:
+        """Take ``norm1`` and ``norm2`` as (gain, bias). The feed-forward has a residual where there
+        are norms, unless ``feed_forward_residual`` says otherwise.
+
+        ``rms``: norms by the root mean square, whose ``norm1`` and ``norm2`` are gains alone.
+        ``W_gate`` makes a gated feed-forward; ``parallel`` means
+        X + attention(norm1(X)) + feed-forward(norm2(X)).
+        """
+        if not isinstance(attention, AttentionModule):
+            raise InputError(f"expected an attention in an encoder, got {type(attention).__name__}")
+        columns = attention.attention_order().columns
+        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
+        norms = (norm1, norm2)
+        super().__init__(
+            attention, None, feed_forward, norm, norms, epsilon, feed_forward_residual, rms, parallel
+        )
+
+
+class DecoderLayer(Layer):
+    """Self-attention, cross-attention and a feed-forward (or none), each with a residual sum.
+
+    >>> import numpy as np
+    >>> from locum import Attention, UniversalSimulator
+    >>> causal, cross = (Attention(np.eye(2), np.eye(2), mask=mask) for mask in ("causal", None))
+    >>> T = DecoderLayer(causal, cross, norm="post")
+    >>> X, memory = np.eye(2), np.ones((3, 2))
+    >>> bool(np.abs(UniversalSimulator.of(T, 2, 3)(T, X, memory) - T(X, memory)).max() < 1e-13)
+    True
+    """
+
+    def __init__(
+        self,
+        attention: AttentionModule,
+        cross: AttentionModule,
+        W1: Array | None = None,
+        W2: Array | None = None,
+        b1: Array | None = None,
+        b2: Array | None = None,
+        activation: str = "relu",
+        *,
+        norm: str,
+        norm1: Any = None,
+        norm2: Any = None,
+        norm3: Any = None,
+        epsilon: float = 1e-5,
+        feed_forward_residual: bool | None = True,
+        W_gate: Array | None = None,
+        b_gate: Array | None = None,
+        rms: bool = False,
+    ) -> None:
+        """Keep the masks of both attentions: make the self-attention causal with ``mask="causal"``."""
+        for part in (attention, cross):
+            if not isinstance(part, AttentionModule):
+                raise InputError(f"expected attentions in a decoder layer, got {type(part).__name__}")
+        columns = attention.attention_order().columns
+        if cross.attention_order().columns != columns or cross.attention_order().d != columns:
+            raise InputError(
+                f"the cross-attention must take and give the {columns} columns of the self-attention"
+            )
+        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
+        norms = (norm1, norm2, norm3)
+        super().__init__(
+            attention, cross, feed_forward, norm, norms, epsilon, feed_forward_residual, rms
+        )

@@ -10,7 +10,7 @@ import numpy as np
 from locum.simulators.attention_order import KINDS
 from locum.simulators.layout import Block
 from locum.simulators.modules.attention import MultiHeadAttention
-from locum.simulators.modules.encoder import Encoder
+from locum.simulators.modules.layer import Encoder
 from locum.simulators.modules.module import AttentionModule, Module, Numbers
 from locum.simulators.order import Order
 
