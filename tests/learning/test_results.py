@@ -15,8 +15,7 @@ from experiments.learning.charts import CHARTS, radius
 from locum.display.charts import as_file
 from locum.learning.grid import GROUPS
 from locum.learning.training import learn
-from locum.sweeps.case import Case, key_of
-from locum.sweeps.result import Result
+from locum.sweeps.case import Case, Result, key_of
 from tests.documents import ROOT
 
 RESULTS = ROOT / "experiments" / "learning" / "results.csv"

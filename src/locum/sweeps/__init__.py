@@ -6,8 +6,7 @@
 'done'
 """
 
-from locum.sweeps.case import Case
-from locum.sweeps.result import Result
+from locum.sweeps.case import Case, Result
 from locum.sweeps.running import Plan, Report, plan, run
 from locum.sweeps.store import read
 

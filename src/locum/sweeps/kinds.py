@@ -49,7 +49,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "trial": Kind(
         "a rehearsal: waits, and ends as it is told",
-        "locum.sweeps.trial:trial",
+        "locum.sweeps.case:trial",
         {
             "seed": Setting("an integer", "the result is drawn from it", least=0),
             "seconds": Setting("a number", "how long it takes", 0.0, least=0),

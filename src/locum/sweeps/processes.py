@@ -12,10 +12,8 @@ from typing import Any
 import locum
 from locum.errors import LocumError
 from locum.locks import Lock
-from locum.sweeps.case import Case
+from locum.sweeps.case import Case, Result, code_hash
 from locum.sweeps.kinds import kind_named
-from locum.sweeps.result import Result
-from locum.sweeps.versions import code_hash
 from locum.worker_process import WorkerEndedError, WorkerProcess, hold_interrupts
 
 #: How often a case is given to a worker if one ends before it has begun: it may have been killed.

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
-from locum.sweeps.case import Case, distinct, part
+from locum.sweeps.case import OUTCOMES, Case, Result, code_hash, distinct, part
 from locum.sweeps.kinds import kind_named, resolve
 from locum.sweeps.processes import cores, perform
-from locum.sweeps.result import OUTCOMES, Result
 from locum.sweeps.store import Store, read
-from locum.sweeps.versions import code_hash
 
 #: Told of every result: how many are there, of how many that had to be computed, and the result.
 Progress = Callable[[int, int, Result], None]

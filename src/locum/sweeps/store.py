@@ -15,7 +15,7 @@ from typing import IO, Self
 
 from locum.errors import InputError, LocumError
 from locum.files import check_target, open_file
-from locum.sweeps.result import MOST_LINE, RejectedLineError, Result, could_begin, read_line
+from locum.sweeps.case import MOST_LINE, RejectedLineError, Result, could_begin, read_line
 
 try:
     import fcntl

@@ -14,10 +14,8 @@ from typing import Any
 
 from locum import __version__
 from locum.errors import LocumError
-from locum.sweeps.case import Case, canonical
+from locum.sweeps.case import MOST_LINE, Case, canonical, problem_of, versions_of
 from locum.sweeps.kinds import Kind, kind_named, resolve
-from locum.sweeps.result import MOST_LINE, problem_of
-from locum.sweeps.versions import versions_of
 from locum.worker_process import serve
 
 #: The most bytes of a result, and characters of the report of an error.
