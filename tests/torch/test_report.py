@@ -238,7 +238,7 @@ def test_a_call_that_fails_is_no_run() -> None:
 def test_multiply_adds_of_products() -> None:
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    from locum.torch.multiply_adds import count_multiply_adds
+    from locum.torch.program import count_multiply_adds
 
     def function(a: Any, b: Any, v: Any) -> Any:
         return a @ b, torch.bmm(a[None], b[None]), b @ v, torch.dot(v, v), a + 1

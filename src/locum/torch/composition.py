@@ -18,7 +18,7 @@ from locum.execution.fast.interpolation import Call
 from locum.graph import Node
 from locum.language.handles import SOp
 from locum.language.python import constant, tokens
-from locum.torch.node_origin import describe_origin
+from locum.torch.step_recorder import describe_origin
 from locum.torch.table import Row
 from locum.torch.translation import Construction, Translation
 

@@ -13,7 +13,10 @@ or exceeds 2⁵³.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,36 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS
 from locum.language.handles import SOp, apply
 from locum.language.python import constant, family, where
-from locum.torch.notes import require
+
+
+@dataclass
+class Notes:
+    """What was noted of one program."""
+
+    #: Each counts, at position 0, how often its problem occurs; the problem in words.
+    required: list[tuple[SOp, str]] = field(default_factory=list)
+
+
+_notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def collect_notes() -> Iterator[Notes]:
+    """Collect what constructions note within the block."""
+    notes = Notes()
+    token = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(token)
+
+
+def require(violations: SOp, problem: str) -> None:
+    """Note that a run raises ``problem`` unless ``violations`` is 0 at position 0."""
+    notes = _notes.get()
+    if notes is not None:
+        notes.required.append((violations, problem))
+
 
 HALF = ("float16", "bfloat16")
 #: Integer types whose values a float64 holds, but for int64's beyond 2⁵³.

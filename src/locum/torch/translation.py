@@ -33,11 +33,9 @@ from locum.language.handles import SOp
 from locum.language.python import tokens, where
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
-from locum.torch.node_origin import describe_origin
-from locum.torch.notes import collect_notes, require
-from locum.torch.numbers import INTEGERS, dtype_name, is_float
+from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, require
 from locum.torch.random_operations import drawn_operation
-from locum.torch.step_recorder import StepCollector
+from locum.torch.step_recorder import StepCollector, describe_origin
 from locum.torch.table import Row, find_row
 
 #: Integer types that become int64 as tokens.

@@ -19,8 +19,8 @@ from torch import fx
 from torch._dynamo.eval_frame import OptimizeContext
 
 from locum.locks import Lock
-from locum.torch.node_origin import module_path
 from locum.torch.program import Program, Settings
+from locum.torch.step_recorder import module_path
 
 _lock = Lock()
 _graphs: weakref.WeakSet[GraphUsage] = weakref.WeakSet()

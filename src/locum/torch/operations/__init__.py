@@ -2,19 +2,13 @@
 
 from locum.torch.operations import (
     attention,
-    casts,
-    convolution,
-    creation,
     elementwise,
-    grouped_products,
-    histograms,
     indexing,
     losses,
     normalisation,
     pooling,
     products,
     reductions,
-    storage_writes,
     views,
 )
 

@@ -16,7 +16,6 @@ import torch
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
 from locum.language.handles import SOp, apply
 from locum.language.python import cos, erf, exp, log, sin, sqrt, tanh, where
-from locum.torch.notes import require
 from locum.torch.numbers import (
     INTEGERS,
     common_type,
@@ -26,6 +25,7 @@ from locum.torch.numbers import (
     dtype_name,
     is_float,
     read,
+    require,
     truncate,
 )
 from locum.torch.table import find_overload, operation

@@ -13,8 +13,7 @@ from typing import Any
 from locum.constructions.tensor import Index, Layout, Tensor, contiguous_strides, reduce_sum
 from locum.language.handles import SOp
 from locum.language.python import constant, family, maximum, minimum, sum_over, where
-from locum.torch.notes import require
-from locum.torch.numbers import compute, computing_type, convert, rounded, scalar
+from locum.torch.numbers import compute, computing_type, convert, require, rounded, scalar
 from locum.torch.table import operation
 
 # Concatenation, padding and repetition --------------------------------------------------------------

@@ -7,8 +7,7 @@ from typing import Any
 from locum.constructions.tensor import Index, Layout, Tensor, reduce_sum
 from locum.language.handles import SOp
 from locum.language.python import constant, family, maximum, minimum, sum_over, where
-from locum.torch.notes import require
-from locum.torch.numbers import cast, computing_type
+from locum.torch.numbers import cast, computing_type, require
 from locum.torch.table import operation
 
 #: Values of ``reduction``.

@@ -17,8 +17,8 @@ from locum.constructions.tensor_reductions import (
 )
 from locum.errors import InputError
 from locum.language.handles import SOp, apply
-from locum.language.python import constant, sqrt, where
-from locum.torch.numbers import cast, computing_type, is_float, rounded
+from locum.language.python import constant, family, floor, indices, minimum, sqrt, sum_over, where
+from locum.torch.numbers import cast, computing_type, is_float, require, rounded
 from locum.torch.table import operation
 
 # Sums -------------------------------------------------------------------------------------------------
@@ -317,3 +317,45 @@ def dist(out: Layout, a: Tensor, b: Tensor, order: Any = 2) -> Tensor:
     dtype = computing_type(out.dtype)
     apart = pointwise(lambda x, y: x - y, cast(a, dtype), cast(b, dtype))
     return vector_norm(out, apart, order)
+
+
+@operation("reductions", "histc")
+def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Tensor:
+    """Count the entries in ``bins`` equal intervals from ``low`` to ``high``; others are not counted.
+
+    With equal ends, the intervals range from the least to the greatest entry.
+    """
+    dtype = out.dtype
+    if not a.size:
+        return out.result(constant(0.0))
+    families = [family(n) for n in a.shape]
+    entry = a.at(*families)
+    if low == high:
+        least, greatest = _range(a)
+        require(
+            where(greatest - least < float("inf"), 0.0, 1.0),
+            "histc: expected finite entries, got others; try giving min and max",
+        )
+    else:
+        least, greatest = rounded(constant(float(low)), dtype), rounded(constant(float(high)), dtype)
+    share = rounded(
+        rounded(entry - least, dtype) / rounded(greatest - least, dtype) * constant(float(bins)), dtype
+    )
+    # The greatest entry is in the last interval. Entries outside and NaN are in no interval.
+    place = minimum(floor(share), bins - 1)
+    inside = where(entry >= least, entry <= greatest, False)
+    target = where(inside, place, -1)
+    hits = where(target == indices, 1.0, 0.0)
+    return out.result(sum_over(*families, hits) if families else hits)
+
+
+def _range(a: Tensor) -> tuple[SOp, SOp]:
+    """Return the least and the greatest entry, one less and one more if they are equal."""
+    whole = Layout((), (), a.dtype)
+    dims = range(len(a.shape))
+    least, greatest = (extreme(whole, a, dims, sign).at() for sign in (-1, 1))
+    same = least == greatest
+    return (
+        where(same, rounded(least - 1.0, a.dtype), least),
+        where(same, rounded(greatest + 1.0, a.dtype), greatest),
+    )

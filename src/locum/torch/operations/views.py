@@ -6,17 +6,64 @@ Each view that ATen also has as a copy, such as ``permute_copy``, has a row for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
 
-from locum.constructions.tensor import Layout, Tensor, contiguous_strides, copy, extent
+from locum.constructions.tensor import (
+    Index,
+    Layout,
+    Tensor,
+    contiguous_strides,
+    copy,
+    extent,
+    is_dense,
+    reduce_sum,
+)
 from locum.errors import LocumError
+from locum.graph.atoms import LARGEST_EXACT
 from locum.language.handles import SOp
-from locum.language.python import constant, where
-from locum.torch.numbers import convert
-from locum.torch.operations.casts import to_copy
-from locum.torch.table import TABLE, find_overload, operation
+from locum.language.python import constant, indices, where
+from locum.torch.numbers import INTEGERS, convert, is_float, require, rounded, scalar
+from locum.torch.table import TABLE, Row, find_overload, operation
+
+
+@operation("casts", "_to_copy", "clone")
+def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
+    """Return the entries in the type and layout of the result; a cast rounds."""
+    return cast_to(out, a)
+
+
+@operation("casts", "copy")
+def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """Return the entries of the source, in the type and layout of the destination."""
+    return to_copy(out, source)
+
+
+def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
+    """Return the entries in another type."""
+    return cast_to(out, a)
+
+
+def cast_to(out: Layout, a: Tensor) -> Tensor:
+    """Return the entries in the type and layout of the result.
+
+    PyTorch does not define the integers of NaN and of numbers above the range: they are rejected. −∞,
+    which programs compute and discard, stays −∞, and is an error in a result of the graph.
+    """
+    value = out.read(a)
+    if is_float(a.dtype) and out.dtype in INTEGERS and a.size:
+        wide = Layout(out.shape, out.strides).result(where(value <= LARGEST_EXACT, 0.0, 1.0))
+        require(
+            reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop,
+            f"expected numbers that {out.dtype} has, got NaN or one beyond 2⁵³",
+        )
+    return out.result(convert(value, a.dtype, out.dtype))
+
+
+_CONVERT = torch.ops.prims.convert_element_type.default
+TABLE[_CONVERT] = Row(_CONVERT, "casts", convert_element_type)
 
 
 @operation("views", "alias", "detach")
@@ -206,3 +253,90 @@ for _name in (
 ):
     _register_copy(_name)
 operation("views", "lift_fresh_copy")(to_copy)
+
+
+@operation("indexing", "as_strided_scatter")
+def as_strided_scatter(
+    out: Layout,
+    a: Tensor,
+    source: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int | None = None,
+) -> Tensor:
+    """Return a tensor in which the entries of a view with explicit strides are replaced."""
+    before = convert(out.read(a), a.dtype, out.dtype)
+    if not source.size:
+        return out.result(before)
+    if not is_dense(a.shape, a.strides):
+        raise LocumError("expected a tensor without gaps in memory; try x.contiguous() before")
+    first = 0 if offset is None else offset - (a.offset - a.start)
+    index, inside = _invert(size, stride, first)
+    value = convert(source.at(*index), source.dtype, out.dtype)
+    return out.result(where(reduce(lambda x, y: x & y, inside), value, before))
+
+
+def _invert(size: Sequence[int], stride: Sequence[int], offset: int) -> tuple[list[Index], list[SOp]]:
+    """Return the index of the strided entry at each position, and when there is one."""
+    index: list[Index] = [0] * len(size)
+    inside: list[SOp] = [indices >= offset]
+    rest = indices - offset
+    inner = [dim for dim in range(len(size)) if size[dim] > 1]
+    for dim in sorted(inner, key=lambda dim: -stride[dim]):
+        smaller = [other for other in inner if stride[other] < stride[dim]]
+        if stride[dim] <= sum((size[other] - 1) * stride[other] for other in smaller):
+            raise LocumError(
+                "expected entries that do not share memory, got "
+                f"size {tuple(size)} and stride {tuple(stride)}"
+            )
+        digit = rest // stride[dim]
+        index[dim] = digit
+        inside.append(digit < size[dim])
+        rest = rest % stride[dim]
+    return index, [*inside, rest == 0]
+
+
+@operation("creation", "full", "full_like", "new_full")
+def full(out: Layout, shape: Any, *values: Any, **options: Any) -> Tensor:
+    """Return the same number everywhere."""
+    return out.result(scalar(values[-1], out.dtype))
+
+
+@operation("creation", "zeros", "zeros_like", "new_zeros", "_efficientzerotensor")
+def zeros(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 0 everywhere."""
+    return out.result(scalar(0, out.dtype))
+
+
+@operation(
+    "creation",
+    "empty.memory_format",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+)
+def empty(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 0 everywhere; PyTorch returns any numbers."""
+    return out.result(scalar(0, out.dtype))
+
+
+@operation("creation", "ones", "ones_like", "new_ones")
+def ones(out: Layout, *arguments: Any, **options: Any) -> Tensor:
+    """Return 1 everywhere."""
+    return out.result(scalar(1, out.dtype))
+
+
+@operation("creation", "scalar_tensor")
+def scalar_tensor(out: Layout, value: Any, **options: Any) -> Tensor:
+    """Return a number as a tensor without dimensions."""
+    return out.result(scalar(value, out.dtype))
+
+
+@operation("creation", "arange.start_step")
+def arange(out: Layout, start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
+    """Return start, start + step, …; floats are rounded once."""
+    dtype = "float64" if is_float(out.dtype) else out.dtype
+    value = scalar(start, dtype) + convert(indices, "int64", dtype) * scalar(step, dtype)
+    return out.result(rounded(value, out.dtype))
