@@ -12,7 +12,7 @@ import pytest
 from locum.errors import CompileError, InputError, LocumError
 from locum.execution.elementwise import MEANINGS
 from locum.transformer import CompiledTransformer
-from locum.transformer.exports.onnx_functions import SPECIAL
+from locum.transformer.exports.onnx_graph import SPECIAL
 from locum.transformer.functions import INSTRUCTIONS, Instruction
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import (

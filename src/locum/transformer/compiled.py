@@ -23,16 +23,14 @@ from locum.graph import Node, loads
 from locum.graph.node import node_of
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.balancing import balance, slot_exponents
-from locum.transformer.cache import ActivationCache
 from locum.transformer.circuit import Circuit, CircuitNode, parts_of
-from locum.transformer.config import Config
+from locum.transformer.config import Config, render
 from locum.transformer.encoding import Encoding, Rows
 from locum.transformer.exports import lens
 from locum.transformer.folder import saving
-from locum.transformer.forward import Tap, forward, shown_to
+from locum.transformer.forward import ActivationCache, Tap, forward, shown_to
 from locum.transformer.interventions import ForwardHook, Interventions, tap_of
 from locum.transformer.notebook import model_html
-from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import Array, Weights
 
@@ -290,7 +288,7 @@ class CompiledTransformer(Interventions):
         Its norms are replaced by identities. For softmax attention with gelu or relu feed-forwards.
         """
         with _needs("torch", "torch"):
-            from locum.transformer.exports.stock import StockEncoder
+            from locum.transformer.exports.lens import StockEncoder
         return StockEncoder(self.config, self.weights)
 
     def to_decoder(self) -> Any:
@@ -300,7 +298,7 @@ class CompiledTransformer(Interventions):
         Otherwise as :meth:`to_encoder`.
         """
         with _needs("torch", "torch"):
-            from locum.transformer.exports.stock import StockDecoder
+            from locum.transformer.exports.lens import StockDecoder
         return StockDecoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:

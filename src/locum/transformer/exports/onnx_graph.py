@@ -10,17 +10,203 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from locum.errors import CompileError
+from locum.execution.elementwise import MEANINGS
 from locum.files import write_file
-from locum.graph.atoms import INT64_LIMIT
+from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
 from locum.transformer.config import Config
-from locum.transformer.exports.onnx_functions import Graph, functions_in_onnx
+from locum.transformer.functions import Functions, Instruction
 from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
+
+
+class Graph:
+    """Collect nodes and constants."""
+
+    def __init__(self, onnx: Any, dtype: str, weights: Weights) -> None:
+        self.dtype = dtype
+        self.kind = onnx.TensorProto.DOUBLE if dtype == "float64" else onnx.TensorProto.FLOAT
+        self._onnx = onnx
+        self.nodes: list[Any] = []
+        self.initialisers = [
+            onnx.numpy_helper.from_array(np.ascontiguousarray(tensor), name)
+            for name, tensor in weights.named()
+        ]
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add one operator; return the name of its result."""
+        name = f"{kind} {len(self.nodes)}"
+        self.nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def number(self, value: Any) -> str:
+        """Return a constant of the graph's dtype."""
+        return self.constant(np.asarray(value, dtype=self.dtype))
+
+    def whole(self, value: Any) -> str:
+        """Return a constant of int64."""
+        return self.constant(np.asarray(value, dtype=np.int64))
+
+    def constant(self, array: Any) -> str:
+        """Return a constant; equal ones are stored once."""
+        key = (array.dtype.name, array.shape, array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = f"constant {len(self._constants)}"
+            self.initialisers.append(self._onnx.numpy_helper.from_array(array, self._constants[key]))
+        return self._constants[key]
+
+    def type_of(self, name: str) -> Any:
+        """Return ONNX's number of a type of tensors."""
+        return getattr(self._onnx.TensorProto, name)
+
+    def as_number(self, name: str) -> str:
+        """Return booleans as 1 and 0."""
+        return self.op("Cast", name, to=self.kind)
+
+
+def functions_in_onnx(build: Graph, functions: Functions, arguments: Sequence[str]) -> list[str]:
+    """Return the outputs of straight-line functions; arguments are names of tensors of one shape."""
+    names = list(arguments)
+    for instruction in functions.instructions:
+        inputs = [names[place] for place in instruction.inputs]
+        names.append(_instruction(build, instruction, inputs, arguments[0]))
+    return [names[place] for place in functions.outputs]
+
+
+def _instruction(build: Graph, instruction: Instruction, inputs: Sequence[str], like: str) -> str:
+    attributes = instruction.attributes
+    match instruction.op:
+        case "constant":
+            return build.op("Expand", build.number(attributes["value"]), build.op("Shape", like))
+        case "table":
+            return _table(build, inputs, attributes["keys"], attributes["values"])
+        case "member":
+            return build.as_number(_member(build, inputs[0], attributes["values"]))
+    meaning = MEANINGS.get(instruction.op)
+    if meaning is not None and instruction.op in SPECIAL:
+        result = SPECIAL[instruction.op](build, *inputs)
+    elif meaning is not None and meaning.onnx is not None:
+        result = build.op(meaning.onnx, *inputs)
+    else:
+        raise CompileError(f"ONNX has no {instruction.op}", instruction.label or instruction.op)
+    is_boolean = meaning.kind == "bool" or instruction.op == "indicator"
+    return build.as_number(result) if is_boolean else result
+
+
+def _table(build: Graph, inputs: Sequence[str], keys: Any, values: Any) -> str:
+    """Return the value of the nearest key; of two as near, the lower (the first that ArgMin finds)."""
+    flat = ""
+    for name, among in zip(inputs, keys, strict=True):
+        # Beyond the outermost keys, rounding could make several of them equally far.
+        inside = build.op("Min", build.op("Max", name, build.number(among[0])), build.number(among[-1]))
+        column = build.op("Unsqueeze", inside, build.whole([-1]))
+        distances = build.op("Abs", build.op("Sub", column, build.number(list(among))))
+        place = build.op("ArgMin", distances, axis=-1, keepdims=0)
+        before = build.op("Mul", flat, build.whole(len(among))) if flat else ""
+        flat = build.op("Add", before, place) if before else place
+    numbers = build.number([math.nan if value is None else float(value) for value in values])
+    return build.op("Gather", numbers, flat)
+
+
+def _member(build: Graph, value: str, among: Sequence[Any]) -> str:
+    is_member = build.op("Not", build.op("Equal", value, value))  # nowhere
+    for number in among:
+        is_member = build.op("Or", is_member, build.op("Equal", value, build.number(number)))
+    return is_member
+
+
+def _nonzero(build: Graph, a: str) -> str:
+    return build.op("Not", build.op("Equal", a, build.number(0)))
+
+
+def _or_nan(build: Graph, condition: str, value: str) -> str:
+    return build.op("Where", condition, value, build.number(math.nan))
+
+
+def _divide(build: Graph, a: str, b: str) -> str:
+    return _or_nan(build, _nonzero(build, b), build.op("Div", a, b))
+
+
+def _exact(build: Graph, a: str, b: str) -> str:
+    limit = build.number(EXACT_INTEGERS[build.dtype])
+    within = [build.op("LessOrEqual", build.op("Abs", name), limit) for name in (a, b)]
+    return build.op("And", _nonzero(build, b), build.op("And", *within))
+
+
+def _remainder(build: Graph, a: str, b: str) -> tuple[str, str]:
+    """Return C's remainder, and whether its sign is other than that of ``b``."""
+    rest = build.op("Mod", a, b, fmod=1)
+    zero = build.number(0)
+    signs = build.op("Xor", build.op("Less", rest, zero), build.op("Less", b, zero))
+    return rest, build.op("And", _nonzero(build, rest), signs)
+
+
+def _modulo(build: Graph, a: str, b: str) -> str:
+    rest, other = _remainder(build, a, b)
+    return _or_nan(build, _exact(build, a, b), build.op("Where", other, build.op("Add", rest, b), rest))
+
+
+def _floor_divide(build: Graph, a: str, b: str) -> str:
+    rest, other = _remainder(build, a, b)
+    quotient = build.op("Div", build.op("Sub", a, rest), b)  # whole but for rounding
+    whole = build.op("Sub", build.op("Round", quotient), build.as_number(other))
+    return _or_nan(build, _exact(build, a, b), whole)
+
+
+def _power(build: Graph, a: str, b: str) -> str:
+    fine = build.op("Or", _nonzero(build, a), build.op("GreaterOrEqual", b, build.number(0)))
+    return _or_nan(build, fine, build.op("Pow", a, b))
+
+
+def _logarithm(build: Graph, a: str) -> str:
+    return _or_nan(build, build.op("Greater", a, build.number(0)), build.op("Log", a))
+
+
+def _either(build: Graph, predicate: str, a: str, b: str) -> str:
+    return build.op("Where", build.op(predicate, a, b), a, b)
+
+
+def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
+    """Return the rounding to a type, by way of others; NaN where a finite number is too large."""
+
+    def rounded(build: Graph, a: str) -> str:
+        value = a
+        for kind in kinds:
+            value = build.op("Cast", value, to=build.type_of(kind))
+        value = build.as_number(value)
+        overflows = build.op("And", build.op("IsInf", value), build.op("Not", build.op("IsInf", a)))
+        return _or_nan(build, build.op("Not", overflows), value)
+
+    return rounded
+
+
+#: Operations that take several operators; the others are the operator that the table of meanings names.
+SPECIAL: Mapping[str, Callable[..., str]] = {
+    "divide": _divide,
+    "modulo": _modulo,
+    "floor_divide": _floor_divide,
+    "power": _power,
+    "log": _logarithm,
+    "minimum": lambda build, a, b: _either(build, "Less", a, b),
+    "maximum": lambda build, a, b: _either(build, "Greater", a, b),
+    "not_equal": lambda build, a, b: build.op("Not", build.op("Equal", a, b)),
+    "and": lambda build, a, b: build.op("And", _nonzero(build, a), _nonzero(build, b)),
+    "or": lambda build, a, b: build.op("Or", _nonzero(build, a), _nonzero(build, b)),
+    "not": lambda build, a: build.op("Equal", a, build.number(0)),
+    "if_else": lambda build, a, b, c: build.op("Where", _nonzero(build, a), b, c),
+    "indicator": _nonzero,
+    "float64": _rounded("DOUBLE"),
+    "float32": _rounded("FLOAT"),
+    "float16": _rounded("FLOAT", "FLOAT16"),
+    "bfloat16": _rounded("FLOAT", "BFLOAT16"),
+}
+
 
 #: Old enough for every runtime in use, new enough for all that is needed.
 OPSET, IR_VERSION = 17, 8
