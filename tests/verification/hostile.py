@@ -12,7 +12,7 @@ from typing import Any
 
 import locum
 from locum.verification import Proof, about, prove
-from locum.verification.checker.content import CERTIFICATE
+from locum.verification.checker.check import CERTIFICATE
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.formula import Formula, from_json, to_json
 

@@ -16,9 +16,8 @@ from locum.constructions import Matrix, matmul, softmax
 from locum.errors import InputError
 from locum.execution import dense
 from locum.graph import OPERATIONS
-from locum.verification.certified.balls import BallDomain, precise
+from locum.verification.certified.balls import FORMATS, BallDomain, precise
 from locum.verification.certified.certify import certify, certify_matrix
-from locum.verification.certified.rounding import FORMATS
 from locum.verification.certified.sensitivity import SLOPES, Rounded, worst_error, worst_errors
 from locum.verification.checker.case import Case as CheckedCase
 from locum.verification.prover.cases import Case, Questions

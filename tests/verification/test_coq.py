@@ -15,10 +15,10 @@ from locum.errors import InputError
 from locum.graph import postorder
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
-from locum.verification.coq.dense_comparison import draw_cases
 from locum.verification.coq.equations import (
     FILES,
     HEADER,
+    draw_cases,
     hash_equations,
     hash_files,
     read_accepted,

@@ -23,11 +23,9 @@ from locum.graph import Node
 from locum.verification.checker.case import UNKNOWN, NoValueError, Open
 from locum.verification.checker.case import Case as CheckedCase
 from locum.verification.checker.evaluate import Evaluator
-from locum.verification.checker.facts import ANY
-from locum.verification.checker.quotients import Polynomial, Quotient, exponents
+from locum.verification.checker.quotients import ANY, Polynomial, Quotient, exponents
 from locum.verification.prover.booleans import Boolean
-from locum.verification.prover.cases import Case, Question, Questions, Undecided
-from locum.verification.prover.operands import OPEN, Broken
+from locum.verification.prover.cases import OPEN, Broken, Case, Question, Questions, Undecided
 from locum.verification.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
 from locum.verification.prover.symbolic import SymbolicDomain
 from tests.verification.random_claims import chains, integer_points, points

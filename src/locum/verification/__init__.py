@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from locum.verification.certified.certify import Certified as Certified
     from locum.verification.certified.certify import certify as certify
     from locum.verification.checker.check import Refuted as Refuted
-    from locum.verification.checker.content import RejectedError as RejectedError
+    from locum.verification.checker.check import RejectedError as RejectedError
     from locum.verification.checking import Verified as Verified
     from locum.verification.checking import check as check
     from locum.verification.claims.claim import Claim as Claim

@@ -9,9 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locum.verification.checker.check import Refuted, check_refutation
+from locum.verification.checker.check import (
+    CLAIM_FIELDS,
+    REFUTATION,
+    Refuted,
+    RejectedError,
+    check_refutation,
+    reject_errors,
+)
 from locum.verification.checker.check import check as check_certificate
-from locum.verification.checker.content import CLAIM_FIELDS, REFUTATION, RejectedError, reject_errors
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import FAMILIES, claim
 

@@ -33,10 +33,8 @@ from locum.html_table import matrix
 from locum.shortening import at_most
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
-from locum.verification.certified.balls import PRECISION, BallDomain, precise
-from locum.verification.certified.rounding import FORMATS
-from locum.verification.certified.sensitivity import worst_errors
-from locum.verification.certified.ties import TooCloseError
+from locum.verification.certified.balls import FORMATS, PRECISION, BallDomain, precise
+from locum.verification.certified.sensitivity import TooCloseError, worst_errors
 
 #: Where comparisons are not decided, this many bits make sums of products of most floats exact.
 _EXACT_BITS = 2048

@@ -19,8 +19,8 @@ from locum.errors import InputError
 from locum.execution.domains import Domain, Value
 from locum.graph import Node, dumps, loads, postorder, stable_hash
 from locum.language.handles import SOp
-from locum.verification.checker.reference import Matrix as Rows
-from locum.verification.checker.reference import evaluate_formulas
+from locum.verification.checker.evaluate import Matrix as Rows
+from locum.verification.checker.evaluate import evaluate_formulas
 from locum.verification.claims.formula import Formula, from_json, to_json
 from locum.verification.claims.statement import Token, write_statement
 

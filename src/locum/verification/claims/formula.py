@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
-from locum.verification.checker.reference import Formulas
+from locum.verification.checker.evaluate import Formulas
 from locum.verification.claims.statement import list_parts, write_formula
 
 Number: TypeAlias = "int | Fraction"

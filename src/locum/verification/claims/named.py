@@ -12,7 +12,7 @@ from typing import Any
 
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
-from locum.verification.claims import constructions, universal
+from locum.verification.claims import universal
 from locum.verification.claims.claim import Claim
 
 
@@ -72,25 +72,23 @@ _ORDER = ("n", "d", "d_v")
 FAMILIES = {
     family.name: family
     for family in (
-        Family("transpose", ("r", "c"), constructions.transpose, ("paper", "view")),
-        Family("matmul", ("r", "k", "c"), constructions.matmul, ("paper", "fetch", "tiled", "scatter")),
-        Family("softmax", ("r", "c"), constructions.softmax, ("stable", "plain")),
-        Family("relu", ("n",), constructions.relu, ("feed-forward", "maxmin")),
-        Family("maxmin", ("n",), constructions.maxmin, ("partner", "paper")),
-        Family("groupsort", ("n", "group"), constructions.groupsort),
-        Family("cofactor", ("r",), constructions.cofactor),
-        Family("determinant", ("r",), constructions.determinant, ("frugal", "paper")),
-        Family(
-            "inverse", ("r",), constructions.inverse, ("cofactor", "paper", "gauss-jordan"), TOLERANCE
-        ),
-        Family("identify", ("n", "i", "k"), constructions.identify),
-        Family("shift", ("n", "t"), constructions.shift),
-        Family("multihead_transpose", ("H", "r", "c"), constructions.multihead_transpose),
-        Family("multihead_matmul", ("H", "r", "k", "c"), constructions.multihead_matmul),
-        Family("summed", ("n",), constructions.summed),
-        Family("positions", ("r", "c"), constructions.positions),
-        Family("layer_norm", ("r", "c"), constructions.layer_norm),
-        Family("match2", ("n", "p"), constructions.match2),
+        Family("transpose", ("r", "c"), universal.transpose, ("paper", "view")),
+        Family("matmul", ("r", "k", "c"), universal.matmul, ("paper", "fetch", "tiled", "scatter")),
+        Family("softmax", ("r", "c"), universal.softmax, ("stable", "plain")),
+        Family("relu", ("n",), universal.relu, ("feed-forward", "maxmin")),
+        Family("maxmin", ("n",), universal.maxmin, ("partner", "paper")),
+        Family("groupsort", ("n", "group"), universal.groupsort),
+        Family("cofactor", ("r",), universal.cofactor),
+        Family("determinant", ("r",), universal.determinant, ("frugal", "paper")),
+        Family("inverse", ("r",), universal.inverse, ("cofactor", "paper", "gauss-jordan"), TOLERANCE),
+        Family("identify", ("n", "i", "k"), universal.identify),
+        Family("shift", ("n", "t"), universal.shift),
+        Family("multihead_transpose", ("H", "r", "c"), universal.multihead_transpose),
+        Family("multihead_matmul", ("H", "r", "k", "c"), universal.multihead_matmul),
+        Family("summed", ("n",), universal.summed),
+        Family("positions", ("r", "c"), universal.positions),
+        Family("layer_norm", ("r", "c"), universal.layer_norm),
+        Family("match2", ("n", "p"), universal.match2),
         Family(
             "attention",
             _ORDER,

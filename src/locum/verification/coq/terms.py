@@ -14,11 +14,25 @@ x2
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from locum.errors import InputError
 from locum.graph import Node, postorder
 from locum.graph.operations import PREDICATE_OF
+from locum.simulators import (
+    Attention,
+    Encoder,
+    LinearAttention,
+    Linformer,
+    MultiHeadAttention,
+    Performer,
+)
+from locum.simulators.layer_simulator import LayerSimulator
+from locum.simulators.modules.module import AttentionModule, Module, Numbers
 
 UNARY = (
     "negate", "absolute", "exp", "log", "sqrt", "floor", "round", "tanh", "sin", "erf", "not",
@@ -107,3 +121,148 @@ def _atom(value: object) -> str:
 
 def _integer(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
+
+
+# The numbers of the matrices. X is 0 everywhere; the other kinds of attention count from W_Q on.
+_X, _A, _V, _O, _W1, _W2 = range(6)
+_B1, _B2, _G1, _C1, _G2, _C2, _EPSILON = range(6, 13)
+
+
+def label(number: int, rows: int, columns: int, head: int = 0) -> Numbers:
+    """Return a matrix of labels."""
+    i, j = np.indices((rows, columns))
+    return np.asarray((((number * 64 + head) * 64 + i) * 64 + j), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The sequence of a simulator: as Coq terms over the sizes, and as it runs."""
+
+    #: The matrices of T and X, a term of the type list (part Z).
+    parts: str
+    #: The number of tokens that the theorem requires.
+    length: str
+    #: T of a shape, with labels as entries.
+    module: Callable[..., Module]
+
+    def sequence(self, simulator: LayerSimulator, *shape: int) -> list[int]:
+        """Return the tokens ⟨T, X⟩ of a shape, whose first two sizes are the sizes of X."""
+        T, X = self.module(*shape), label(_X, shape[0], shape[1])
+        if "rows" in simulator.layout.blocks:  # the number of rows is a token that T does not have
+            matrices = T.matrices() | {"X": [X], "rows": [label(_O, 1, 1)]}
+            tokens = simulator.flattened(simulator.parts(matrices, X))
+        else:
+            tokens = simulator.encode(T, X)
+        return [int(token) for token in tokens]
+
+
+def attention(n: int, d: int, d_v: int, mask: str | None = None) -> Attention:
+    """Return an attention of one head."""
+    return Attention(label(_A, d, d), label(_V, d, d_v), mask=mask)
+
+
+def heads(d: int, d_v: int, count: int, projection: int = 0) -> MultiHeadAttention:
+    """Return an attention of several heads, with or without W_O."""
+    each = [Attention(label(_A, d, d, head), label(_V, d, d_v, head)) for head in range(count)]
+    outputs = [label(_O, d_v, projection, head) for head in range(count)]
+    return MultiHeadAttention(each, np.concatenate(outputs) if projection else None)
+
+
+def encoder(part: AttentionModule, d: int, d1: int, d2: int) -> Encoder:
+    """Return the paper's encoder around an attention."""
+    return Encoder(part, label(_W1, d, d1), label(_W2, d1, d2))
+
+
+def layer(part: AttentionModule, d: int, d1: int, norm: str, activation: str = "relu") -> Encoder:
+    """Return an encoder layer with biases and norms around an attention."""
+    rows = [label(number, 1, d) for number in (_G1, _C1, _G2, _C2)]
+    return Encoder(
+        part, label(_W1, d, d1), label(_W2, d1, d), label(_B1, 1, d1), label(_B2, 1, d), norm=norm,
+        activation=activation, norm1=(rows[0], rows[1]), norm2=(rows[2], rows[3]),
+        epsilon=float(label(_EPSILON, 1, 1)[0, 0]),
+    )  # fmt: skip
+
+
+def _projections(d: int, d_v: int, w: int) -> tuple[Numbers, Numbers, Numbers]:
+    return label(1, d, w), label(2, d, w), label(3, d, d_v)
+
+
+def linear(n: int, d: int, d_v: int, w: int, feature_map: str = "identity") -> LinearAttention:
+    """Return a linear attention."""
+    return LinearAttention(*_projections(d, d_v, w), feature_map=feature_map)
+
+
+def linformer(n: int, d: int, d_v: int, w: int, k: int) -> Linformer:
+    """Return a Linformer of rank k."""
+    return Linformer(*_projections(d, d_v, w), label(4, k, n), label(5, k, n))
+
+
+def performer(n: int, d: int, d_v: int, w: int, k: int) -> Performer:
+    """Return a Performer with k features."""
+    return Performer(*_projections(d, d_v, w), label(4, k, w))
+
+
+_ATTENTION = "attention_parts n d {dv} (label 0 0) (label 1 0) (label 2 0)"
+_HEADS = "heads_parts n d dv H (label 0 0) (label 1) (label 2)"
+_PROJECTED = "projected_parts n d dv {p} H (label 0 0) (label 1) (label 2) (label 3)"
+_FEED_FORWARD = "feed_forward_parts d d1 d2 (label 4 0) (label 5 0)"
+_LAYER = (
+    "layer_parts d d1 (label 4 0) (label 5 0) (label 6 0 0) (label 7 0 0) (label 8 0 0) (label 9 0 0) "
+    "(label 10 0 0) (label 11 0 0) (label 12 0 0 0)"
+)
+_KIND = "(label 0 0) (label 1 0) (label 2 0) (label 3 0)"
+
+ATTENTION = Tokens(_ATTENTION.format(dv="dv"), "attention_length n d dv", attention)
+CAUSAL = replace(ATTENTION, module=lambda n, d, d_v: attention(n, d, d_v, "causal"))
+TILED = Tokens(_ATTENTION.format(dv="dv"), "tiled_length n d dv", attention)
+MASKED = Tokens(
+    "masked_parts n d dv (label 3 0 0 0) (label 0 0) (label 1 0) (label 2 0)",
+    "masked_length n d dv",
+    attention,
+)
+HEADS = Tokens(_HEADS, "heads_length n d dv H", lambda n, d, d_v, count: heads(d, d_v, count))
+PROJECTED = Tokens(
+    _PROJECTED.format(p="p"),
+    "projected_length n d dv p H",
+    lambda n, d, d_v, p, count: heads(d, d_v, count, p),
+)
+ENCODER = Tokens(
+    f"{_ATTENTION.format(dv='d')} ++ {_FEED_FORWARD}",
+    "encoder_length n d d1 d2 (attention_size n d d) (attention_length n d d)",
+    lambda n, d, d1, d2: encoder(attention(n, d, d), d, d1, d2),
+)
+ENCODER_OF_HEADS = Tokens(
+    f"{_PROJECTED.format(p='d')} ++ {_FEED_FORWARD}",
+    "encoder_length n d d1 d2 (projected_size n d dv d H) (projected_length n d dv d H)",
+    lambda n, d, d_v, d1, d2, count: encoder(heads(d, d_v, count, d), d, d1, d2),
+)
+LINEAR = Tokens(f"kind_parts n d dv w {_KIND}", "kind_length n d dv w 0", linear)
+ELU = replace(LINEAR, module=lambda n, d, d_v, w: linear(n, d, d_v, w, "elu+1"))
+LINFORMER = Tokens(
+    f"linformer_parts n d dv w k {_KIND} (label 4 0) (label 5 0)",
+    "linformer_length n d dv w k",
+    linformer,
+)
+PERFORMER = Tokens(
+    f"performer_parts n d dv w 4 {_KIND} (label 4 0)",
+    "performer_length n d dv w 4",
+    lambda n, d, d_v, w: performer(n, d, d_v, w, 4),
+)
+
+
+def layer_of_one_head(norm: str, activation: str = "relu") -> Tokens:
+    """Return the sequence of a layer of one head with biases and norms."""
+    return Tokens(
+        f"{_ATTENTION.format(dv='d')} ++ {_LAYER}",
+        "layer_length n d d1 (attention_size n d d) (attention_length n d d)",
+        lambda n, d, d1: layer(attention(n, d, d), d, d1, norm, activation),
+    )
+
+
+def layer_of_heads(norm: str) -> Tokens:
+    """Return the sequence of a layer of several heads with biases and norms."""
+    return Tokens(
+        f"{_PROJECTED.format(p='d')} ++ {_LAYER}",
+        "layer_length n d d1 (projected_size n d dv d H) (projected_length n d dv d H)",
+        lambda n, d, d_v, d1, count: layer(heads(d, d_v, count, d), d, d1, norm),
+    )

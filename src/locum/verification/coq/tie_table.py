@@ -13,7 +13,7 @@ from locum.language.python import indices, select, tokens
 from locum.simulators import UniversalSimulator
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
-from locum.verification.coq import labelled_tokens as sequences
+from locum.verification.coq import terms as sequences
 from locum.verification.coq.ties import Result, Shape, Tie
 
 #: Square, rectangular, single rows and columns; the largest is 8.

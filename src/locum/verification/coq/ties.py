@@ -19,8 +19,7 @@ from locum.errors import InputError
 from locum.graph import Node
 from locum.language.handles import SOp
 from locum.simulators.layer_simulator import LayerSimulator
-from locum.verification.coq.labelled_tokens import Tokens
-from locum.verification.coq.terms import coq_term
+from locum.verification.coq.terms import Tokens, coq_term
 
 Shape = tuple[int, ...]
 Result = SOp | Matrix | LayerSimulator

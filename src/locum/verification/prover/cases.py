@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpq, fmpq_mpoly
+from flint import fmpq, fmpq_mpoly, fmpz
 
+from locum.execution.domains import Value
+from locum.verification.prover.booleans import Boolean
 from locum.verification.prover.ring import ANY, Ratio, Ring, Signs, is_constant
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
@@ -333,3 +335,45 @@ def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
     constant, factors = polynomial.factor()
     parts = [(factor, int(power)) for factor, power in factors]
     return [(polynomial.context().constant(constant), 1), *parts] if constant < 0 else parts
+
+
+@dataclass(frozen=True)
+class Broken:
+    """What has no value, and why."""
+
+    reason: str
+
+
+#: What may stand in place of a value.
+OPEN = (Undecided, Broken)
+
+
+def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
+    """Return the first operand without a definite value; ``Broken`` before ``Undecided``."""
+    first = None
+    for value in values:
+        if isinstance(value, Broken):
+            return value
+        if first is None and isinstance(value, Undecided):
+            first = value
+    return first
+
+
+def is_rational(value: Value) -> bool:
+    """Return whether a value is a number without symbols."""
+    return type(value) is int or isinstance(value, fmpq)
+
+
+def is_number(value: Value) -> bool:
+    """Return whether a value is certainly a number, not a boolean."""
+    return is_rational(value) or isinstance(value, Ratio)
+
+
+def is_boolean(value: Value) -> bool:
+    """Return whether a value is certainly a boolean."""
+    return isinstance(value, (bool, Boolean))
+
+
+def integral(value: fmpq) -> Value:
+    """Return a rational number without a denominator as an integer."""
+    return int(value.p) if fmpz(value.q) == 1 else value

@@ -16,10 +16,12 @@ from locum.execution.domains import AverageError, MissingError, NotRealError, Va
 from locum.execution.domains.exact import ExactDomain
 from locum.graph import OPERATIONS, Atom
 from locum.verification.prover.booleans import Boolean, boolean, lowered
-from locum.verification.prover.cases import POSITIVE_ONLY, Case, Undecided
-from locum.verification.prover.operands import (
+from locum.verification.prover.cases import (
     OPEN,
+    POSITIVE_ONLY,
     Broken,
+    Case,
+    Undecided,
     first_open,
     integral,
     is_boolean,

@@ -18,9 +18,17 @@ from locum.execution import dense
 from locum.execution.domains import Value
 from locum.graph import Node, postorder
 from locum.verification.claims.claim import Claim
-from locum.verification.prover.cases import Assumption, Case, Question, Questions, Undecided
-from locum.verification.prover.limits import LimitError, Limits
-from locum.verification.prover.operands import OPEN, Broken, first_open
+from locum.verification.prover.booleans import LimitError, Limits
+from locum.verification.prover.cases import (
+    OPEN,
+    Assumption,
+    Broken,
+    Case,
+    Question,
+    Questions,
+    Undecided,
+    first_open,
+)
 from locum.verification.prover.ring import (
     MAX_SLOTS,
     SLOTS,

@@ -17,11 +17,10 @@ from flint import fmpq, fmpq_mpoly
 from locum.errors import ExecutionError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.verification.checker.check import Refuted, check_refutation
-from locum.verification.checker.content import REFUTATION, RejectedError
+from locum.verification.checker.check import REFUTATION, Refuted, RejectedError, check_refutation
 from locum.verification.claims.claim import Claim
+from locum.verification.prover.booleans import LimitError
 from locum.verification.prover.cases import Case
-from locum.verification.prover.limits import LimitError
 
 Number: TypeAlias = "int | Fraction"
 

@@ -16,9 +16,17 @@ from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import COMPARISONS, Atom
 from locum.verification.prover.booleans import FALSE, TRUE, Boolean, boolean, pattern_of
-from locum.verification.prover.cases import Case, Question, Undecided
+from locum.verification.prover.cases import (
+    OPEN,
+    Broken,
+    Case,
+    Question,
+    Undecided,
+    first_open,
+    is_boolean,
+    is_number,
+)
 from locum.verification.prover.elementwise import EXACT, Elementwise
-from locum.verification.prover.operands import OPEN, Broken, first_open, is_boolean, is_number
 from locum.verification.prover.ring import Ratio, Ring, Slot, UnsupportedError
 
 _FLOAT = FloatDomain()
