@@ -14,10 +14,7 @@ from locum.sweeps.kinds import KINDS
 torch: Any = pytest.importorskip("torch")
 
 from locum.learning import training  # noqa: E402
-from locum.learning.constructions import (
-    Network,
-    construction,
-)
+from locum.learning.constructions import Network, construction  # noqa: E402
 from locum.learning.grid import GROUPS  # noqa: E402
 from locum.learning.training import (  # noqa: E402
     learn,

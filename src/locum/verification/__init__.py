@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "certified.certify": ("Certified", "certify"),
-    "checker.check": ("Refuted",),
-    "checker.content": ("RejectedError",),
+    "checker.check": ("Refuted", "RejectedError"),
     "claims.formula": ("Formula",),
     "checking": ("Verified", "check"),
     "claims.claim": ("Claim", "about"),
