@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import locum
-from locum.removed_names import REPLACEMENTS
+from locum.errors import REPLACEMENTS
 
 ROOT = Path(locum.__file__).parent
 

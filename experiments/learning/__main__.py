@@ -15,8 +15,7 @@ from typing import Any
 
 from locum.errors import LocumError
 from locum.learning.grid import GROUPS
-from locum.sweeps.case import Case
-from locum.sweeps.case import Result, read_line
+from locum.sweeps.case import Case, Result, read_line
 
 COLUMNS = (
     "group", "case", "task", "order", "keys", "positions", "size", "tolerance", "soften", "balanced",

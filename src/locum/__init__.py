@@ -33,8 +33,8 @@ __all__ = sorted(name for name, module in _MODULES.items() if module and not has
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: U needs NumPy, and ``import locum`` does not."""
     if name not in _MODULES:
-        removed = importlib.import_module("locum.removed_names")
-        raise removed.missing_name(__name__, name)
+        errors = importlib.import_module("locum.errors")
+        raise errors.missing_name(__name__, name)
     try:
         if not _MODULES[name]:
             return importlib.import_module(f"locum.{name}")

@@ -1,10 +1,14 @@
-"""Shorten text and numbers for a screen; what is stored is never cut."""
+"""Write text for people: shortened values, text that is safe in a terminal, small HTML tables."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
+from html import escape
+from typing import Any
 
 
 def shortened(text: str, longest: int) -> str:
@@ -51,3 +55,86 @@ def _window(title: str, start: int, room: int) -> str:
     part = title[start:]
     fits = len(begin) + len(part) <= room
     return begin + (part if fits else part[: room - 1 - len(begin)] + "…")
+
+
+_FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px"
+_TABLE = f"border-collapse:collapse;{_FONT};color:#1f2933;background:#fff"
+CELL = "border:1px solid #d9e2ec;padding:2px 8px;text-align:center"
+HEAD = f"{CELL};background:#f0f4f8;font-weight:600"
+ON = f"{CELL};background:#2f6f9f;color:#fff;min-width:14px"
+TEXT = f"{CELL};text-align:left;vertical-align:top"
+#: Rows and columns of a matrix that are shown.
+MOST = 12
+_LABEL = f"{CELL};background:#f0f4f8;color:#52606d;text-align:right;vertical-align:top"
+
+
+def table(title: str, rows: Sequence[str]) -> str:
+    """Return rows, as :func:`row` writes them, as a table below a title."""
+    return (
+        f'<div style="{_FONT};margin:4px 0"><div style="margin-bottom:4px">{escape(title)}</div>'
+        f'<table style="{_TABLE}">{"".join(rows)}</table></div>'
+    )
+
+
+def row(label: str, cells: Sequence[tuple[str, str]]) -> str:
+    """Return a row: its label, then cells of text and style; a line break in a text stays one."""
+    shown = "".join(f'<td style="{style}">{_lines(text)}</td>' for text, style in cells)
+    return f"<tr>{_heading(label)}{shown}</tr>" if label else f"<tr>{shown}</tr>"
+
+
+def text_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Return a table of labels and texts.
+
+    >>> "T(X)" in text_rows("a run", [("result", "T(X)")])
+    True
+    """
+    return table(title, [row(label, [(text, TEXT)]) for label, text in rows])
+
+
+def matrix(title: str, numbers: Any, labels: Sequence[str] | None = None) -> str:
+    """Return a matrix of numbers as a table: four digits, the first rows and columns of a large one.
+
+    ``labels`` names the rows.
+
+    >>> "0.3333" in matrix("a third", [[1 / 3]])
+    True
+    """
+    height, width = len(numbers), max((len(one) for one in numbers), default=0)
+    rows = []
+    for number, values in enumerate(numbers[:MOST]):
+        cells = [(f"{float(value):.4g}", CELL) for value in values[:MOST]]
+        cells += [("…", CELL)] if width > MOST else []
+        rows.append(row(labels[number] if labels else str(number), cells))
+    if height > MOST:
+        rows.append(row("…", [("…", CELL)] * min(width, MOST + 1)))
+    return table(f"{title} ({height}×{width})", rows)
+
+
+def _heading(label: str) -> str:
+    return f'<th style="{_LABEL}">{escape(label)}</th>'
+
+
+def _lines(text: str) -> str:
+    return escape(text).replace("\n", "<br>")
+
+
+#: Control characters (C0, DEL, C1), line and paragraph separators, bidirectional and other invisible
+#: formatting, tags, unpaired surrogates. The joiners U+200C and U+200D stay: emoji need them.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Write control characters of ``text`` as escapes such as ``\x1b``, except those in ``keep``."""
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
+
+
+def printable_json(text: str) -> str:
+    r"""Write control characters of a JSON ``text`` as JSON escapes (``\u009b``): it stays JSON."""
+    return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

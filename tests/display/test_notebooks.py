@@ -10,8 +10,8 @@ import pytest
 
 import locum
 from locum.constructions import concatenate, matmul
-from locum.html_table import MOST, matrix
 from locum.language import Session
+from locum.shortening import MOST, matrix
 from locum.verification import certify, prove
 from tests.cases import histogram
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from locum.cli.progress import current
 from locum.errors import LocumError
 from locum.graph.atoms import is_unprintable, short
-from locum.terminal_text import printable, printable_json
+from locum.shortening import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

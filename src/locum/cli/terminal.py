@@ -23,7 +23,7 @@ from locum.language.handles import Selector, SOp
 from locum.language.rasp.describing import answer, asked
 from locum.language.rasp.machine import Builtin, Function
 from locum.language.rasp.reader import tokens
-from locum.terminal_text import printable
+from locum.shortening import printable
 
 _STYLE = Style.from_dict(
     {

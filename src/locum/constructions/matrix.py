@@ -43,7 +43,6 @@ from locum.constructions.sizes import (
 from locum.constructions.tensor import Tensor, contiguous_strides
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.graph import Node, abbreviate, postorder
-from locum.html_table import text_rows
 from locum.language.handles import Selector, SOp
 from locum.language.python import (
     aggregate,
@@ -55,6 +54,7 @@ from locum.language.python import (
     select,
     where,
 )
+from locum.shortening import text_rows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -29,10 +29,10 @@ from locum.graph import (
     sequence_type,
     sort_of,
 )
-from locum.html_table import CELL, HEAD, ON, row, table
 from locum.language import echo
 from locum.locks import Lock
 from locum.settings import Setting
+from locum.shortening import CELL, HEAD, ON, row, table
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan

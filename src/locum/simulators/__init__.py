@@ -13,7 +13,7 @@ of the entries in the sequence, and ``universal.py`` the simulator.
 True
 """
 
-from locum.removed_names import missing_name
+from locum.errors import missing_name
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.from_torch import from_arrays, from_torch
 from locum.simulators.layer_simulator import ExplainedStep, Explanation

@@ -18,8 +18,8 @@ import numpy as np
 from locum.constructions.places import Places
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.arrays import Array, is_readable, is_tensor, numpy_of
-from locum.html_table import matrix
 from locum.language.python import tokens
+from locum.shortening import matrix
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
 from locum.simulators.formula.layer import OF_EACH, Formula, views_of

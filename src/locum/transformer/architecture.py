@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.html_table import text_rows
+from locum.shortening import text_rows
 from locum.transformer.config import Config
 from locum.transformer.weights import Weights
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locum.html_table import TEXT, row, table
-from locum.shortening import shortened
+from locum.shortening import TEXT, row, shortened, table
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.config import Config
 from locum.transformer.weights import Weights

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.errors import InputError
-from locum.html_table import MOST, matrix
-from locum.shortening import shortened
+from locum.shortening import MOST, matrix, shortened
 from locum.transformer.weights import Array
 
 #: Letters of a label that are printed.

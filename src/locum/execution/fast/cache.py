@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from locum.bounded_cache import BoundedCache
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
@@ -30,6 +29,7 @@ from locum.execution.fast.symbolic.affine import NotNumeric, Stuck
 from locum.execution.fast.symbolic.reuse import clear_lowered
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
+from locum.locks import BoundedCache
 
 #: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
 _LARGEST_TEMPORARY = 2**29

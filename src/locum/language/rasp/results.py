@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.graph import Node
-from locum.html_table import text_rows
 from locum.language.rasp.mistakes import RaspError
+from locum.shortening import text_rows
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from locum.constructions import Matrix
 from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.arrays import Array, numpy_of
-from locum.html_table import matrix
-from locum.shortening import at_most
+from locum.shortening import at_most, matrix
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.verification.certified.balls import FORMATS, PRECISION, BallDomain, precise

@@ -19,7 +19,7 @@ from flint import fmpq_mpoly
 
 from locum.errors import InputError
 from locum.graph import postorder
-from locum.html_table import text_rows
+from locum.shortening import text_rows
 from locum.verification.checker.case import Exponentials
 from locum.verification.checker.check import (
     CERTIFICATE,
