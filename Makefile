@@ -97,7 +97,7 @@ floors: ## the lowest versions that pyproject.toml allows, and the quick tests o
 	build/floors/bin/locum paper items
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out; SEED=n)
-	$(BIN)/python -m locum.verification.coq proofs $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m locum.proofs.coq proofs $(if $(SEED),--seed $(SEED))
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
 	$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"

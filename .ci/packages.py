@@ -118,7 +118,7 @@ def build() -> tuple[Path, Path]:
 def check_content(wheel: Path) -> None:
     """See that the wheel has what the package reads, and nothing else."""
     names = zipfile.ZipFile(wheel).namelist()
-    needed = ("locum/py.typed", "locum/__init__.pyi", "locum/language/rasp/library.rasp")
+    needed = ("locum/py.typed", "locum/__init__.pyi", "locum/rasp/text/library.rasp")
     missing = [name for name in needed if name not in names]
     foreign = [name for name in names if not re.match(r"locum(-[\d.]+\.dist-info)?/", name)]
     if missing or foreign:

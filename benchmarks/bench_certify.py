@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import ExecutionError
+from locum.proofs import certify
 from locum.simulators import Attention, UniversalSimulator
-from locum.verification import certify
 
 Matrix = NDArray[np.float64]
 Draw = np.random.Generator

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.verification.hostile import LABORIOUS, MALFORMED, Change, certificate
 
-from locum.cli.prove import run_check
+from locum.interface.cli.prove import run_check
 
 SECONDS, MEGABYTES = 5, 1_000
 

@@ -26,14 +26,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import locum
 from benchmarks.harness import Row
-from locum.circuits import alignment, check_circuit
-from locum.circuits.checking import runs_on
-from locum.circuits.patching import CompiledNetwork, more_pairs_of, pairs_of
-from locum.dataset import load
-from locum.language.everyday import EVERYDAY
-from locum.language.tracr_library import PROGRAMS
-from locum.transformer import CompiledTransformer
-from locum.transformer.circuit import Circuit
+from locum.experiments.circuits import alignment, check_circuit
+from locum.experiments.circuits.circuit_checking import runs_on
+from locum.experiments.circuits.patching import CompiledNetwork, more_pairs_of, pairs_of
+from locum.experiments.dataset import load
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.circuit import Circuit
+from locum.rasp.everyday import EVERYDAY
+from locum.rasp.tracr_library import PROGRAMS
 
 #: More inputs than any of the networks has.
 ALL = 400

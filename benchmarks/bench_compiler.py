@@ -29,9 +29,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, least
-from locum import SOp, compiler
-from locum.language.tracr_library import PROGRAMS
-from locum.transformer import CompiledTransformer
+from locum import SOp
+from locum.networks import compiler
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.tracr_library import PROGRAMS
 
 LENGTHS = (5, 10, 20, 50)
 INPUTS = 20

@@ -15,11 +15,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from locum.dataset import Item, score
-from locum.dataset.baseline import by_patching, by_weights
-from locum.dataset.loading import load_item
-from locum.dataset.tiers import TIERS
-from locum.language.drawing.svg import Drawing
+from locum.experiments.dataset import Item, score
+from locum.experiments.dataset.baseline import by_patching, by_weights
+from locum.experiments.dataset.dataset_loading import load_item
+from locum.experiments.dataset.tiers import TIERS
+from locum.rasp.drawing.svg import Drawing
 
 LEVELS = ("edges", "heads", "qkv", "slots")
 PAIRS = 8

@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, least, main
-from locum.language import Session
+from locum.rasp import Session
 
 LISTINGS = resources.files("locum.paper").joinpath("listings")
 

@@ -1,6 +1,6 @@
 """Everyday programs inside TransformerLens itself: how many answers are wrong.
 
-Each program of ``locum.language.everyday`` is compiled for twelve tokens with softmax heads and relu
+Each program of ``locum.rasp.everyday`` is compiled for twelve tokens with softmax heads and relu
 units, in float64 and in float32, loaded into TransformerLens and run on 200 random inputs, every other
 one made so that the answer is not just "no". The exit code is 1 if an answer is wrong, or a network has
 more than twice the layers of the one with exact feed-forwards. Needs the extra ``lens``.
@@ -24,7 +24,7 @@ from tests.compiler.test_everyday import LENGTH, inputs
 
 import locum
 from benchmarks.harness import Row
-from locum.language.everyday import EVERYDAY
+from locum.rasp.everyday import EVERYDAY
 
 DTYPES = ("float64", "float32")
 

@@ -27,8 +27,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, main
-from locum.playground.examples import examples
-from locum.playground.requests import tokens
+from locum.interface.playground.example_programs import examples
+from locum.interface.playground.requests import tokens
 
 #: Seconds that the users ask for, and the hostile programs among them.
 SECONDS, HOSTILE = 120.0, 200

@@ -48,8 +48,8 @@ from locum import (
     tokens,
     where,
 )
-from locum.display.charts import as_file, line_chart
-from locum.language.everyday import sort
+from locum.interface.display.charts import as_file, line_chart
+from locum.rasp.everyday import sort
 
 Integers = NDArray[np.int64]
 Work = dict[str, Callable[[], Any]]

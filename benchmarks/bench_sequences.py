@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, least, main
 from locum import SOp
-from locum.language import Session
+from locum.rasp import Session
 
 #: Statements, one a line; the last one defines ``result``. Brackets are the tokens 1 2 and 3 4.
 PROGRAMS: dict[str, str] = {

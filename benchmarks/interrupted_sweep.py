@@ -20,8 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from locum.sweeps import plan, read
-from locum.sweeps.spec import read_spec
+from locum.experiments.sweeps import plan, read
+from locum.experiments.sweeps.spec import read_spec
 
 
 def start(spec: Path, target: Path, workers: int) -> subprocess.Popen[bytes]:

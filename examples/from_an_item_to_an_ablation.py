@@ -4,16 +4,16 @@
 # An item is a network and the circuit that it was compiled to have. This notebook (percent format:
 # Jupyter opens it with jupytext) makes one item, reads it back, takes one head away at a time, and
 # plots how many answers break. `locum dataset make -o FOLDER --size 100` makes more, and
-# `locum.dataset.load(FOLDER)` reads them.
+# `locum.experiments.dataset.load(FOLDER)` reads them.
 
 # %%
 import sys
 import tempfile
 from pathlib import Path
 
-from locum.dataset import load, score
-from locum.dataset.baseline import by_patching
-from locum.dataset.making import make
+from locum.experiments.dataset import load, score
+from locum.experiments.dataset.baseline import by_patching
+from locum.experiments.dataset.making import make
 
 folder = Path(tempfile.mkdtemp())
 tiers = ["plain", "decoys"]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import locum
-from locum.transformer import LayerWeights, Weights
+from locum.networks.transformer import LayerWeights, Weights
 
 
 def mirrored(weights: Weights, constant: float) -> Weights:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 
-from locum.paper.languages import KParity, Match2, Parity
+from locum.languages.first_and_parity import KParity, Match2, Parity
 
 recogniser = Parity()
 print("U for words of length 3:", recogniser.simulator(3))

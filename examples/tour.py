@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import locum
-from locum.language import Session
+from locum.rasp import Session
 
 
 def heading(text: str) -> None:

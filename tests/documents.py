@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from locum.language import Session
+from locum.rasp import Session
 from tests.cli.commands import command_line
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from locum.graph import Node, build, members, postorder
 from locum.graph.traversal import replace_families, with_inputs
-from locum.language.handles import Selector, SOp
+from locum.rasp.handles import Selector, SOp
 
 
 def expanded(root: Node) -> Node:

@@ -15,12 +15,12 @@ import click
 import pytest
 
 import locum
-from locum.cli.main import COMMANDS, cli
 from locum.execution import heads
+from locum.interface.cli.main import COMMANDS, cli
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
 from locum.simulators import UniversalSimulator
-from locum.simulators.weights import RECIPES
+from locum.simulators.universal_weights import RECIPES
 from tests.cli.commands import command_line
 from tests.documents import PAGES, ROOT, blocks, run_page
 

@@ -288,10 +288,10 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
         "import locum.graph\n"
         "class A:\n def f(self):\n  try:\n   import locum.files\n  except OSError:\n"
         "   from locum import budget\n  else:\n   import locum.errors\n"
-        "  finally:\n   import locum.locks\n"
-        "if 0: pass\nelif 1:\n with open('a'):\n  import locum.sweeps\n"
-        "match 1:\n case 1:\n  from locum.analysis import Head\n"
-        'x = importlib.import_module("locum.display.html")\n'
+        "  finally:\n   import locum.shared_state\n"
+        "if 0: pass\nelif 1:\n with open('a'):\n  import locum.experiments.sweeps\n"
+        "match 1:\n case 1:\n  from locum.graph.architecture import Head\n"
+        'x = importlib.import_module("locum.interface.display.html")\n'
     )
     names = {"graph", "files", "budget", "errors", "locks", "sweeps", "analysis", "display.html"}
     assert imported(file) == names
@@ -361,7 +361,7 @@ def test_importing_loads_nothing_heavy() -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import click.testing, locum.cli.main as m\n"
+        "import click.testing, locum.interface.cli.main as m\n"
         "assert click.testing.CliRunner().invoke(m.cli, ['--help']).exit_code == 0"
     )
     assert loaded_by(code) == set()

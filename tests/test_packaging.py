@@ -14,7 +14,7 @@ import click
 import pytest
 
 from locum import __version__
-from locum.cli.main import COMMANDS, cli
+from locum.interface.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import locum
-from locum.cli.options import settings_options
-from locum.compiler import Target
-from locum.compiler.compiling import compile_for
 from locum.errors import CompileError, InputError
-from locum.playground.weights import request_settings
+from locum.interface.cli.options import settings_options
+from locum.interface.playground.weights_pane import request_settings
+from locum.networks.compiler import Target
+from locum.networks.compiler.compiling import compile_for
 from locum.settings import Setting, read_settings, require_integer, settings_of
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locum import compiler, indices, tokens
-from locum.display.network.report import details, facts
-from locum.shortening import at_most
+from locum import indices, tokens
+from locum.interface.display.network.network_report import details, facts
+from locum.networks import compiler
+from locum.text import at_most
 
 
 @given(

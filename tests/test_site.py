@@ -15,12 +15,12 @@ from docs.site.openings import DRAWN, opening
 from docs.site.snippets import SNIPPETS
 
 import locum
-from locum.language import Limits
-from locum.language.rasp.describing import library_texts, reserved
+from locum.interface.playground import answer
+from locum.interface.playground.share import fragment, state
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
-from locum.playground import answer
-from locum.playground.share import fragment, state
+from locum.rasp import Limits
+from locum.rasp.text.describing import library_texts, reserved
 from tests.documents import PAGES, counted, run_page
 
 TORCH = importlib.util.find_spec("torch") is not None

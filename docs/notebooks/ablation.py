@@ -111,11 +111,11 @@ assert broken["nothing"] == 0 and broken["head 0.0"] > 0.9 and broken["head 1.0"
 # ## The plot
 
 # %%
-from locum.display.charts import bar_chart
+from locum.interface.display.charts import bar_chart
 
 plot = bar_chart("Wrong answers of the induction program without one of its parts", broken)
 Path("ablation.svg").write_text(plot, encoding="utf-8")
 
 # %% [markdown]
 # Both heads are needed; so says the circuit, too, by interventions of its own
-# ([circuits](../circuits.md)): `locum.circuits.check_circuit(model)`.
+# ([circuits](../circuits.md)): `locum.experiments.circuits.check_circuit(model)`.

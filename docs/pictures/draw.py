@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import locum
-from locum.display.network.page import network_page
-from locum.language.drawing.flow import flow_svg
+from locum.interface.display.network.page import network_page
+from locum.rasp.drawing.flow import flow_svg
 
 FOLDER = Path(__file__).parent
 SANS = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"

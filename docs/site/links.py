@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from locum.errors import InputError
-from locum.playground.share import state
+from locum.interface.playground.share import state
 
 #: Where ``locum playground`` serves its page unless told otherwise.
 PLAYGROUND = "http://127.0.0.1:8000/"

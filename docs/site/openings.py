@@ -29,13 +29,13 @@ from locum import (
     tokens,
 )
 from locum import constructions as c
-from locum.cli.programs import Program
-from locum.language.handles import SOp
+from locum.interface.cli.programs import Program
 from locum.paper import listings
 from locum.paper.figure2 import T as FIGURE_T
 from locum.paper.figure2 import X as FIGURE_X
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
+from locum.rasp.handles import SOp
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.sampling import random_module
 

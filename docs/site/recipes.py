@@ -17,17 +17,17 @@ from docs.site.openings import DRAWN, LIKE, opening
 from docs.site.snippets import SNIPPETS
 
 from locum import to_rasp
-from locum.cli.programs import Program
-from locum.display.claims import sentence
-from locum.language import Session
-from locum.language.drawing.flow import flow_svg
+from locum.interface.cli.programs import Program
+from locum.interface.display.claims import sentence
+from locum.interface.playground.share import fragment
 from locum.paper import listings
 from locum.paper.as_printed import stated
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding, examine
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
-from locum.playground.share import fragment
+from locum.rasp import Session
+from locum.rasp.drawing.flow import flow_svg
 
 #: Items about layouts, where there is nothing to draw.
 _NO_PICTURE = {"positions"}

@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 import locum
-from locum.language.rasp.builtins import EXTENSIONS
-from locum.language.rasp.describing import library_texts, meanings, reserved
-from locum.language.rasp.limits import Limits
-from locum.playground.worker import Limits as WorkerLimits
+from locum.interface.playground.playground_worker import Limits as WorkerLimits
+from locum.rasp.text.builtins import EXTENSIONS
+from locum.rasp.text.describing import library_texts, meanings, reserved
+from locum.rasp.text.limits import Limits
 
 #: Sections of the page on the API: title, and the rooms whose names stand there.
 SECTIONS = {
-    "Programs": ("locum.language",),
-    "What a program is": ("locum.analysis",),
-    "Weights": ("locum.compiler", "locum.transformer"),
+    "Programs": ("locum.rasp",),
+    "What a program is": ("locum.graph.architecture",),
+    "Weights": ("locum.networks.compiler", "locum.networks.transformer"),
     "Simulation": ("locum.simulators",),
-    "Proofs": ("locum.verification",),
-    "Languages": ("locum.dialects",),
+    "Proofs": ("locum.proofs",),
+    "Languages": ("locum.languages",),
     "Errors": ("locum.errors",),
 }
 #: Values, not functions: what each is, and an example.
@@ -62,19 +62,23 @@ CONSTANTS = (
         "locum.constructions.inverse",
         "LARGEST_COFACTOR_ORDER",
     ),
-    ("tokens that `locum run --draw` draws", "locum.language.drawing.flow", "MAX_LENGTH"),
+    ("tokens that `locum run --draw` draws", "locum.rasp.drawing.flow", "MAX_LENGTH"),
     (
         "values of which the compiler lists combinations",
-        "locum.compiler.program.sources",
+        "locum.networks.compiler.program.sources",
         "MAX_COMBINATIONS",
     ),
-    ("states of an automaton", "locum.dialects.automata", "MAX_STATES"),
-    ("elements of a syntactic monoid", "locum.dialects.monoid", "MAX_ELEMENTS"),
-    ("degree of a polynomial in a proof", "locum.verification.checker.quotients", "MAX_DEGREE"),
-    ("characters of a program in the playground", "locum.playground.requests", "MAX_SOURCE"),
-    ("tokens of an input in the playground", "locum.playground.requests", "MAX_TOKENS"),
-    ("rows and columns of U's matrices in the playground", "locum.playground.requests", "MAX_SIDE"),
-    ("bytes of a request to the playground", "locum.playground.server", "MAX_BODY"),
+    ("states of an automaton", "locum.languages.automata", "MAX_STATES"),
+    ("elements of a syntactic monoid", "locum.languages.monoid", "MAX_ELEMENTS"),
+    ("degree of a polynomial in a proof", "locum.proofs.checker.quotients", "MAX_DEGREE"),
+    ("characters of a program in the playground", "locum.interface.playground.requests", "MAX_SOURCE"),
+    ("tokens of an input in the playground", "locum.interface.playground.requests", "MAX_TOKENS"),
+    (
+        "rows and columns of U's matrices in the playground",
+        "locum.interface.playground.requests",
+        "MAX_SIDE",
+    ),
+    ("bytes of a request to the playground", "locum.interface.playground.server", "MAX_BODY"),
 )
 
 
@@ -199,7 +203,7 @@ The numbers on this page are read from the code.
 ## A RASP text
 
 A session, `locum run` and `locum repl` have these ([how they are counted](../language.md#limits)). They are fields of
-`locum.language.Limits` and can be raised: `Session(limits=Limits(steps=10_000_000))`.
+`locum.rasp.Limits` and can be raised: `Session(limits=Limits(steps=10_000_000))`.
 
 | field | default | what it limits |
 |---|---|---|

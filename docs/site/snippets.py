@@ -159,7 +159,7 @@ assert figure2(base=2.718).reproduced
 print(f"{figure2(base=2.718)['output'].error:.6e}")
 """,
     "encoder": _serves(3, 3, "3, feed_forward=(4, 3)"),
-    "hard-attention": """from locum.paper.languages import Match2
+    "hard-attention": """from locum.languages.first_and_parity import Match2
 
 print(Match2(5).matches([5, 1, 4, 2]))
 assert Match2(5).matches([5, 1, 4, 2]) == [True, True, True, False]
@@ -176,7 +176,7 @@ assert np.abs(U.embed(small, X) - small(X)).max() < 1e-14
 """,
     "multihead-attention": _serves(3, 3, "2, heads=3"),
     "multihead-encoder": _serves(3, 3, '3, heads=2, feed_forward=(4, 3), norm="pre"'),
-    "languages": """from locum.paper.languages import First, KParity, Parity
+    "languages": """from locum.languages.first_and_parity import First, KParity, Parity
 
 print(Parity().accepts("101"), First().accepts("10"), KParity(3, (0, 2)).accepts("101"))
 assert Parity().accepts("101") and not Parity().accepts("100")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from locum.errors import LocumError
-from locum.learning.grid import GROUPS
-from locum.sweeps.case import Case, Result, read_line
+from locum.experiments.learning.grid import GROUPS
+from locum.experiments.sweeps.sweep_case import Case, Result, read_line
 
 COLUMNS = (
     "group", "case", "task", "order", "keys", "positions", "size", "tolerance", "soften", "balanced",

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from locum.display.charts import as_file, line_chart
+from locum.interface.display.charts import as_file, line_chart
 
 Row = dict[str, str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from locum.learning.training import sharpness
+from locum.experiments.learning.training import sharpness
 
 
 def main() -> None:

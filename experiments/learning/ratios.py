@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from locum.compiler import compile as compile_program
-from locum.cookbook import COOKBOOK
-from locum.cookbook.entries import Compiled
-from locum.dialects.recogniser import Recogniser
 from locum.errors import CompileError
+from locum.languages.cookbook import COOKBOOK
+from locum.languages.cookbook.entries import Compiled
+from locum.languages.recogniser import Recogniser
+from locum.networks.compiler import compile as compile_program
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.balancing import Spread
 from locum.simulators import UniversalSimulator
-from locum.simulators.weights import RECIPES
-from locum.transformer import CompiledTransformer
-from locum.transformer.balancing import Spread
+from locum.simulators.universal_weights import RECIPES
 
 #: Heads and feed-forwards that are asked for; hidden units serve numbers from −1 to 1 up to 10⁻².
 _UNITS = {"ranges": (-1, 1), "tolerance": 1e-2}

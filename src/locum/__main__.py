@@ -10,9 +10,9 @@ import sys
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
-        from locum.cli.main import interrupt_again
-        from locum.cli.main import main as run
-        from locum.cli.runner import INTERRUPTED
+        from locum.interface.cli.main import interrupt_again
+        from locum.interface.cli.main import main as run
+        from locum.interface.cli.runner import INTERRUPTED
     except KeyboardInterrupt:
         sys.stderr.write("locum: interrupted\n")
         sys.exit(130)

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import locum
-from locum.circuits import alignment, check_circuit
-from locum.circuits.patching import CompiledNetwork, Pairs, PathPatching
 from locum.errors import InputError
+from locum.experiments.circuits import alignment, check_circuit
+from locum.experiments.circuits.patching import CompiledNetwork, Pairs, PathPatching
 from locum.graph import Atom
-from locum.language.everyday import EVERYDAY
-from locum.language.tracr_library import PROGRAMS
-from locum.transformer.circuit import Circuit
+from locum.networks.transformer.circuit import Circuit
+from locum.rasp.everyday import EVERYDAY
+from locum.rasp.tracr_library import PROGRAMS
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
 

@@ -397,8 +397,8 @@ def test_help_in_the_repl() -> None:
 
 
 def test_every_name_of_the_language_is_described() -> None:
-    from locum.language import Session
-    from locum.language.rasp.describing import describe, reserved
+    from locum.rasp import Session
+    from locum.rasp.text.describing import describe, reserved
 
     session = Session()
     for name in session.names():

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import locum
-from locum.cli.tokens import literal, read_tokens, read_vocabulary
 from locum.errors import InputError
+from locum.interface.cli.tokens import literal, read_tokens, read_vocabulary
 from locum.simulators import Attention, UniversalSimulator
 from tests.cli.commands import command_line, json_of, refused
 

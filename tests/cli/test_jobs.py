@@ -12,16 +12,16 @@ import click
 import numpy as np
 import pytest
 
-from locum.cli.main import COMMANDS, MOVED, SECTIONS, summary
+from locum.interface.cli.main import COMMANDS, MOVED, SECTIONS, summary
+from locum.interface.playground.example_programs import program_names
 from locum.paper import listings
-from locum.playground.examples import program_names
 from tests.cli.conftest import Run
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """All commands, those of groups included."""
     for name in COMMANDS:
-        command = importlib.import_module(f"locum.cli.{name}").command
+        command = importlib.import_module(f"locum.interface.cli.{name}").command
         if isinstance(command, click.Group):
             yield from (((name, sub), made) for sub, made in command.commands.items())
         else:
@@ -30,7 +30,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_one_help_text(name: str) -> None:
-    module = importlib.import_module(f"locum.cli.{name}")
+    module = importlib.import_module(f"locum.interface.cli.{name}")
     assert module.command.name == name
     assert module.command.help == module.__doc__
     assert (module.__doc__ or "").splitlines()[0] == summary(name) != ""
@@ -52,13 +52,13 @@ def test_every_command_has_json_and_the_shared_options(
 
 
 def test_choices_are_those_of_the_library() -> None:
-    from locum.cli import dataset, options, simulate_model
-    from locum.compiler.target import EXACT_WHOLE
-    from locum.dataset.tiers import TIERS
     from locum.execution import DOMAINS, EXECUTORS
+    from locum.experiments.dataset.tiers import TIERS
+    from locum.interface.cli import dataset, options, simulate_model
+    from locum.networks.compiler.target import EXACT_WHOLE
     from locum.simulators.attention_order import KINDS
     from locum.simulators.formula.head import RECIPES
-    from locum.simulators.weights import RECIPES as OF_WEIGHTS
+    from locum.simulators.universal_weights import RECIPES as OF_WEIGHTS
 
     assert options.EXECUTORS == tuple(EXECUTORS)
     assert options.DOMAINS == tuple(DOMAINS)

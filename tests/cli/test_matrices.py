@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib import format as npy
 
-from locum.cli.archives import known_arrays
-from locum.cli.matrices import read_array, read_arrays
 from locum.errors import InputError
+from locum.interface.cli.archives import known_arrays
+from locum.interface.cli.matrices import read_array, read_arrays
 
 
 def header(shape: tuple[int, ...], dtype: str = "<f8", version: int = 1) -> bytes:

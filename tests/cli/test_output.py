@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import locum
-import locum.cli.main
-from locum.cli import repl
+import locum.interface.cli.main
+from locum.interface.cli import repl
 from tests.cli.commands import command_line
 from tests.cli.conftest import Run
 
@@ -249,7 +249,7 @@ def test_random_strings_of_a_program_are_printable(
 
 def test_only_one_module_prints() -> None:
     """Text printed elsewhere would not be escaped (but for the prompt, and bars of our own words)."""
-    folder = Path(locum.cli.main.__file__).parent
+    folder = Path(locum.interface.cli.main.__file__).parent
     for path in folder.glob("*.py"):
         if path.name in ("output.py", "terminal.py", "progress.py"):
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from locum.dialects.languages import read
+from locum.languages.named_languages import read
 from tests.cli.commands import command_line, json_of, refused
 
 #: Dyck-1 by counting, (ab)*-like by attention, and a formula; each with its alphabet.

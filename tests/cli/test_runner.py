@@ -9,11 +9,11 @@ from typing import Any
 import click
 import pytest
 
-from locum.cli import repl
-from locum.cli.main import cli
-from locum.cli.options import PATH, output_option
-from locum.cli.runner import Report
-from locum.cli.runner import command as make_command
+from locum.interface.cli import repl
+from locum.interface.cli.main import cli
+from locum.interface.cli.options import PATH, output_option
+from locum.interface.cli.runner import Report
+from locum.interface.cli.runner import command as make_command
 from tests.cli.commands import command_line
 from tests.cli.conftest import Run
 

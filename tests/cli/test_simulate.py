@@ -206,7 +206,7 @@ def test_a_larger_u_for_heads_and_a_feed_forward(simulate: Run) -> None:
 
 
 def test_warnings_are_lines(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from locum.cli import simulations
+    from locum.interface.cli import simulations
 
     run = simulations.Simulation.run
 
@@ -223,7 +223,7 @@ def test_warnings_are_lines(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_memory_that_does_not_suffice(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from locum.cli import simulations
+    from locum.interface.cli import simulations
 
     def full(*arguments: object) -> None:
         raise MemoryError

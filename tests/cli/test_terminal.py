@@ -10,8 +10,8 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from locum.cli import terminal
-from locum.language import Session
+from locum.interface.cli import terminal
+from locum.rasp import Session
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 import pytest
 
-from locum.cli import main, output
-from locum.cli.progress import PATIENCE, Status, counted, current, progress, waiting
+from locum.interface.cli import main, output
+from locum.interface.cli.progress import PATIENCE, Status, counted, current, progress, waiting
 from tests.cli.conftest import Run
 
 
@@ -135,7 +135,7 @@ def test_an_interrupt_among_garbage_is_not_lost(monkeypatch: pytest.MonkeyPatch)
     def interrupt(reference: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("locum.cli.main.threading.Timer", Timer)
+    monkeypatch.setattr("locum.interface.cli.main.threading.Timer", Timer)
     thing = Thing()
     reference = weakref.ref(thing, interrupt)
     del thing
@@ -162,7 +162,7 @@ def test_an_interrupted_dataset_says_how_to_go_on(
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("locum.dataset.generating.generate", interrupted)
+    monkeypatch.setattr("locum.experiments.dataset.generating.generate", interrupted)
     code, shown, said = command("dataset", "make", "-o", str(tmp_path / "d"), "--size", "3")
     assert (code, shown) == (130, "")
     assert said == (

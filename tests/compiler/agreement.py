@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from locum.transformer import CompiledTransformer
+from locum.networks.transformer import CompiledTransformer
 
 
 def is_close(actual: Sequence[Any], expected: Sequence[Any], tolerance: float = 1e-12) -> bool:

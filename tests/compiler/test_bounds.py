@@ -10,20 +10,29 @@ import numpy as np
 import pytest
 from benchmarks.bench_bounds import adversarial, differences, networks
 
-from locum import compiler, sin, tokens
-from locum.compiler import Target, bounds, scoring
-from locum.compiler.bounds import fitting
-from locum.compiler.bounds.gate_bounds import SlotSum, Summands
-from locum.compiler.network.forms import Curved, Form, Product, Signal, lowest_bit, lowest_bits
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import NO_SINK, Head, Network, Schedule, Unit, Value, lay_out
-from locum.compiler.network.roles import Roles
-from locum.compiler.weights.assemble import Assembly, UnitFeedForward
-from locum.compiler.weights.stream import Stream
+from locum import sin, tokens
 from locum.graph import build
 from locum.graph.labels import Labels
-from locum.language.everyday import EVERYDAY
-from locum.transformer.forward import forward
+from locum.networks import compiler
+from locum.networks.compiler import Target, bounds, scoring
+from locum.networks.compiler.bounds import fitting
+from locum.networks.compiler.bounds.gate_bounds import SlotSum, Summands
+from locum.networks.compiler.network.forms import Curved, Form, Product, Signal, lowest_bit, lowest_bits
+from locum.networks.compiler.network.network import (
+    NO_SINK,
+    Head,
+    Network,
+    Schedule,
+    Unit,
+    Value,
+    lay_out,
+)
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.network.roles import Roles
+from locum.networks.compiler.weights.assemble import Assembly, UnitFeedForward
+from locum.networks.compiler.weights.stream import Stream
+from locum.networks.transformer.forward import forward
+from locum.rasp.everyday import EVERYDAY
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import settings
 
 from locum import SOp, aggregate, best, indices, length, select, selector_width, tokens, where
-from locum.compiler import compile as compiled
 from locum.errors import CompileError, LocumError
 from locum.graph import Node, build, postorder
 from locum.graph.definitions import up_to_here
 from locum.graph.traversal import with_inputs
-from locum.language.handles import wrap
+from locum.networks.compiler import compile as compiled
+from locum.rasp.handles import wrap
 from tests.cases import CASES
 from tests.compiler import random_programs
 from tests.compiler.agreement import is_close
@@ -235,7 +235,7 @@ def test_a_network_that_attends_to_later_positions_is_not_a_decoder() -> None:
 
 
 def test_decoders_are_saved_and_read(tmp_path: Any) -> None:
-    from locum.transformer import load
+    from locum.networks.transformer import load
 
     model = compiled(
         aggregate(past, indices), length=4, vocabulary="ab", causal=True, feed_forward="exact"

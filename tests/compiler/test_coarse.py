@@ -7,9 +7,10 @@ import math
 import pytest
 from hypothesis import settings
 
-from locum import SOp, aggregate, compiler, indices, length, maximum, select, tokens
+from locum import SOp, aggregate, indices, length, maximum, select, tokens
 from locum.errors import LocumError
-from locum.language.handles import wrap
+from locum.networks import compiler
+from locum.rasp.handles import wrap
 from tests.compiler import random_programs
 
 _USUAL = settings.get_profile("default").max_examples

@@ -15,7 +15,6 @@ from locum import (
     SOp,
     aggregate,
     best,
-    compiler,
     full,
     indices,
     length,
@@ -28,8 +27,9 @@ from locum import (
 )
 from locum.errors import CompileError, ExecutionError, InputError, LocumError
 from locum.graph import OPERATIONS
-from locum.transformer import CompiledTransformer
-from locum.transformer.functions import INSTRUCTIONS
+from locum.networks import compiler
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.functions import INSTRUCTIONS
 from tests.cases import CASES, FAILURES, Case, Failure
 from tests.compiler.agreement import fingerprint, is_close, others
 

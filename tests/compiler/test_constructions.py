@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum import Attention, SOp, UniversalSimulator, compiler, tokens
+from locum import Attention, SOp, UniversalSimulator, tokens
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import ExecutionError
+from locum.networks import compiler
 from locum.paper.items import ITEMS
 from tests.compiler.agreement import fingerprint, is_close
 

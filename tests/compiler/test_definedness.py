@@ -27,12 +27,12 @@ from locum import (
     tokens_int,
     where,
 )
-from locum.display.network.report import facts
 from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution import dense, fast, run
 from locum.graph import Node, build, loads
 from locum.graph.traversal import transform
-from locum.transformer import CompiledTransformer
+from locum.interface.display.network.network_report import facts
+from locum.networks.transformer import CompiledTransformer
 from tests.cases import reverse
 from tests.compiler.agreement import is_close
 from tests.compiler.random_programs import trial

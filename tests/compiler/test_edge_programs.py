@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from locum import SOp, compiler
+from locum import SOp
 from locum.errors import CompileError, LocumError
-from locum.transformer import CompiledTransformer
+from locum.networks import compiler
+from locum.networks.transformer import CompiledTransformer
 from tests.compiler.agreement import logits
 from tests.compiler.edge_programs import EdgeTrial, edge_trial
 

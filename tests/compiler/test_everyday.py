@@ -10,7 +10,7 @@ import pytest
 
 import locum
 from locum import aggregate, full, indices, length, select, selector_width, tokens, where
-from locum.language.everyday import EVERYDAY, Task
+from locum.rasp.everyday import EVERYDAY, Task
 from tests.cases import shuffle_dyck
 from tests.transformer.test_lens import lens_forward
 

@@ -22,17 +22,17 @@ from locum import (
     tokens,
     tokens_str,
 )
-from locum.compiler import compile  # noqa: A004
-from locum.compiler.network.forms import Bend, Curved, Form, Gate, Masked, Product, Table
-from locum.compiler.units.curves import CURVES, UnitsError, approximate, exponential
-from locum.compiler.units.hidden import Argument, Hidden
-from locum.compiler.units.realise import realise
 from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution.dense import evaluate
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import abbreviate
-from locum.language.python import exp
-from locum.transformer import load
+from locum.networks.compiler import compile  # noqa: A004
+from locum.networks.compiler.network.forms import Bend, Curved, Form, Gate, Masked, Product, Table
+from locum.networks.compiler.units.curves import CURVES, UnitsError, approximate, exponential
+from locum.networks.compiler.units.hidden import Argument, Hidden
+from locum.networks.compiler.units.realise import realise
+from locum.networks.transformer import load
+from locum.rasp.python import exp
 from tests.compiler.finite import Programs
 
 KINDS = ("relu", "gelu", "glu")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from locum import SOp, aggregate, best, compiler, full, indices, select, selector_width, tokens
+from locum import SOp, aggregate, best, full, indices, select, selector_width, tokens
+from locum.networks import compiler
 from tests.compiler.agreement import is_close, others
 
 _ONE = select(indices, indices // 2, "==")

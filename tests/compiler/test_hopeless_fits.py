@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from locum.compiler import compile as compile_program
-from locum.compiler.bounds import fitting
-from locum.compiler.bounds.fitting import _is_hopeless, _Unfit
 from locum.errors import CompileError
-from locum.language import Session
+from locum.networks.compiler import compile as compile_program
+from locum.networks.compiler.bounds import fitting
+from locum.networks.compiler.bounds.fitting import _is_hopeless, _Unfit
 from locum.paper import listings
+from locum.rasp import Session
 
 
 def refusals(*needed: float, where: str = "x") -> list[_Unfit]:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import locum
-from locum.compiler import Target
-from locum.compiler.compiling import compile_for
 from locum.constructions import Matrix, matmul
 from locum.constructions.layout import concatenate
 from locum.constructions.own_token import own_token_product
-from locum.transformer import CompiledTransformer
+from locum.networks.compiler import Target
+from locum.networks.compiler.compiling import compile_for
+from locum.networks.transformer import CompiledTransformer
 
 SHAPES = [(1, 1, 1), (2, 2, 2), (3, 3, 4), (4, 8, 4), (5, 2, 3), (8, 8, 8)]
 

@@ -18,7 +18,6 @@ from locum import (
     SOp,
     aggregate,
     best,
-    compiler,
     constant,
     erf,
     exp,
@@ -40,7 +39,8 @@ from locum import (
     where,
 )
 from locum.errors import CompileError, ExecutionError
-from locum.transformer import CompiledTransformer
+from locum.networks import compiler
+from locum.networks.transformer import CompiledTransformer
 from tests.compiler.agreement import logits
 from tests.compiler.edge_programs import PREDICATES
 from tests.compiler.test_edge_programs import difference

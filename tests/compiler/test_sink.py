@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from locum import SOp, aggregate, compiler, indices, select, selector_width, tokens, where
+from locum import SOp, aggregate, indices, select, selector_width, tokens, where
+from locum.networks import compiler
 from tests.compiler.agreement import is_close, others
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from locum import aggregate, indices, select, selector_width, tokens
-from locum.compiler import compile  # noqa: A004
-from locum.language.handles import SOp
+from locum.networks.compiler import compile  # noqa: A004
+from locum.rasp.handles import SOp
 
 PREFIX = aggregate(select(indices, indices, "<="), tokens)
 HIST = selector_width(select(tokens, tokens, "=="))

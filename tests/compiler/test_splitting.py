@@ -10,9 +10,9 @@ import pytest
 
 import locum
 from locum import SOp, aggregate, indicator, indices, length, select, selector_width, tokens
-from locum.compiler.scoring.candidates import split
-from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import Target
+from locum.networks.compiler.scoring.candidates import split
+from locum.networks.compiler.scoring.scored_selectors import Selectors
+from locum.networks.compiler.target import Target
 
 SAME, LESS = select(tokens, tokens, "=="), select(tokens, tokens, "<")
 BEFORE, AFTER = select(indices, indices, "<"), select(indices, indices, ">")

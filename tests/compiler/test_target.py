@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum import compiler, tokens
-from locum.compiler.target import Target
+from locum import tokens
 from locum.errors import CompileError
+from locum.networks import compiler
+from locum.networks.compiler.target import Target
 
 
 @pytest.mark.parametrize("vocabulary", [5, [[1]], [{}], [None], [b"a"]])

@@ -12,7 +12,6 @@ from locum import (
     SOp,
     aggregate,
     best,
-    compiler,
     full,
     indices,
     length,
@@ -26,7 +25,8 @@ from locum import (
 from locum.errors import CompileError, InputError, LocumError
 from locum.graph import build
 from locum.graph.atoms import canonical_set
-from locum.transformer import load
+from locum.networks import compiler
+from locum.networks.transformer import load
 from tests.compiler.agreement import is_close
 
 _before = aggregate(select(indices, indices - 1, "=="), tokens)

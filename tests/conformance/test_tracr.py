@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 
-from locum import SOp, compiler
+from locum import SOp
 from locum.graph import Node
-from locum.language.tracr_library import PROGRAMS
-from locum.transformer import CompiledTransformer
+from locum.networks import compiler
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.tracr_library import PROGRAMS
 from tests.conformance.tracr_suite import VARIANTS, causal, program
 
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tracr.json").read_text("utf-8"))

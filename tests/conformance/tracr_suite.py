@@ -7,8 +7,8 @@ from collections.abc import Callable
 from locum import SOp, indices, tokens
 from locum.graph import Node, build, postorder
 from locum.graph.traversal import with_inputs
-from locum.language.handles import wrap
-from locum.language.tracr_library import (
+from locum.rasp.handles import wrap
+from locum.rasp.tracr_library import (
     BRACKETS,
     PROGRAMS,
     count,

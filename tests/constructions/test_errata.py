@@ -14,14 +14,14 @@ import pytest
 import locum
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.language import Session
+from locum.languages.first_and_parity import Match2
 from locum.paper import figure2, listings
 from locum.paper.errata import ERRATA
-from locum.paper.languages import Match2
+from locum.proofs import Refutation, prove
+from locum.rasp import Session
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
-from locum.simulators.modules.layer import Encoder
-from locum.verification import Refutation, prove
+from locum.simulators.modules.encoder_layers import Encoder
 from tests.constructions.matrices import once
 from tests.paper.source import paper
 from tests.paper.test_listings import SQUARE, run

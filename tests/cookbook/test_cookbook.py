@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.cookbook import COOKBOOK
-from locum.cookbook.entries import Compiled
-from locum.dialects.recogniser import Recogniser
+from locum.languages.cookbook import COOKBOOK
+from locum.languages.cookbook.entries import Compiled
+from locum.languages.recogniser import Recogniser
 from tests.cli.commands import command_line, json_of
 
 #: What the survey and the cookbook list.
@@ -88,7 +88,7 @@ def test_the_command_lists_them(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {"layers", "heads", "precision", "attention", "source", "status"}
     assert all(keys <= set(entry) for entry in entries)
     few = {name: COOKBOOK[name] for name in ("majority", "predecessor")}
-    monkeypatch.setattr("locum.cookbook.COOKBOOK", few)
+    monkeypatch.setattr("locum.languages.cookbook.COOKBOOK", few)
     done = command_line("paper", "items", "--cookbook", columns=120)
     assert done.returncode == 0
     assert "majority" in done.stdout

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from locum.cli.main import cli
-from locum.dataset import making
-from locum.dataset.generating import generate
-from locum.dataset.index import COLUMNS, read_index
-from locum.dataset.verify import verify
 from locum.errors import InputError, LocumError
+from locum.experiments.dataset import making
+from locum.experiments.dataset.generating import generate
+from locum.experiments.dataset.index import COLUMNS, read_index
+from locum.experiments.dataset.verify import verify
+from locum.interface.cli.main import cli
 
 pytest.importorskip("pyarrow")
 
@@ -159,7 +159,7 @@ FULL = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # as a full disk: writing fails on the way
-from locum.cli.main import main
+from locum.interface.cli.main import main
 main()
 """
 

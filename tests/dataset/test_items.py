@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import locum
-from locum.circuits.patching import CompiledNetwork
-from locum.circuits.patching import Path as EdgePath
-from locum.dataset.families import SOURCES, count_inputs
-from locum.dataset.making import make, shape_of, split_of
-from locum.dataset.parts import Truth, faithfulness, runs_of
-from locum.dataset.tiers import TIERS
-from locum.dataset.verify import check_item, load_network
+from locum.experiments.circuits.patching import CompiledNetwork
+from locum.experiments.circuits.patching import Path as EdgePath
+from locum.experiments.dataset.making import make, shape_of, split_of
+from locum.experiments.dataset.parts import Truth, faithfulness, runs_of
+from locum.experiments.dataset.program_families import SOURCES, count_inputs
+from locum.experiments.dataset.tiers import TIERS
+from locum.experiments.dataset.verify import check_item, load_network
 from locum.graph import loads
-from locum.transformer.circuit import Circuit
+from locum.networks.transformer.circuit import Circuit
 
 SIZE: dict[str, Any] = {"length": 4, "tokens": 2}
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from locum.cli.main import cli
-from locum.dataset import Dataset, Item, load, score
-from locum.dataset.baseline import by_patching, by_weights
-from locum.dataset.making import make
 from locum.errors import InputError
+from locum.experiments.dataset import Dataset, Item, load, score
+from locum.experiments.dataset.baseline import by_patching, by_weights
+from locum.experiments.dataset.making import make
+from locum.interface.cli.main import cli
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from locum.dialects.automata import DFA
-from locum.dialects.counters import CounterMachine
-from locum.dialects.recogniser import LAST, Recogniser
+from locum.languages.automata import DFA
+from locum.languages.counters import CounterMachine
+from locum.languages.recogniser import LAST, Recogniser
 
 _OWN = Path(__file__).parent.parent / "conformance" / "languages.json"
 CORPUS: list[dict[str, Any]] = json.loads(

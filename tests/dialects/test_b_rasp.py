@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from locum.dialects import b_rasp
-from locum.dialects.automata import words
-from locum.dialects.formulas import TRUE, Formula, atom, show
-from locum.dialects.ltl import LTL, binary, unary
 from locum.errors import InputError, LimitError
+from locum.languages import b_rasp
+from locum.languages.automata import words
+from locum.languages.formulas import TRUE, Formula, atom, show
+from locum.languages.ltl import LTL, binary, unary
 
 AB_STAR = """
 follows_a = rightmost[j < i, true] "a"(j) : false

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import settings
 
 from locum import tokens
-from locum.dialects import c_rasp
-from locum.dialects.automata import words
-from locum.dialects.c_rasp import count, parse, recogniser, show, symbol
-from locum.dialects.counters import CounterMachine
-from locum.dialects.counting import as_count
-from locum.dialects.recogniser import Recogniser
-from locum.dialects.syntax import DialectError
 from locum.errors import InputError
 from locum.graph import COMPARISONS
+from locum.languages import c_rasp
+from locum.languages.automata import words
+from locum.languages.c_rasp import count, parse, recogniser, show, symbol
+from locum.languages.counters import CounterMachine
+from locum.languages.counting import as_count
+from locum.languages.recogniser import Recogniser
+from locum.languages.syntax import DialectError
 
 DYCK = """
 opened = #"("

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from locum.dialects import c_rasp, regular
-from locum.dialects.automata import DFA, words
-from locum.dialects.classify import classify
-from locum.dialects.equivalence import EQUIVALENT, equivalent
-from locum.dialects.programs import program
-from locum.dialects.recogniser import END, LAST
 from locum.errors import InputError, LimitError
+from locum.languages import c_rasp, regular
+from locum.languages.automata import DFA, words
+from locum.languages.c_rasp_programs import program
+from locum.languages.classify import classify
+from locum.languages.equivalence import EQUIVALENT, equivalent
+from locum.languages.recogniser import END, LAST
 from tests.cli.commands import command_line, json_of, refused
 from tests.dialects.corpus import CORPUS, agrees, random_dfa
 

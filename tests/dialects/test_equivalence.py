@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from locum.dialects import c_rasp
-from locum.dialects.equivalence import EQUIVALENT, SEPARATED, UNDECIDED, equivalent
-from locum.dialects.languages import Language, read
-from locum.dialects.minimise import minimise, size
 from locum.errors import InputError
+from locum.languages import c_rasp
+from locum.languages.equivalence import EQUIVALENT, SEPARATED, UNDECIDED, equivalent
+from locum.languages.minimise import minimise, size
+from locum.languages.named_languages import Language, read
 from tests.cli.commands import command_line, json_of, refused
 
 pytest.importorskip("z3")

@@ -11,9 +11,9 @@ from hypothesis import settings
 
 from locum import aggregate, indices, length, select, tokens, where
 from locum import selector_width as width
-from locum.dialects import rasp_l
 from locum.errors import InputError
-from locum.language.handles import SOp
+from locum.languages import rasp_l
+from locum.rasp.handles import SOp
 
 
 def _examples(usual: int) -> int:
@@ -105,7 +105,7 @@ def test_random_inputs_of_mode() -> None:
 def test_the_programs_compile_to_decoders() -> None:
     program = rasp_l.PROGRAMS["copy"]()
     assert isinstance(program, rasp_l.NextToken)
-    from locum import compiler
+    from locum.networks import compiler
 
     model = compiler.compile(
         program.sop, length=8, vocabulary=[rasp_l.SOS, rasp_l.SEP, rasp_l.EOS, 5, 6, 7], causal=True

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import settings
 
-from locum.dialects import b_rasp, regular
-from locum.dialects.automata import words
-from locum.dialects.classify import classify
-from locum.dialects.formulas import Formula, fold
-from locum.dialects.ltl import LTL
-from locum.dialects.star_free import ltl_of
 from locum.errors import InputError, LimitError
+from locum.languages import b_rasp, regular
+from locum.languages.automata import words
+from locum.languages.classify import classify
+from locum.languages.formulas import Formula, fold
+from locum.languages.ltl import LTL
+from locum.languages.star_free import ltl_of
 from tests.dialects.corpus import random_dfa
 
 

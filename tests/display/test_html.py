@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 import locum
-from locum.display import claims, model_page
-from locum.display.html import filled
-from locum.display.network import page
+from locum.interface.display import claims, model_page
+from locum.interface.display.html import filled
+from locum.interface.display.network import page
 from locum.paper.as_printed import stated
 from locum.paper.findings import Finding, examine, work
 from locum.paper.items import ITEMS
-from locum.verification import prove
-from locum.verification.claims.named import claim as named_claim
+from locum.proofs import prove
+from locum.proofs.claims.named import claim as named_claim
 
 TEMPLATES = [page.TEMPLATE, model_page.TEMPLATE]
 PAYLOADS = [

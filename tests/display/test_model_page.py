@@ -15,7 +15,7 @@ from tests.cli.model_folders import save_model, transformers
 
 torch: Any = pytest.importorskip("torch")
 import locum.torch  # noqa: E402
-from locum.display import model_page as pages  # noqa: E402
+from locum.interface.display import model_page as pages  # noqa: E402
 from locum.torch.pretrained import load_pretrained  # noqa: E402
 
 TEXTS = ["the cat sat", "a dog"]

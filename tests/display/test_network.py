@@ -12,11 +12,18 @@ import numpy as np
 import pytest
 
 import locum
-from locum.display.network import page as pages
-from locum.display.network.in_words import EMPTY, IDLE, LIVE, NetworkInWords, combination, expressions
-from locum.display.network.page import network_page
-from locum.display.network.report import details, facts
-from locum.display.network.text import (
+from locum.interface.display.network import page as pages
+from locum.interface.display.network.in_words import (
+    EMPTY,
+    IDLE,
+    LIVE,
+    NetworkInWords,
+    combination,
+    expressions,
+)
+from locum.interface.display.network.network_report import details, facts
+from locum.interface.display.network.page import network_page
+from locum.interface.display.network.text import (
     answer_places,
     attention_text,
     entries,
@@ -24,10 +31,10 @@ from locum.display.network.text import (
     positions,
     residual_text,
 )
-from locum.shortening import at_most
+from locum.networks.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
+from locum.networks.transformer.functions import Functions, Instruction
 from locum.simulators import UniversalSimulator
-from locum.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
-from locum.transformer.functions import Functions, Instruction
+from locum.text import at_most
 
 flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
 reverse = locum.aggregate(flip, locum.tokens)

@@ -10,9 +10,9 @@ import pytest
 
 import locum
 from locum.constructions import concatenate, matmul
-from locum.language import Session
-from locum.shortening import MOST, matrix
-from locum.verification import certify, prove
+from locum.proofs import certify, prove
+from locum.rasp import Session
+from locum.text import MOST, matrix
 from tests.cases import histogram
 
 

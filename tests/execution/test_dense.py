@@ -117,7 +117,7 @@ def test_errors_name_the_head() -> None:
 
 def test_known_values_are_not_walked_again() -> None:
     """A session of n dependent statements costs n, not n²."""
-    from locum.language import Session
+    from locum.rasp import Session
 
     chain = "x = indices;\n" + "x = x + 1;\n" * 2_000
     assert Session().execute(chain)[-1].values == [2000, 2001, 2002, 2003, 2004]

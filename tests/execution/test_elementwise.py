@@ -23,7 +23,7 @@ from locum.execution.fast import structured
 from locum.graph import OPERATIONS, Node, Operation, build
 from locum.graph.atoms import canonical_set, canonical_table, identity
 from locum.graph.node import pool_size
-from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
+from locum.networks.transformer.functions import INSTRUCTIONS, Functions, Instruction
 from tests.one_type import agrees, one_type_holds
 
 pytestmark = pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")

@@ -30,7 +30,7 @@ from locum.execution.fast import FallbackWarning
 from locum.execution.fast.symbolic import terms
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds, variable
 from locum.graph import Node, build
-from locum.language import Session
+from locum.rasp import Session
 from tests.execution.positional import trial
 
 FUZZING = settings.default is not None and settings.default.max_examples >= 20_000

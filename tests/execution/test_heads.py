@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import locum
-from locum.analysis.selectors import formula_of
 from locum.constructions.layout import concatenate, matrix
 from locum.constructions.matmul import matmul
 from locum.constructions.matrix import Matrix
@@ -23,10 +22,11 @@ from locum.constructions.transpose import transpose
 from locum.errors import ExecutionError, InputError
 from locum.execution import DOMAINS, dense, heads
 from locum.execution.arrays import Arrays
-from locum.execution.heads.attention import ScoredSelector, ScoreProduct
-from locum.execution.heads.numbers import ElementError
-from locum.execution.heads.scores import HeadValues, code_of
+from locum.execution.heads.head_attention import ScoredSelector, ScoreProduct
+from locum.execution.heads.head_numbers import ElementError
+from locum.execution.heads.head_scores import HeadValues, code_of
 from locum.graph import PREDICATES, Node, build, postorder
+from locum.graph.selector_normal_form import formula_of
 from tests.cases import CASES, FAILURES, Case, Failure
 from tests.strategies import programs
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import locum
 from locum import aggregate, indices, select, tokens, where
 from locum.execution import run, run_all
-from locum.language.handles import SOp, apply
-from locum.language.python import best, family, maximum, minimum, sum_over
+from locum.rasp.handles import SOp, apply
+from locum.rasp.python import best, family, maximum, minimum, sum_over
 
 torch = pytest.importorskip("torch")
-from locum.execution.fast.cache import plan_all  # noqa: E402
+from locum.execution.fast.plan_cache import plan_all  # noqa: E402
 
 EXECUTORS = ("fast", "dense", "heads")
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 3e38, -3e38, 1e-45, 65504.0, math.inf, -math.inf, math.nan]

@@ -11,8 +11,8 @@ import pytest
 from locum import SOp, aggregate, indices, length, select, selector_width
 from locum.execution.fast.symbolic.affine import Affine
 from locum.execution.fast.symbolic.indexing import Lowered
-from locum.execution.fast.symbolic.lowering import Lowering
 from locum.execution.fast.symbolic.rerolling import Heads
+from locum.execution.fast.symbolic.symbolic_lowering import Lowering
 from locum.graph import Node
 
 #: Each in seconds of processor time and bytes of memory: it is counted by the system, not by a clock.

@@ -12,7 +12,7 @@ from locum import LocumError, SOp
 from locum.execution import run
 from locum.execution.fast import FallbackWarning
 from locum.execution.types import has_strings
-from locum.language import Session
+from locum.rasp import Session
 from tests.execution.texts import inputs, programs
 from tests.one_type import agrees
 

@@ -39,7 +39,7 @@ from locum.execution import run
 from locum.execution.fast import FallbackWarning
 from locum.execution.types import possible_types, result_type, types_of
 from locum.graph import Node, Sort
-from locum.language import Session
+from locum.rasp import Session
 from tests.cases import before, reverse, sort, up_to_here
 from tests.execution.test_strings import outcome
 from tests.one_type import agrees, one_type_holds

@@ -15,9 +15,9 @@ from tests.test_imports import MODULES
 #: child that waits for ever.
 HELD = """
 import gc, os, signal, threading
-import numpy, locum, locum.execution.fast, locum.language.handles
+import numpy, locum, locum.execution.fast, locum.rasp.handles
 from locum.graph import build
-from locum.locks import Lock
+from locum.shared_state import Lock
 
 locks = [thing for thing in gc.get_objects() if isinstance(thing, Lock)]
 assert len(locks) >= 3, locks
@@ -64,13 +64,13 @@ def test_a_forked_child(script: str, answer: str) -> None:
 
 
 def test_every_lock_of_the_package_survives_a_fork() -> None:
-    """``threading.Lock`` stands in locks.py alone; everything else takes ``locum.locks.Lock``."""
+    """Only shared_state.py uses ``threading.Lock``. All other modules use ``shared_state.Lock``."""
     kinds = {"Lock", "RLock", "Condition"}
     for module, path in MODULES.items():
         text = path.read_text(encoding="utf-8")
         if not any(kind in text for kind in kinds):  # then no attribute has such a name
             continue
         names = {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
-        assert module == "locks" or not names & kinds, (
-            f"{path} makes a lock that stays locked in a forked child: use locum.locks.Lock"
+        assert module == "shared_state" or not names & kinds, (
+            f"{path} makes a lock that stays locked in a forked child: use locum.shared_state.Lock"
         )

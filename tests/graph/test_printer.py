@@ -7,7 +7,7 @@ from hypothesis import given
 
 import locum
 from locum.graph import Node, abbreviate, to_rasp
-from locum.language import Session
+from locum.rasp import Session
 from tests.cases import CASES, matmul
 from tests.strategies import programs
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import locum
 from locum.graph import Node, Sort
 from locum.graph.definitions import expand_definitions, names_of_definitions
-from locum.language import echo
-from locum.language.drawing.flow import MAX_MEMBERS, flow_svg, shown_heads
-from locum.shortening import shortened_apart
+from locum.rasp import echo
+from locum.rasp.drawing.flow import MAX_MEMBERS, flow_svg, shown_heads
+from locum.text import shortened_apart
 from tests.cases import CASES, matmul, reverse
 from tests.strategies import inputs, programs
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locum.language import Limits, Session
+from locum.rasp import Limits, Session
 from tests.cli.commands import Done, command_line
 
 #: Whether this is ``make fuzz``.

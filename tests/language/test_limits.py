@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lark import Token
 
 from locum.errors import LimitError
-from locum.language import Limits, Session
+from locum.rasp import Limits, Session
 from tests.language.limited import FACES, Worker, run_alone
 
 #: Whether this is ``make fuzz``.
@@ -147,7 +147,7 @@ def test_other_executors_have_the_same_limits(name: str, executor: str, worker: 
 
 def test_an_input_of_the_user_has_no_limits(tmp_path: Path) -> None:
     """Only what a text asks for by itself is limited."""
-    from locum.cli.programs import Program
+    from locum.interface.cli.programs import Program
 
     path = tmp_path / "program.rasp"
     path.write_text("sort(tokens, tokens);")
@@ -218,7 +218,7 @@ def test_what_lists_around_a_text_write_again_is_counted() -> None:
 
 def test_each_token_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A statement over many lines, and one that a terminal asks about, is not read again and again."""
-    from locum.language.rasp import reader
+    from locum.rasp.text import reader
 
     read = []
     original = reader._Piece.add

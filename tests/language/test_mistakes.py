@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from locum.errors import LocumError
-from locum.language import Session
+from locum.rasp import Session
 
 GOLDEN = {
     "missing semicolon": (

@@ -10,8 +10,8 @@ import pytest
 
 import locum
 from locum import graph
-from locum.language import RaspError, Session
-from locum.language.rasp import session as session_module
+from locum.rasp import RaspError, Session
+from locum.rasp.text import session as session_module
 from tests.cases import matmul
 
 

@@ -7,16 +7,16 @@ from importlib import resources
 
 import pytest
 
-from locum.language.rasp import reader
+from locum.rasp.text import reader
 
 KEPT = json.loads(
-    resources.files("locum.language.rasp").joinpath("tables.json").read_text(encoding="utf-8")
+    resources.files("locum.rasp.text").joinpath("tables.json").read_text(encoding="utf-8")
 )
 NEW = reader.tables(reader.worked_out())
 
 
 def test_they_are_those_of_the_grammar() -> None:
-    again = "the grammar has changed: python -m locum.language.rasp.reader"
+    again = "the grammar has changed: python -m locum.rasp.text.reader"
     assert KEPT["made_from"]["grammar"] == NEW["made_from"]["grammar"], again
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from locum.cli.repl import transcript
-from locum.language import Session
+from locum.interface.cli.repl import transcript
+from locum.rasp import Session
 
 
 def shown(source: str, **options: Any) -> list[Any]:

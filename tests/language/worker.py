@@ -13,8 +13,8 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from locum.cli import main
-from locum.language import Session
+from locum.interface.cli import main
+from locum.rasp import Session
 from tests.language.limited import COMMANDS, SECONDS
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.sweeps.case import Case
-from locum.sweeps.kinds import KINDS
+from locum.experiments.sweeps.sweep_case import Case
+from locum.experiments.sweeps.sweep_kinds import KINDS
 
 torch: Any = pytest.importorskip("torch")
 
-from locum.learning import training  # noqa: E402
-from locum.learning.constructions import Network, construction  # noqa: E402
-from locum.learning.grid import GROUPS  # noqa: E402
-from locum.learning.training import (  # noqa: E402
+from locum.experiments.learning import training  # noqa: E402
+from locum.experiments.learning.constructions import Network, construction  # noqa: E402
+from locum.experiments.learning.grid import GROUPS  # noqa: E402
+from locum.experiments.learning.training import (  # noqa: E402
     learn,
     optimiser,
     train,

@@ -12,10 +12,10 @@ pytest.importorskip("torch")
 from experiments.learning.__main__ import COLUMNS, rows_of, table, written
 from experiments.learning.charts import CHARTS, radius
 
-from locum.display.charts import as_file
-from locum.learning.grid import GROUPS
-from locum.learning.training import learn
-from locum.sweeps.case import Case, Result, key_of
+from locum.experiments.learning.grid import GROUPS
+from locum.experiments.learning.training import learn
+from locum.experiments.sweeps.sweep_case import Case, Result, key_of
+from locum.interface.display.charts import as_file
 from tests.documents import ROOT
 
 RESULTS = ROOT / "experiments" / "learning" / "results.csv"

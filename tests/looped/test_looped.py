@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import locum
 from locum.errors import InputError
-from locum.looped import (
+from locum.networks.looped import (
     FleqMachine,
     Instruction,
     Product,
@@ -20,8 +20,8 @@ from locum.looped import (
     inversion_program,
     invert,
 )
-from locum.looped.programs import PROGRAMS
-from locum.looped.subleq import Command, interpret
+from locum.networks.looped.machine_programs import PROGRAMS
+from locum.networks.looped.subleq import Command, interpret
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 8])

@@ -7,7 +7,7 @@ from functools import cache
 from locum.paper.findings import Finding, Progress, work
 from locum.paper.findings import prove_all as search
 from locum.paper.item import ClaimInstance
-from locum.verification.prover.prove import Verdict
+from locum.proofs.prover.prove import Verdict
 
 
 @cache

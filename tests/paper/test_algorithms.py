@@ -10,7 +10,7 @@ import pytest
 
 from locum.paper import algorithms
 from locum.paper.algorithms import prop
-from locum.paper.report import Row, examine
+from locum.paper.paper_report import Row, examine
 from locum.paper.statements import STATEMENTS
 
 ALGORITHMS = ["algo:trans", "algo:softmax", "algo:matmul", "algo:maxmin", "algo:matinverse"]

@@ -8,15 +8,16 @@ import pytest
 
 import locum
 from locum import constructions, simulators
-from locum.cli.main import run
-from locum.paper import as_printed, figure2, languages, listings
+from locum.interface.cli.main import run
+from locum.languages import first_and_parity
+from locum.paper import as_printed, figure2, listings
 from locum.paper.as_printed import LISTINGS, stated
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.findings import Finding, examine, work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.named import FAMILIES
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.named import FAMILIES
 
 PROOFS = [instance for item in ITEMS.values() for instance in item.proofs]
 REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
@@ -59,7 +60,7 @@ def test_instances_can_be_stated(instance: ClaimInstance) -> None:
 
 
 def test_every_function_exists() -> None:
-    homes = (constructions, simulators, languages, figure2, locum)
+    homes = (constructions, simulators, first_and_parity, figure2, locum)
     for item in ITEMS.values():
         for function in item.functions:
             name, *attributes = function.split(".")

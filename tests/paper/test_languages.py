@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.paper.languages import First, KParity, Match2, Parity, Recogniser
+from locum.languages.first_and_parity import First, KParity, Match2, Parity, Recogniser
 
 Once = Callable[[Recogniser], Recogniser]
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.language import Session
+from locum.rasp import Session
 from tests.cli.commands import command_line
 
 FOLDER = Path(str(resources.files("locum.paper").joinpath("listings")))

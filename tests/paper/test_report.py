@@ -7,12 +7,12 @@ import re
 
 import pytest
 
-from locum.display.charts import line_chart
-from locum.display.report import FILTERS, compare_page, report_markdown, report_page
+from locum.interface.display.charts import line_chart
+from locum.interface.display.report_page import FILTERS, compare_page, report_markdown, report_page
 from locum.paper import compare
 from locum.paper.errata import ERRATA
 from locum.paper.evidence import STATUSES
-from locum.paper.report import Report, reproduce
+from locum.paper.paper_report import Report, reproduce
 from locum.paper.statements import STATEMENTS
 from tests.paper.proven import prove_all
 
@@ -20,7 +20,7 @@ from tests.paper.proven import prove_all
 @pytest.fixture(scope="module")
 def report() -> Report:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("locum.paper.report.prove_all", prove_all)
+        patch.setattr("locum.paper.paper_report.prove_all", prove_all)
         return reproduce()
 
 

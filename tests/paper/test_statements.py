@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from locum.cli.main import run
 from locum.errors import InputError
+from locum.interface.cli.main import run
 from locum.paper import listings
 from locum.paper.evidence import (
     CONTEXT,
@@ -22,7 +22,7 @@ from locum.paper.evidence import (
     try_shapes,
 )
 from locum.paper.items import ITEMS
-from locum.paper.report import examine, reproduce_one
+from locum.paper.paper_report import examine, reproduce_one
 from locum.paper.statements import STATEMENTS
 from tests.paper.printed import normalise, normalise_tex, source
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from locum.execution import run as run_program
-from locum.language import Session
-from locum.playground import answer
-from locum.playground.answer import ACTIONS
-from locum.playground.examples import FIRST_STEPS, examples
-from locum.playground.exercises import EXERCISES
-from locum.playground.program import Program
-from locum.playground.requests import tokens
-from locum.playground.universal import PRESETS
-from locum.playground.weights import MAX_UNITS, _agrees
+from locum.interface.playground import answer
+from locum.interface.playground.answer import ACTIONS
+from locum.interface.playground.example_programs import FIRST_STEPS, examples
+from locum.interface.playground.exercises import EXERCISES
+from locum.interface.playground.program_pane import Program
+from locum.interface.playground.requests import tokens
+from locum.interface.playground.universal_pane import PRESETS
+from locum.interface.playground.weights_pane import MAX_UNITS, _agrees
+from locum.rasp import Session
 from locum.simulators import Attention, UniversalSimulator
 from tests.playground.solutions import SOLUTIONS
 
@@ -241,7 +241,7 @@ def test_numbers_are_certified_and_enclose_what_u_gives() -> None:
 
 
 def test_a_certificate_can_be_checked_again() -> None:
-    from locum.verification import check
+    from locum.proofs import check
 
     reply = ask("prove", name="attention", shape=[1, 2, 1], recipe="fetch", certificate=True)
     assert "attention 1 2 1" in str(check(json.loads(reply["certificate"])))
@@ -476,7 +476,7 @@ def test_u_can_be_saved() -> None:
 
 def test_nothing_for_terminals_is_loaded() -> None:
     code = (
-        "import sys, locum.playground.answer\n"
+        "import sys, locum.interface.playground.answer\n"
         "heavy = ('click', 'rich', 'prompt_toolkit', 'torch', 'starlette')\n"
         "print(*(module for module in heavy if module in sys.modules))"
     )

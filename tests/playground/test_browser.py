@@ -17,11 +17,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from locum.interface.playground import answer
+from locum.interface.playground.example_programs import FIRST_STEPS
+from locum.interface.playground.share import PAGE, fragment, state
 from locum.paper import figure2
-from locum.playground import answer
-from locum.playground.examples import FIRST_STEPS
-from locum.playground.share import PAGE, fragment, state
-from locum.verification import check
+from locum.proofs import check
 from tests.playground.solutions import SOLUTIONS
 from tests.playground.test_share import LINKS, NO_LINKS
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from locum.cookbook import COOKBOOK as ENTRIES
-from locum.cookbook.entries import Direct
-from locum.language.everyday import EVERYDAY as PROGRAMS
-from locum.language.handles import SOp
+from locum.interface.playground import answer
+from locum.interface.playground.example_programs import COOKBOOK, EVERYDAY, examples, without_example
+from locum.interface.playground.example_programs import PROGRAMS as FOLDER
+from locum.interface.playground.program_pane import Program
+from locum.interface.playground.requests import tokens
+from locum.languages.cookbook import COOKBOOK as ENTRIES
+from locum.languages.cookbook.entries import Direct
 from locum.paper import listings
-from locum.playground import answer
-from locum.playground.examples import COOKBOOK, EVERYDAY, examples, without_example
-from locum.playground.examples import PROGRAMS as FOLDER
-from locum.playground.program import Program
-from locum.playground.requests import tokens
+from locum.rasp.everyday import EVERYDAY as PROGRAMS
+from locum.rasp.handles import SOp
 
 ROWS = {(row["group"], row["name"]): row for row in examples()}
 #: Inputs on which two programs are compared: all of these lengths, or the first so many.

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from locum.interface.playground.exercises import EXERCISES
+from locum.interface.playground.requests import MAX_TOKENS
 from locum.paper import listings
-from locum.playground.exercises import EXERCISES
-from locum.playground.requests import MAX_TOKENS
 from tests.playground.solutions import SOLUTIONS
 from tests.playground.test_answer import ask, refused
 

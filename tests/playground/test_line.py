@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locum.playground.pool import BusyError, Line, Ticket
+from locum.interface.playground.pool import BusyError, Line, Ticket
 
 
 def entered(line: Line, clients: str) -> list[Ticket]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from locum.compiler import compile as compile_program
-from locum.compiler.tracing import compile_traced
 from locum.graph import postorder
-from locum.playground.examples import examples
-from locum.playground.program import Program
-from locum.playground.requests import tokens
+from locum.interface.playground.example_programs import examples
+from locum.interface.playground.program_pane import Program
+from locum.interface.playground.requests import tokens
+from locum.networks.compiler import compile as compile_program
+from locum.networks.compiler.tracing import compile_traced
 from tests.playground.test_answer import ask
 
 

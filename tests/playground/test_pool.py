@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from locum.playground.pool import BusyError, Pool
-from locum.playground.worker import Limits
+from locum.interface.playground.playground_worker import Limits
+from locum.interface.playground.pool import BusyError, Pool
 from tests.playground.solutions import SOLUTIONS
 
 GOOD = {"action": "run", "source": "x = indices + 1;", "input": "abc"}
@@ -85,7 +85,7 @@ def test_workers_that_break_a_limit_are_replaced(pool: Pool) -> None:
 
 
 def test_memory_is_bounded() -> None:
-    from locum.playground.worker import MEMORY, _reply
+    from locum.interface.playground.playground_worker import MEMORY, _reply
 
     def greedy(request: Any) -> Any:
         raise MemoryError
@@ -96,7 +96,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_bug_is_told_without_its_traceback() -> None:
-    from locum.playground.worker import INTERNAL, LARGE, _reply
+    from locum.interface.playground.playground_worker import INTERNAL, LARGE, _reply
 
     assert json.loads(_reply(b"not json", lambda request: request, 100)[0])["error"] == INTERNAL
     assert json.loads(_reply(b'"abc"', lambda request: request * 99, 100)[0])["error"] == LARGE

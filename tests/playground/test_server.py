@@ -13,10 +13,10 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from locum.playground import answer
-from locum.playground.pool import BusyError, Pool, Ticket
-from locum.playground.server import FILES, MAX_BODY, application
-from locum.playground.share import PAGE
+from locum.interface.playground import answer
+from locum.interface.playground.pool import BusyError, Pool, Ticket
+from locum.interface.playground.server import FILES, MAX_BODY, application
+from locum.interface.playground.share import PAGE
 from tests.cli.commands import command_line
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from locum.playground.answer import ACTIONS
-from locum.playground.examples import FIRST_STEPS
-from locum.verification import check
+from locum.interface.playground.answer import ACTIONS
+from locum.interface.playground.example_programs import FIRST_STEPS
+from locum.proofs import check
 from tests.playground.test_answer import ask, refused, saved
 
 U: dict[str, Any] = {"X": [[1, 0.5], [0, 1]], "A": [[1, 0], [0.5, 1]], "V": [[1], [2]]}
@@ -51,7 +51,7 @@ def test_a_setting_that_no_proof_is_about_is_refused(changed: dict[str, Any], wo
 @pytest.mark.parametrize("recipe", ["paper", "fetch"])
 def test_hard_attention_keeps_the_ties_of_decimals_or_refuses(X: Any, A: Any, recipe: str) -> None:
     """Zeros tie in floats, too; sums such as 0.1 + 0.2 and 0.3 do not."""
-    from locum.playground import answer
+    from locum.interface.playground import answer
 
     V = [[1.0]] * len(A)
     reply = answer({"action": "explain", "X": X, "A": A, "V": V, "recipe": recipe, "temperature": 0})

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locum.errors import InputError
-from locum.playground.share import LARGEST, PREFIX, fragment, state
+from locum.interface.playground.share import LARGEST, PREFIX, fragment, state
 
 #: What a browser's numbers hold.
 INTEGERS = st.integers(-(2**53), 2**53)

@@ -10,7 +10,7 @@ import pytest
 from locum import tokens
 from locum.constructions import Matrix
 from locum.constructions.activations import ACTIVATIONS as PROGRAMS
-from locum.execution.activations import ACTIVATIONS as FUNCTIONS
+from locum.execution.array_activations import ACTIVATIONS as FUNCTIONS
 
 #: Zeros of both signs, numbers around the bends, and numbers whose exponentials vanish or overflow.
 EDGES = [0.0, -0.0, 1e-300, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 40.0, -40.0, 800.0, -800.0]

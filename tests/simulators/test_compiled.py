@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from locum.errors import CompileError, InputError
+from locum.networks.transformer import CompiledTransformer
 from locum.paper import figure2
 from locum.simulators import Attention, Order, UniversalSimulator
-from locum.transformer import CompiledTransformer
 
 #: Layers, heads and width of the residual stream of U(3, 3, 3): what a prototype needed.
 FINDINGS = {

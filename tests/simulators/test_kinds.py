@@ -8,12 +8,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from locum.cli import archives
 from locum.constructions import Matrix
 from locum.errors import GraphError, InputError, LocumError
 from locum.execution.arrays import Array
-from locum.language.python import constant
+from locum.interface.cli import archives
 from locum.paper.figure2 import figure2
+from locum.rasp.python import constant
 from locum.simulators import (
     Attention,
     Encoder,
@@ -29,10 +29,10 @@ from locum.simulators import (
 )
 from locum.simulators.attention_order import KINDS, AttentionOrder, Kind
 from locum.simulators.formula.head import HEADS, Of, Steps, Style
-from locum.simulators.layout import Block
-from locum.simulators.modules.kinds import orthogonal_features
+from locum.simulators.modules.attention_kinds import orthogonal_features
 from locum.simulators.modules.module import AttentionModule
 from locum.simulators.modules.sampling import random_module
+from locum.simulators.token_layout import Block
 from tests.simulators.random_modules import Chance, Numbers, distance
 
 N, D, D_V = 4, 3, 2

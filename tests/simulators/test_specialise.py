@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locum import aggregate, execution, full, indices, select, tokens
-from locum.compiler.program.normalise import specialise
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.graph import postorder
+from locum.networks.compiler.program.normalise import specialise
+from locum.proofs.claims.claim import about
+from locum.proofs.claims.formula import Formula
+from locum.proofs.prover.prove import Proof, prove
 from locum.simulators import Attention, Encoder, Order, UniversalSimulator
-from locum.verification.claims.claim import about
-from locum.verification.claims.formula import Formula
-from locum.verification.prover.prove import Proof, prove
 
 ORDERS = st.tuples(*[st.integers(1, 3)] * 3)
 

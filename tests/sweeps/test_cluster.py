@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from locum.errors import InputError
-from locum.sweeps import Case, Result, read, run
+from locum.experiments.sweeps import Case, Result, read, run
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -33,7 +33,7 @@ def cluster() -> Iterator[Any]:
             silence_logs=50,
         ) as cluster,
     ):
-        patch.setattr("locum.sweeps.cluster._PATIENCE", 600.0)
+        patch.setattr("locum.experiments.sweeps.cluster._PATIENCE", 600.0)
         yield cluster
 
 
@@ -86,7 +86,7 @@ def test_sweeps_of_one_case_with_other_limits_do_not_share_it(cluster: Any) -> N
 
 
 def test_an_address_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locum.sweeps.cluster._PATIENCE", 0.5)
+    monkeypatch.setattr("locum.experiments.sweeps.cluster._PATIENCE", 0.5)
     for address in ("host", "tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(InputError, match="expected an address such as"):
             run([Case("trial", {"seed": 0})], tmp_path / "r.jsonl", scheduler=address)

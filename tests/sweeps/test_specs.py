@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from locum.cli.main import COMMANDS
 from locum.errors import InputError
-from locum.sweeps import Case, read
-from locum.sweeps.kinds import KINDS, resolve
-from locum.sweeps.spec import SpecError, parse_spec, read_spec
+from locum.experiments.sweeps import Case, read
+from locum.experiments.sweeps.spec import SpecError, parse_spec, read_spec
+from locum.experiments.sweeps.sweep_kinds import KINDS, resolve
+from locum.interface.cli.main import COMMANDS
 from tests.cli.commands import command_line, json_of, refused
 
 SPECS = sorted((Path(__file__).parents[2] / "sweeps").glob("*.toml"))

@@ -19,9 +19,9 @@ import pytest
 
 from locum import __version__
 from locum.errors import InputError, LocumError
-from locum.sweeps import Case, Result, plan, read, run
-from locum.sweeps.case import part
-from locum.sweeps.store import Store
+from locum.experiments.sweeps import Case, Result, plan, read, run
+from locum.experiments.sweeps.store import Store
+from locum.experiments.sweeps.sweep_case import part
 
 #: Only so that a hang is a failure.
 PATIENCE = 1800

@@ -24,7 +24,7 @@ from torch.utils import _pytree as pytree
 
 from locum.constructions.tensor import Tensor
 from locum.errors import LocumError
-from locum.language.python import where
+from locum.rasp.python import where
 from locum.torch.numbers import rounded
 from locum.torch.table import TABLE, Row
 from tests.torch.captured_function import CapturedFunction, CaptureError, TooLargeError, run

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from locum.execution import fast  # noqa: E402
-from locum.execution.fast import cache  # noqa: E402
+from locum.execution.fast import plan_cache  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
 from tests.torch.captured_function import capture  # noqa: E402
 
@@ -111,19 +111,19 @@ def test_equal_layers_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for layers in (1, 5):
         fast.forget_plans()
         made: list[Any] = []
-        original = cache._steps
+        original = plan_cache._steps
 
         def count(*arguments: Any, made: Any = made, original: Any = original) -> Any:
             made.append(arguments)
             return original(*arguments)
 
-        monkeypatch.setattr(cache, "_steps", count)
+        monkeypatch.setattr(plan_cache, "_steps", count)
         block = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         model = torch.nn.Sequential(*(block for _ in range(layers))).eval()
         torch._dynamo.reset()
         with torch.no_grad():
             torch.compile(model, backend="locum", fullgraph=True)(numbers(2, 3, 8))
-        monkeypatch.setattr(cache, "_steps", original)
+        monkeypatch.setattr(plan_cache, "_steps", original)
         counts.append(len(made))
     assert counts[0] == counts[1] > 0
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from locum.execution.elementwise import MEANINGS
 from locum.graph import OPERATIONS, build, dumps, stable_hash
-from locum.transformer import (
+from locum.networks.transformer import (
     AttentionWeights,
     CompiledTransformer,
     Config,
@@ -17,7 +17,7 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
-from locum.transformer.functions import Functions, Instruction
+from locum.networks.transformer.functions import Functions, Instruction
 
 #: Operations that have a value for all numbers that are not large.
 TOTAL = tuple(
@@ -161,7 +161,7 @@ def random_inputs(model: CompiledTransformer, seed: int, batch: int = 3) -> list
 
 def logits(model: CompiledTransformer, inputs: list[list[Any]]) -> Any:
     """What the NumPy forward pass gives before answers are read off, [batch, position, d_vocab_out]."""
-    from locum.transformer.forward import forward
+    from locum.networks.transformer.forward import forward
 
     stream = forward(model.weights, model.embed(inputs), sink=model.config.sink)
     return stream[:, model.config.sink :] @ model.weights.W_U + model.weights.b_U

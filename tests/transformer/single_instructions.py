@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from locum.graph import OPERATIONS
-from locum.transformer import (
+from locum.networks.transformer import (
     CompiledTransformer,
     Config,
     FeedForwardWeights,
     LayerWeights,
     Weights,
 )
-from locum.transformer.functions import Functions, Instruction
+from locum.networks.transformer.functions import Functions, Instruction
 
 #: Two inputs, with zeros, halves, negative numbers and one beyond all exact integers.
 TOKENS = np.array([[-3.0, -1.0, 0.0, 1.25, 2.0, 2.5, 7.0, 1e30], [-6.5, 0.5, 0.75, 1, -4, 5, 1.5, 3]])

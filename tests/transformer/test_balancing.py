@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import locum
-from locum.cookbook import COOKBOOK
-from locum.cookbook.entries import Compiled
 from locum.errors import InputError
-from locum.simulators import UniversalSimulator
-from locum.transformer import (
+from locum.languages.cookbook import COOKBOOK
+from locum.languages.cookbook.entries import Compiled
+from locum.networks.transformer import (
     AttentionWeights,
     CompiledTransformer,
     Config,
@@ -23,8 +22,9 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
-from locum.transformer.balancing import Spread
-from locum.transformer.circuit import CircuitNode
+from locum.networks.transformer.balancing import Spread
+from locum.networks.transformer.circuit import CircuitNode
+from locum.simulators import UniversalSimulator
 from tests.transformer.random_models import logits, random_inputs, random_model
 
 EXACT = {"feed_forward": "exact"}
@@ -189,7 +189,7 @@ def test_gelu_units_and_functions_keep_their_inputs() -> None:
 
 
 def test_pictures_and_a_hostile_report() -> None:
-    from locum.display.network.text import network_text
+    from locum.interface.display.network.text import network_text
 
     reverse = locum.aggregate(
         locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens

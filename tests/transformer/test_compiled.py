@@ -12,7 +12,7 @@ import pytest
 import locum
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.graph import build
-from locum.transformer import (
+from locum.networks.transformer import (
     AttentionWeights,
     CompiledTransformer,
     Config,
@@ -20,7 +20,7 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
-from locum.transformer.functions import Functions, Instruction
+from locum.networks.transformer.functions import Functions, Instruction
 from tests.transformer.random_models import logits, random_inputs, random_model
 
 

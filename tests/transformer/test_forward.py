@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from locum.transformer import forward
+from locum.networks.transformer import forward
 from tests.transformer.random_models import random_inputs, random_model
 
 
@@ -42,8 +42,8 @@ def test_blocks_are_small_and_cover_everything() -> None:
 LARGE = """
 import resource
 import numpy as np
-from locum.transformer import AttentionWeights
-from locum.transformer.forward import attend, shown_to
+from locum.networks.transformer import AttentionWeights
+from locum.networks.transformer.forward import attend, shown_to
 
 heads, positions = 30, 1500
 chance = np.random.default_rng(0)

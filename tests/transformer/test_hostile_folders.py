@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locum.errors import InputError, LocumError
-from locum.transformer import load
-from locum.transformer.folder.description import describe
-from locum.transformer.folder.shapes import Shape
+from locum.networks.transformer import load
+from locum.networks.transformer.folder.description import describe
+from locum.networks.transformer.folder.shapes import Shape
 from tests.transformer.random_models import random_model
 from tests.transformer.test_saving import same
 
@@ -79,7 +79,7 @@ def set_in(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "another format": (set_in("format", to="bert"), 'format: expected "locum.transformer"'),
+    "another format": (set_in("format", to="bert"), 'format: expected "locum.networks.transformer"'),
     "a later version": (set_in("version", to=2), "version: expected 1, got 2"),
     "version true": (set_in("version", to=True), "version: expected 1, got True"),
     "a field is missing": (lambda data: data.pop("sink"), "sink is missing"),
@@ -197,7 +197,7 @@ DEEP = (
         (b'{"format": 1e999}', "is not a JSON number"),
         (b'{"format": ' + b"9" * 10**5 + b"}", "not JSON"),
         (b'{"format": 1, "format": 2}', "same name twice"),
-        (pickle.dumps({"format": "locum.transformer"}), "not JSON"),
+        (pickle.dumps({"format": "locum.networks.transformer"}), "not JSON"),
     ],
 )
 def test_a_config_that_is_not_one(content: bytes, message: str, tmp_path: Path) -> None:
@@ -326,9 +326,9 @@ SPARSE = """
 import hashlib, json, resource, sys
 from pathlib import Path
 import numpy as np
-from locum.transformer import load
-from locum.transformer.folder import saving
-from locum.transformer.folder.description import understand
+from locum.networks.transformer import load
+from locum.networks.transformer.folder import saving
+from locum.networks.transformer.folder.description import understand
 
 place, n_ctx, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 data = json.loads((place / "config.json").read_text()) | {"n_ctx": n_ctx}
@@ -337,7 +337,7 @@ description = json.dumps(data).encode()
 config, shape = understand(description)
 header = saving._header(dict(shape.tensors()), config.dtype)
 header["__metadata__"] = {
-    "format": "locum.transformer", "version": "1", "program": config.program_hash,
+    "format": "locum.networks.transformer", "version": "1", "program": config.program_hash,
     "weights": "", "config": hashlib.sha256(description).hexdigest(),
 }
 text = json.dumps(header).encode()

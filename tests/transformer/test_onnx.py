@@ -11,9 +11,9 @@ import pytest
 
 from locum.errors import CompileError, InputError, LocumError
 from locum.execution.elementwise import MEANINGS
-from locum.transformer import CompiledTransformer
-from locum.transformer.exports.onnx_graph import SPECIAL
-from locum.transformer.functions import INSTRUCTIONS, Instruction
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.exports.onnx_graph import SPECIAL
+from locum.networks.transformer.functions import INSTRUCTIONS, Instruction
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import (
     TOKENS,

@@ -14,9 +14,9 @@ import safetensors.numpy
 
 import locum
 from locum.errors import InputError, LocumError
-from locum.transformer import CompiledTransformer, load
-from locum.transformer.folder.description import describe
-from locum.transformer.folder.shapes import Shape
+from locum.networks.transformer import CompiledTransformer, load
+from locum.networks.transformer.folder.description import describe
+from locum.networks.transformer.folder.shapes import Shape
 from tests.transformer.random_models import random_inputs, random_model
 
 

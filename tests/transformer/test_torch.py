@@ -10,7 +10,7 @@ import pytest
 
 import locum
 from locum.errors import CompileError, InputError
-from locum.transformer.functions import INSTRUCTIONS
+from locum.networks.transformer.functions import INSTRUCTIONS
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import TOKENS, assert_same, expected, single
 from tests.transformer.test_compiled import answer_of, previous
@@ -180,7 +180,7 @@ def test_what_a_stock_encoder_cannot_be() -> None:
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     for name in ("torch_module", "stock"):
-        monkeypatch.delitem(sys.modules, f"locum.transformer.exports.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"locum.networks.transformer.exports.{name}", raising=False)
     with pytest.raises(InputError, match=r"pip install 'locum\[torch\]'"):
         previous().to_torch()
     with pytest.raises(InputError, match=r"pip install 'locum\[torch\]'"):

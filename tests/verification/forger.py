@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 from locum.graph import Node, build, sum_over
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.operations import constant
-from locum.verification.checker.check import (
+from locum.proofs.checker.check import (
     CERTIFICATE,
     REFUTATION,
     RejectedError,
     check,
     check_refutation,
 )
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.formula import Formula, to_json
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula, to_json
 from tests.verification.strict import FAILS, HOLDS, OUTSIDE, UNDECIDED, judge
 
 T = TypeVar("T")

@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any
 
 import locum
-from locum.verification import Proof, about, prove
-from locum.verification.checker.check import CERTIFICATE
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.formula import Formula, from_json, to_json
+from locum.proofs import Proof, about, prove
+from locum.proofs.checker.check import CERTIFICATE
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula, from_json, to_json
 
 Change = Callable[[Any], Any]
 Tree = Any

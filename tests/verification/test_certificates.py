@@ -12,7 +12,7 @@ import pytest
 import locum
 from locum.errors import InputError
 from locum.paper.errata import ERRATA
-from locum.verification import Formula, Proof, Refutation, RejectedError, about, check, prove
+from locum.proofs import Formula, Proof, Refutation, RejectedError, about, check, prove
 from tests.verification.forger import forge
 
 CLAIMS = [

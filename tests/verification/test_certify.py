@@ -16,13 +16,13 @@ from locum.constructions import Matrix, matmul, softmax
 from locum.errors import InputError
 from locum.execution import dense
 from locum.graph import OPERATIONS
-from locum.verification.certified.balls import FORMATS, BallDomain, precise
-from locum.verification.certified.certify import certify, certify_matrix
-from locum.verification.certified.sensitivity import SLOPES, Rounded, worst_error, worst_errors
-from locum.verification.checker.case import Case as CheckedCase
-from locum.verification.prover.cases import Case, Questions
-from locum.verification.prover.ring import Ring
-from locum.verification.prover.symbolic import SymbolicDomain
+from locum.proofs.certified.balls import FORMATS, BallDomain, precise
+from locum.proofs.certified.certify import certify, certify_matrix
+from locum.proofs.certified.sensitivity import SLOPES, Rounded, worst_error, worst_errors
+from locum.proofs.checker.proof_case import Case as CheckedCase
+from locum.proofs.prover.cases import Case, Questions
+from locum.proofs.prover.ring import Ring
+from locum.proofs.prover.symbolic import SymbolicDomain
 
 
 def draw(seed: int, n: int, d: int, d_v: int) -> tuple[locum.Attention, Any]:

@@ -15,7 +15,8 @@ from locum.errors import InputError
 from locum.graph import postorder
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
-from locum.verification.coq.equations import (
+from locum.proofs.coq.coq_terms import coq_term
+from locum.proofs.coq.equations import (
     FILES,
     HEADER,
     draw_cases,
@@ -24,9 +25,8 @@ from locum.verification.coq.equations import (
     read_accepted,
     same_equations,
 )
-from locum.verification.coq.terms import coq_term
-from locum.verification.coq.tie_table import BY_NAME, MUTANTS, TIES
-from locum.verification.coq.ties import Tie, write_result
+from locum.proofs.coq.tie_table import BY_NAME, MUTANTS, TIES
+from locum.proofs.coq.ties import Tie, write_result
 
 PROOFS = Path(__file__).parents[2] / "proofs"
 
@@ -169,7 +169,7 @@ def test_what_the_embedding_lacks_is_refused() -> None:
 def test_without_coq_it_says_how_to_install_it(tmp_path: Path) -> None:
     for skip, code in (("", 1), ("skip", 0)):
         done = subprocess.run(
-            [sys.executable, "-m", "locum.verification.coq", str(PROOFS)],
+            [sys.executable, "-m", "locum.proofs.coq", str(PROOFS)],
             env={**os.environ, "PATH": str(tmp_path), "COQ": skip},
             capture_output=True,
             text=True,

@@ -20,14 +20,14 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.domains.exact import ExactDomain
 from locum.graph import Node
-from locum.verification.checker.case import UNKNOWN, NoValueError, Open
-from locum.verification.checker.case import Case as CheckedCase
-from locum.verification.checker.evaluate import Evaluator
-from locum.verification.checker.quotients import ANY, Polynomial, Quotient, exponents
-from locum.verification.prover.booleans import Boolean
-from locum.verification.prover.cases import OPEN, Broken, Case, Question, Questions, Undecided
-from locum.verification.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
-from locum.verification.prover.symbolic import SymbolicDomain
+from locum.proofs.checker.case_evaluation import Evaluator
+from locum.proofs.checker.proof_case import UNKNOWN, NoValueError, Open
+from locum.proofs.checker.proof_case import Case as CheckedCase
+from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, exponents
+from locum.proofs.prover.booleans import Boolean
+from locum.proofs.prover.cases import OPEN, Broken, Case, Question, Questions, Undecided
+from locum.proofs.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
+from locum.proofs.prover.symbolic import SymbolicDomain
 from tests.verification.random_claims import chains, integer_points, points
 
 EXACT = ExactDomain()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locum.errors import InputError
-from locum.verification.checker.case import enclose
+from locum.proofs.checker.proof_case import enclose
 
 NUMBERS = st.fractions(min_value=-100, max_value=100, max_denominator=10**30)
 

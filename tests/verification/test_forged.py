@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from locum.errors import InputError
 from locum.graph import OPERATIONS, Node, build, sum_over
 from locum.graph.operations import constant
-from locum.verification import RejectedError, check
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.formula import Formula
+from locum.proofs import RejectedError, check
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula
 from tests.verification.forger import INDICES, SHOWN, TOKENS, Forger, examine, forge, forge_refutation
 from tests.verification.strict import ELEMENTWISE
 

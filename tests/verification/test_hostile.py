@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from locum.cli.prove import run_check
 from locum.errors import InputError
-from locum.verification import Proof, RejectedError, check, claim, prove
-from locum.verification.claims.named import FAMILIES, Family
-from locum.verification.prover import booleans
+from locum.interface.cli.prove import run_check
+from locum.proofs import Proof, RejectedError, check, claim, prove
+from locum.proofs.claims.named import FAMILIES, Family
+from locum.proofs.prover import booleans
 from tests.cli.commands import command_line
 from tests.verification.hostile import LABORIOUS, MALFORMED, certificate
 
@@ -110,7 +110,7 @@ def test_an_honest_certificate_is_accepted_within_limits(tmp_path: Path) -> None
 def test_proof_search_is_limited_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     # In a new process: this one may have freed memory, which it then uses again.
     measure = (
-        "from locum.verification.prover.booleans import memory_in_use; before = memory_in_use(); "
+        "from locum.proofs.prover.booleans import memory_in_use; before = memory_in_use(); "
         "held = b'x' * 10**8; print(memory_in_use() > before + 50 or before == 0.0)"
     )
     assert subprocess.check_output([sys.executable, "-c", measure], text=True).strip() == "True"

@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.graph import Node, postorder
-from locum.verification.checker.case import Case as CheckedCase
-from locum.verification.checker.case import NoValueError, Open
-from locum.verification.checker.evaluate import Evaluator
-from locum.verification.checker.quotients import WIDTH, Quotient
-from locum.verification.prover.booleans import Boolean
-from locum.verification.prover.cases import Case, Questions
-from locum.verification.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
-from locum.verification.prover.symbolic import SymbolicDomain
+from locum.proofs.checker.case_evaluation import Evaluator
+from locum.proofs.checker.proof_case import Case as CheckedCase
+from locum.proofs.checker.proof_case import NoValueError, Open
+from locum.proofs.checker.quotients import WIDTH, Quotient
+from locum.proofs.prover.booleans import Boolean
+from locum.proofs.prover.cases import Case, Questions
+from locum.proofs.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
+from locum.proofs.prover.symbolic import SymbolicDomain
 from tests.verification.random_claims import chains, integer_points, points
 from tests.verification.test_decided_values import (
     EXACT,

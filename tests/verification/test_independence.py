@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import locum.verification.checker
-from locum.verification import Proof, Refutation, about, prove
+import locum.proofs.checker
+from locum.proofs import Proof, Refutation, about, prove
 
-FOLDER = Path(locum.verification.checker.__file__).parent
+FOLDER = Path(locum.proofs.checker.__file__).parent
 #: All that the checker may import of Locum beside itself: the reader of graphs, and errors.
-ALLOWED = ("locum.graph", "locum.errors", "locum.verification.checker")
+ALLOWED = ("locum.graph", "locum.errors", "locum.proofs.checker")
 #: What the reader of graphs stands on: the lock of its pool, limits, the parsing of JSON.
-LOADED = (*ALLOWED, "locum.locks", "locum.budget", "locum.files")
+LOADED = (*ALLOWED, "locum.shared_state", "locum.budget", "locum.files")
 #: Arithmetic and executors that are the prover's.
 FOREIGN = ("flint", "numpy", "sympy", "mpmath", "gmpy2")
 
@@ -47,7 +47,7 @@ def test_checking_loads_nothing_of_the_prover(tmp_path: Path) -> None:
         files[-1].write_text(json.dumps(verdict.certificate), encoding="utf-8")
     script = """
 import json, sys
-from locum.verification.checker.check import check, check_refutation
+from locum.proofs.checker.check import check, check_refutation
 for path, function in zip(sys.argv[1:], (check, check_refutation)):
     print(function(json.load(open(path))))
 print(*sorted(name for name in sys.modules if name.split(".")[0] in ("locum", "flint", "numpy")))
@@ -58,4 +58,4 @@ print(*sorted(name for name in sys.modules if name.split(".")[0] in ("locum", "f
     assert first == "1"
     assert second.startswith("Refuted(")
     for name in loaded.split():
-        assert name in ("locum", "locum.verification") or name.startswith(LOADED), name
+        assert name in ("locum", "locum.proofs") or name.startswith(LOADED), name

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from locum.errors import LocumError
 from locum.graph import OPERATIONS, Sort, build, dumps, loads, stable_hash
-from locum.verification import Proof, RejectedError, prove
-from locum.verification.checker.check import check
-from locum.verification.claims.formula import from_json
+from locum.proofs import Proof, RejectedError, prove
+from locum.proofs.checker.check import check
+from locum.proofs.claims.formula import from_json
 from tests.verification.forger import SHOWN, SMALL, Forger, examine
 
 NAMED: tuple[tuple[str, tuple[int, ...]], ...] = (

@@ -14,9 +14,9 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
-from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
-from locum.verification.prover.proof import NotProvenError, Prover
-from locum.verification.prover.refute import looks_wrong
+from locum.proofs import Claim, Proof, Refutation, Unproven, about, claim, prove
+from locum.proofs.prover.proof import NotProvenError, Prover
+from locum.proofs.prover.refute import looks_wrong
 from tests.paper.proven import verdicts
 
 SMALL = [instance for item in ITEMS.values() for instance in item.quick_proofs]

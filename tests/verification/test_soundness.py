@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 import locum
-from locum.language.handles import SOp
-from locum.verification import Claim, Proof, Refutation, RejectedError, Unproven, about, check, prove
-from locum.verification.claims.formula import Formula
+from locum.proofs import Claim, Proof, Refutation, RejectedError, Unproven, about, check, prove
+from locum.proofs.claims.formula import Formula
+from locum.rasp.handles import SOp
 from tests.verification.forger import SHOWN, forge
 
 X, AT = locum.tokens, locum.indices

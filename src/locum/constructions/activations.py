@@ -19,9 +19,9 @@ from collections.abc import Callable
 from locum.constructions.groupsort import first_of_pairs, interleaved, maxmin
 from locum.constructions.matrix import Matrix
 from locum.errors import GraphError
-from locum.language import python
-from locum.language.handles import SOp
-from locum.language.python import constant, erf, exp, maximum, where
+from locum.rasp import python
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, erf, exp, maximum, where
 
 
 def relu(m: Matrix, through: str = "feed-forward") -> Matrix:

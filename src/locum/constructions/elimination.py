@@ -13,8 +13,8 @@ from locum.constructions.matmul import fetched, matmul
 from locum.constructions.matrix import Matrix, coordinates, greatest, same_row
 from locum.constructions.sums import add
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import aggregate, indicator, indices, select, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, indicator, indices, select, sum_over, where
 from locum.settings import require_integer
 
 #: The messages of errors.

@@ -18,8 +18,8 @@ from __future__ import annotations
 from locum.constructions.matrix import Matrix, as_matrix, coordinates, greatest
 from locum.constructions.sizes import Size, number_of
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import (
+from locum.rasp.handles import SOp
+from locum.rasp.python import (
     aggregate,
     indices,
     maximum,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from locum.constructions.matrix import Matrix, as_matrix, greatest, same_row
 from locum.constructions.sizes import Size
 from locum.constructions.softmax import kept_entries
-from locum.language.python import aggregate, indicator, indices, select, where
+from locum.rasp.python import aggregate, indicator, indices, select, where
 
 
 def hardmax(m: Matrix, unique: bool = False, mask: str | Size | Matrix | None = None) -> Matrix:

@@ -24,8 +24,8 @@ from locum.constructions.matrix import Matrix, as_matrix, coordinates
 from locum.constructions.sizes import require_same
 from locum.constructions.transpose import transpose
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import aggregate, constant, full, indices, length, select, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, constant, full, indices, length, select, where
 
 #: Determinants and pivots below this, relative to what they are made of, count as 0.
 TOLERANCE = 2.0**-48

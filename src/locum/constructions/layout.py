@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from locum.constructions.matrix import Matrix
 from locum.errors import GraphError
-from locum.language.handles import SOp
+from locum.rasp.handles import SOp
 
 
 def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from locum.constructions.matrix import Matrix
 from locum.constructions.sizes import Size, largest, number_of, plus, times
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import aggregate, indices, maximum, select, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, indices, maximum, select, where
 
 #: The line that positions of no line belong to, and the one that queries ask for who want none.
 OUTSIDE, NONE = -1, -2

@@ -37,7 +37,7 @@ from locum.constructions.matmul import matmul
 from locum.constructions.matrix import Matrix, constant_matrix
 from locum.constructions.sums import add, broadcast_row
 from locum.errors import GraphError
-from locum.language.python import tokens
+from locum.rasp.python import tokens
 
 Weights = NDArray[np.float64]
 

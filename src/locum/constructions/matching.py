@@ -16,8 +16,8 @@ from __future__ import annotations
 from locum.constructions.matrix import Matrix
 from locum.constructions.sizes import number_of
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import aggregate, family, indicator, indices, select, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, family, indicator, indices, select, sum_over, where
 from locum.settings import require_integer
 
 

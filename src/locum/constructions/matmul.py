@@ -34,8 +34,8 @@ from locum.constructions.lines import NONE, columns_of, gathered, lie_apart, row
 from locum.constructions.matrix import Matrix, as_matrix, coordinates
 from locum.constructions.sizes import number_of, plus, require_same, times
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import aggregate, family, indices, minimum, select, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, family, indices, minimum, select, sum_over, where
 
 
 def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:

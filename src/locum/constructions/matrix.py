@@ -43,8 +43,8 @@ from locum.constructions.sizes import (
 from locum.constructions.tensor import Tensor, contiguous_strides
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.graph import Node, abbreviate, postorder
-from locum.language.handles import Selector, SOp
-from locum.language.python import (
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import (
     aggregate,
     best,
     indices,
@@ -54,7 +54,7 @@ from locum.language.python import (
     select,
     where,
 )
-from locum.shortening import text_rows
+from locum.text import text_rows
 
 if TYPE_CHECKING:
     import numpy as np

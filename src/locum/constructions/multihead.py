@@ -15,8 +15,8 @@ from locum.constructions.matrix import Matrix, as_matrix
 from locum.constructions.sizes import Size, number_of, plus, same_size, times
 from locum.errors import GraphError
 from locum.graph.traversal import replace_families
-from locum.language.handles import SOp
-from locum.language.python import family, indices, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import family, indices, sum_over, where
 from locum.settings import require_integer
 
 

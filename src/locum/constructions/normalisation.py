@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from locum.constructions.matrix import Matrix, coordinates
 from locum.constructions.sizes import require_same
 from locum.constructions.sums import row_means
-from locum.language.python import sqrt, where
+from locum.rasp.python import sqrt, where
 
 
 def layer_norm(

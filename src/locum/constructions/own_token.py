@@ -32,8 +32,8 @@ from locum.constructions.matrix import Matrix
 from locum.constructions.places import entries_as_numbers, token_arrays
 from locum.constructions.sizes import number_of
 from locum.errors import GraphError, InputError
-from locum.language.handles import SOp
-from locum.language.python import (
+from locum.rasp.handles import SOp
+from locum.rasp.python import (
     aggregate,
     family,
     indices,

@@ -11,8 +11,8 @@ import operator
 from collections.abc import Sequence
 
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import aggregate, indices, maximum, member, select, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, indices, maximum, member, select, where
 
 
 def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = False) -> SOp:

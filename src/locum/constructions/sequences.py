@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from locum.constructions.sizes import Size
-from locum.language.handles import SOp
-from locum.language.python import aggregate, indices, length, select
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, indices, length, select
 
 
 def identify(sequence: SOp, start: Size, count: Size) -> SOp:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 from locum.errors import GraphError
 from locum.graph import build, members, postorder
 from locum.graph.traversal import replace_families
-from locum.language.handles import SOp
+from locum.rasp.handles import SOp
 from locum.settings import require_integer
 
 #: A size or a position: a number, or an s-op that has the same value everywhere.

@@ -15,8 +15,8 @@ from __future__ import annotations
 from locum.constructions.matrix import Matrix, as_matrix, coordinates, greatest, same_row
 from locum.constructions.sizes import Size, number_of, plus, require_same, times
 from locum.errors import GraphError
-from locum.language.handles import Selector, SOp
-from locum.language.python import (
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import (
     aggregate,
     constant,
     exp,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from locum.constructions.matrix import Matrix, as_matrix, coordinates, same_row
 from locum.constructions.sizes import Size, plus, require_same, same_size, times
 from locum.errors import GraphError
-from locum.language.handles import Selector, SOp
-from locum.language.python import aggregate, indices, select, selector_width, where
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import aggregate, indices, select, selector_width, where
 
 
 def summed(selector: Selector, values: SOp, count: Size | None = None) -> SOp:

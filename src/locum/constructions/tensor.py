@@ -32,8 +32,8 @@ from locum.constructions.sizes import S, largest, plus, product, same_size, time
 from locum.errors import GraphError
 from locum.graph import Node
 from locum.graph.operations import ROUNDINGS
-from locum.language.handles import SOp, apply
-from locum.language.python import aggregate, constant, family, indices, select, sum_over
+from locum.rasp.handles import SOp, apply
+from locum.rasp.python import aggregate, constant, family, indices, select, sum_over
 
 if TYPE_CHECKING:
     from typing import Self

@@ -11,7 +11,7 @@ import math
 from locum.constructions.observation import observe
 from locum.constructions.tensor import Layout, Tensor, contract, pointwise, sum_along
 from locum.constructions.tensor_normalisation import masked_softmax
-from locum.language.python import exp, where
+from locum.rasp.python import exp, where
 
 
 def group_heads(tensor: Tensor, key_heads: int) -> Tensor:

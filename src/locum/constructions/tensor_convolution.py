@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from locum.constructions.tensor import Index, Layout, Tensor
-from locum.language.handles import SOp
-from locum.language.python import constant, family, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, family, sum_over, where
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from locum.constructions.tensor import Layout, Tensor, pointwise, sum_along
 from locum.constructions.tensor_reductions import greatest
-from locum.language.python import exp, log, sqrt, where
+from locum.rasp.python import exp, log, sqrt, where
 
 # Softmax ----------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ import math
 from collections.abc import Sequence
 
 from locum.constructions.tensor import Index, Layout, Tensor
-from locum.language.handles import SOp
-from locum.language.python import constant, maximum, minimum
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, maximum, minimum
 
 
 def windows(

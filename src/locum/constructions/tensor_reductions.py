@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 
 from locum.constructions.tensor import Layout, Tensor, contiguous_strides
 from locum.graph.operations import ROUNDINGS
-from locum.language.handles import Selector, SOp
-from locum.language.python import aggregate, best, constant, indices, select, where
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import aggregate, best, constant, indices, select, where
 
 
 def keep_dimensions(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Layout:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from locum.constructions.matrix import Matrix, as_matrix, coordinates
 from locum.errors import GraphError
-from locum.language.python import indices, where
+from locum.rasp.python import indices, where
 
 
 def transpose(m: Matrix, recipe: str = "view") -> Matrix:

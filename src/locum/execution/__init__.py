@@ -200,7 +200,7 @@ def run_all(
     _choice({"fast": None, "dense": None, "heads": None}, executor, "executor")
     domain = DOMAINS["ieee"]
     if executor == "fast":
-        from locum.execution.fast.cache import plan_all
+        from locum.execution.fast.plan_cache import plan_all
 
         values = plan_all(roots, length, parts).run_all(parts)
         return [value.reshape(-1) for value in values]

@@ -32,7 +32,7 @@ from locum.graph.families import canonical
 from locum.graph.node import HasNode, node_of
 from locum.graph.traversal import depends_on, replace_families
 from locum.graph.wellformed import require_program
-from locum.shortening import MOST, text_rows
+from locum.text import MOST, text_rows
 
 
 @dataclass(frozen=True)

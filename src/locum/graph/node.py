@@ -29,7 +29,7 @@ from weakref import WeakValueDictionary
 
 from locum.errors import GraphError
 from locum.graph.atoms import Atom, Attribute, identity
-from locum.locks import Lock
+from locum.shared_state import Lock
 
 #: The intern pool. The lock makes lookup and insertion one step, so that two threads cannot both
 #: build "the" node. The package has three more tables that change, each with a lock of its own: the

@@ -30,8 +30,12 @@ from typing import Any, ClassVar
 
 from lark import Token
 
-from locum.dialects.automata import DFA, Letter
-from locum.dialects.formulas import (
+from locum.errors import InputError
+from locum.graph import Node, build
+from locum.graph.definitions import everywhere
+from locum.graph.operations import constant
+from locum.languages.automata import DFA, Letter
+from locum.languages.formulas import (
     FALSE,
     TRUE,
     Formula,
@@ -45,14 +49,10 @@ from locum.dialects.formulas import (
     show,
     substitute,
 )
-from locum.dialects.ltl import FIRST, LAST, LTL, FormulaReader, binary, unary
-from locum.dialects.recogniser import Recogniser
-from locum.dialects.syntax import COMMON, alphabet_of, listed
-from locum.errors import InputError
-from locum.graph import Node, build
-from locum.graph.definitions import everywhere
-from locum.graph.operations import constant
-from locum.language.handles import SOp, wrap
+from locum.languages.ltl import FIRST, LAST, LTL, FormulaReader, binary, unary
+from locum.languages.recogniser import Recogniser
+from locum.languages.syntax import COMMON, alphabet_of, listed
+from locum.rasp.handles import SOp, wrap
 
 MASKS = ("true", "j < i", "j <= i", "j > i", "j >= i")
 LEFTMOST, RIGHTMOST = "leftmost", "rightmost"

@@ -28,8 +28,12 @@ from typing import Any, ClassVar, cast
 
 from lark import Token
 
-from locum.dialects.automata import Letter
-from locum.dialects.counting import (
+from locum.errors import InputError
+from locum.graph import COMPARISONS, Node, build
+from locum.graph.node import node_of
+from locum.graph.operations import constant as constant_node
+from locum.languages.automata import Letter
+from locum.languages.counting import (
     EXTENSIONS,
     as_count,
     as_sop,
@@ -43,12 +47,8 @@ from locum.dialects.counting import (
     symbol,
     symbols,
 )
-from locum.dialects.recogniser import END, LAST, Recogniser
-from locum.dialects.syntax import COMMON, Reader, alphabet_of, listed
-from locum.errors import InputError
-from locum.graph import COMPARISONS, Node, build
-from locum.graph.node import node_of
-from locum.graph.operations import constant as constant_node
+from locum.languages.recogniser import END, LAST, Recogniser
+from locum.languages.syntax import COMMON, Reader, alphabet_of, listed
 
 __all__ = ["count", "parse", "recogniser", "show", "symbol"]
 

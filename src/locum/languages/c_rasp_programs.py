@@ -22,13 +22,13 @@ from math import gcd
 
 from flint import fmpz_mat
 
-from locum.dialects.automata import DFA, components
-from locum.dialects.c_rasp import show
-from locum.dialects.counting import as_sop, count_node, symbol
-from locum.dialects.recogniser import END, Recogniser
 from locum.errors import InputError
 from locum.graph import Node, build
 from locum.graph.operations import constant as constant_node
+from locum.languages.automata import DFA, components
+from locum.languages.c_rasp import show
+from locum.languages.counting import as_sop, count_node, symbol
+from locum.languages.recogniser import END, Recogniser
 
 TRUE, FALSE = constant_node(True), constant_node(False)
 
@@ -36,7 +36,7 @@ TRUE, FALSE = constant_node(True), constant_node(False)
 def program(automaton: DFA, accept: str = END) -> Recogniser | None:
     """Return a C-RASP program for the language of a minimal automaton, or None if there is none.
 
-    >>> from locum.dialects.regular import language
+    >>> from locum.languages.regular import language
     >>> parity_free = program(language("(ab+ba)*"))
     >>> [parity_free.accepts(word) for word in ("", "abba", "ab", "aabb")]
     [True, True, True, False]

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from locum.dialects.automata import DFA, components, show_word
-from locum.dialects.equivalence import regular_automaton
-from locum.dialects.languages import Source, as_language
-from locum.dialects.monoid import Group, Monoid
-from locum.dialects.programs import in_c_rasp, program
-from locum.dialects.recogniser import END, LAST, Recogniser
 from locum.errors import LimitError
+from locum.languages.automata import DFA, components, show_word
+from locum.languages.c_rasp_programs import in_c_rasp, program
+from locum.languages.equivalence import regular_automaton
+from locum.languages.monoid import Group, Monoid
+from locum.languages.named_languages import Source, as_language
+from locum.languages.recogniser import END, LAST, Recogniser
 
 
 @dataclass(frozen=True)

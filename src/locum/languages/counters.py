@@ -13,11 +13,11 @@ from functools import cached_property
 from types import CodeType
 from typing import Any
 
-from locum.dialects.automata import Letter
-from locum.dialects.counting import as_count, is_remainder, is_symbol, parts_of, require
-from locum.dialects.recogniser import END, MARKER, Recogniser
 from locum.graph import Node
 from locum.graph.operations import COMPARISONS
+from locum.languages.automata import Letter
+from locum.languages.counting import as_count, is_remainder, is_symbol, parts_of, require
+from locum.languages.recogniser import END, MARKER, Recogniser
 
 #: What each operation computes.
 Meanings = Mapping[str, Callable[..., Any]]

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from locum.dialects.automata import Letter
-from locum.dialects.recogniser import LAST, Recogniser
 from locum.errors import InputError
 from locum.graph import Node, abbreviate, build, postorder
 from locum.graph.definitions import up_to_here
 from locum.graph.node import node_of
 from locum.graph.operations import constant as constant_node
 from locum.graph.traversal import walk
-from locum.language.handles import SOp, wrap
+from locum.languages.automata import Letter
+from locum.languages.recogniser import LAST, Recogniser
+from locum.rasp.handles import SOp, wrap
 
 #: Extensions that a program has to declare.
 EXTENSIONS = ("periodic", "local")

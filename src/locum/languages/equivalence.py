@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from locum.dialects import b_rasp
-from locum.dialects.automata import DFA, Letter, Word, show_alphabet, show_word
-from locum.dialects.counters import PLAIN
-from locum.dialects.languages import Language, Source, as_language
-from locum.dialects.recogniser import END, Recogniser
-from locum.dialects.solver import EQUAL, Machine, ask, machine_of, z3_module
 from locum.errors import CompileError, InputError
+from locum.languages import b_rasp
+from locum.languages.automata import DFA, Letter, Word, show_alphabet, show_word
+from locum.languages.counters import PLAIN
+from locum.languages.named_languages import Language, Source, as_language
+from locum.languages.recogniser import END, Recogniser
+from locum.languages.solver import EQUAL, Machine, ask, machine_of, z3_module
 
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
 #: Seconds of processor time that may be spent, by default.
@@ -77,7 +77,7 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     'equivalent'
     >>> equivalent("(ab)*", "(ab)*+a").word
     ('a',)
-    >>> from locum.dialects.languages import read
+    >>> from locum.languages.named_languages import read
     >>> equivalent(read("a*", alphabet="ab"), "a*b?").word
     ('b',)
     """

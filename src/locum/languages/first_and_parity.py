@@ -11,8 +11,8 @@
 - :class:`Match2`: one layer with one head tells whether some token adds up with this one to a multiple
   of p.
 
-A word becomes X, encoders run on it in series, and one number decides. The encoders depend on the length
-of the word alone, and so does U.
+A word becomes X, encoders run on it in series, and one number decides. The encoders and U depend on
+the length of the word only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from locum.errors import InputError
 from locum.settings import require_integer
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
-from locum.simulators.modules.layer import Encoder
+from locum.simulators.modules.encoder_layers import Encoder
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
 from locum.simulators.stack import Stack
@@ -164,7 +164,7 @@ class Parity(Recogniser):
         return [first, Encoder(compare, np.eye(d), erase * others, norm="post")]
 
     def _mark(self, d: int) -> tuple[Numbers, Numbers]:
-        """Make the hidden units relu(#1/N − i/N + k/N) for k = −1, 0, 1, whose sum is 1/N where i = #1."""
+        """Make hidden units relu(#1/N − i/N + k/N) for k = −1, 0, 1; their sum is 1/N where i = #1."""
         W1 = sparse(d, 3, {(row, unit): sign for row, sign in ((3, -1), (5, 1)) for unit in range(3)})
         W1[6] = [-1, 0, 1]
         return W1, sparse(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})

@@ -22,8 +22,9 @@ from typing import Any, ClassVar
 from lark import Token
 
 from locum.budget import Budget
-from locum.dialects.automata import DFA, Letter, account, explore
-from locum.dialects.formulas import (
+from locum.errors import InputError, LimitError
+from locum.languages.automata import DFA, Letter, account, explore
+from locum.languages.formulas import (
     FALSE,
     TRUE,
     Formula,
@@ -36,8 +37,7 @@ from locum.dialects.formulas import (
     parts_of,
     show,
 )
-from locum.dialects.syntax import MAX_NESTING, MAX_PREFIXES, Reader, alphabet_of
-from locum.errors import InputError, LimitError
+from locum.languages.syntax import MAX_NESTING, MAX_PREFIXES, Reader, alphabet_of
 
 #: Where a word satisfies a formula.
 FIRST, LAST = "first", "last"

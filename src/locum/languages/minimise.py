@@ -10,16 +10,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from locum.dialects import c_rasp
-from locum.dialects.counting import as_count, count, is_boolean, is_symbol, parts_of
-from locum.dialects.equivalence import EQUIVALENT, equivalent
-from locum.dialects.languages import Language
-from locum.dialects.recogniser import Recogniser
 from locum.errors import InputError
 from locum.graph import Node, build
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
-from locum.language.handles import SOp, wrap
+from locum.languages import c_rasp
+from locum.languages.counting import as_count, count, is_boolean, is_symbol, parts_of
+from locum.languages.equivalence import EQUIVALENT, equivalent
+from locum.languages.named_languages import Language
+from locum.languages.recogniser import Recogniser
+from locum.rasp.handles import SOp, wrap
 
 
 def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -> Recogniser:

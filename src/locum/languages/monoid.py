@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from locum.dialects.automata import DFA, Letter, components
 from locum.errors import LimitError
+from locum.languages.automata import DFA, Letter, components
 
 #: The image of each state: bytes while states are few, which Python composes quickly.
 Transformation: TypeAlias = "bytes | tuple[int, ...]"

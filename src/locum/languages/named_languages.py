@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from locum.dialects import b_rasp, c_rasp, regular
-from locum.dialects.automata import DFA, MAX_STATES, Letter
-from locum.dialects.ltl import FIRST, LTL
-from locum.dialects.recogniser import Recogniser
 from locum.errors import InputError, LimitError
 from locum.files import read_text
+from locum.languages import b_rasp, c_rasp, regular
+from locum.languages.automata import DFA, MAX_STATES, Letter
+from locum.languages.ltl import FIRST, LTL
+from locum.languages.recogniser import Recogniser
 
 #: The forms, and the suffixes of their files.
 FORMS = {

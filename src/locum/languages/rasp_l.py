@@ -23,8 +23,8 @@ from locum.errors import InputError
 from locum.graph import Atom, Node, abbreviate, build, postorder
 from locum.graph.node import node_of
 from locum.graph.operations import OPERATIONS
-from locum.language.handles import Selector, SOp
-from locum.language.python import (
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import (
     aggregate,
     best,
     constant,
@@ -34,7 +34,7 @@ from locum.language.python import (
     tokens,
     where,
 )
-from locum.language.python import select as select_any
+from locum.rasp.python import select as select_any
 
 #: Predicates of select, key first.
 equals, leq, lt, geq, gt = "==", "<=", "<", ">=", ">"

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from locum.dialects.automata import Letter, Word, show_alphabet
 from locum.errors import InputError
 from locum.graph import Node
-from locum.language.handles import SOp
-from locum.transformer import CompiledTransformer
+from locum.languages.automata import Letter, Word, show_alphabet
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.handles import SOp
 
 #: Where the answer is read.
 LAST, END = "last", "end"
@@ -79,7 +79,7 @@ class Recogniser:
     def accepts(self, word: Word) -> bool:
         """Return the answer of dense execution on a word.
 
-        >>> from locum.dialects import c_rasp
+        >>> from locum.languages import c_rasp
         >>> majority = c_rasp.parse('more = #"a" > #"b"')
         >>> majority.accepts("aab"), majority.accepts("abb")
         (True, False)
@@ -88,8 +88,8 @@ class Recogniser:
 
     def compile(self, length: int, **options: Any) -> CompiledTransformer:
         """Compile for words of up to ``length`` symbols: to a decoder, if nothing looks ahead."""
-        from locum.compiler.compiling import compile_for
-        from locum.compiler.target import Target
+        from locum.networks.compiler.compiling import compile_for
+        from locum.networks.compiler.target import Target
 
         options = {"causal": self.causal} | options
         name = options.pop("name", self.dialect)

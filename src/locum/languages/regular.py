@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 
 from lark import Token
 
-from locum.dialects.automata import DFA, Letter, account, explore, show_alphabet
-from locum.dialects.syntax import Reader
 from locum.errors import InputError
-from locum.shortening import shortened
+from locum.languages.automata import DFA, Letter, account, explore, show_alphabet
+from locum.languages.syntax import Reader
+from locum.text import shortened
 
 
 @dataclass(frozen=True, eq=False)

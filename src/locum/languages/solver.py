@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from locum.dialects.automata import DFA, Letter
-from locum.dialects.counters import PLAIN, CounterMachine, Meanings, Register
 from locum.errors import InputError
+from locum.languages.automata import DFA, Letter
+from locum.languages.counters import PLAIN, CounterMachine, Meanings, Register
 
 #: Spacer's answers.
 EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"

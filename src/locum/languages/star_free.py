@@ -12,7 +12,7 @@ cut at its b's:
 Formulas about a piece are about positions before the next b; formulas about the word of pieces are
 about the positions of b. Star-free expressions come here by way of their automaton.
 
->>> from locum.dialects.regular import language
+>>> from locum.languages.regular import language
 >>> formula = ltl_of(language("~(~∅ a a ~∅)", alphabet="ab"))
 >>> formula.automaton().accepts("abab"), formula.automaton().accepts("baab")
 (True, False)
@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from locum.dialects.automata import DFA
-from locum.dialects.formulas import (
+from locum.errors import InputError, LimitError
+from locum.languages.automata import DFA
+from locum.languages.formulas import (
     TRUE,
     Formula,
     atom,
@@ -34,9 +35,8 @@ from locum.dialects.formulas import (
     negation,
     rebuilt,
 )
-from locum.dialects.ltl import FIRST, LTL, unary
-from locum.dialects.monoid import Monoid
-from locum.errors import InputError, LimitError
+from locum.languages.ltl import FIRST, LTL, unary
+from locum.languages.monoid import Monoid
 
 #: The image of each state.
 Map = tuple[int, ...]

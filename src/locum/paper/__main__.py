@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 import time
 
+from locum.experiments.sweeps import Case, Result, run
 from locum.paper import proving
-from locum.shortening import at_most
-from locum.sweeps import Case, Result, run
+from locum.text import at_most
 
 #: How tight the certificates have to be.
 TIGHT = 100.0

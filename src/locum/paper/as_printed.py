@@ -14,7 +14,13 @@ from collections.abc import Callable
 
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.language.python import (
+from locum.paper import listings
+from locum.paper.item import ClaimInstance
+from locum.proofs.claims.claim import Claim, about
+from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.named import claim as named_claim
+from locum.proofs.claims.textbook import attention, embedded
+from locum.rasp.python import (
     aggregate,
     exp,
     family,
@@ -24,13 +30,7 @@ from locum.language.python import (
     sum_over,
     tokens,
 )
-from locum.paper import listings
-from locum.paper.item import ClaimInstance
 from locum.simulators import UniversalSimulator
-from locum.verification.claims.claim import Claim, about
-from locum.verification.claims.formula import Formula
-from locum.verification.claims.named import claim as named_claim
-from locum.verification.claims.universal import attention, embedded
 
 
 def maxmin_listing() -> Claim:

@@ -11,7 +11,7 @@ from typing import Any
 
 from locum.paper.as_printed import LISTINGS
 from locum.paper.errata import ERRATA
-from locum.verification.claims.named import FAMILIES, problem_with
+from locum.proofs.claims.named import FAMILIES, problem_with
 
 
 def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -14,15 +14,15 @@ import numpy as np
 
 from locum import constructions as c
 from locum.constructions.matrix import Matrix
-from locum.execution.activations import ACTIVATIONS
-from locum.language.handles import SOp
-from locum.language.python import full, indices, length, select, tokens
+from locum.execution.array_activations import ACTIVATIONS
+from locum.languages.first_and_parity import First, KParity, Match2, Parity
 from locum.paper.evidence import TOLERANCE, measure_error
 from locum.paper.figure2 import PRINTED, figure2
-from locum.paper.languages import First, KParity, Match2, Parity
+from locum.rasp.handles import SOp
+from locum.rasp.python import full, indices, length, select, tokens
 from locum.simulators import Attention, Order, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
-from locum.simulators.modules.layer import DecoderLayer
+from locum.simulators.modules.encoder_layers import DecoderLayer
 from locum.simulators.modules.sampling import random_module
 
 X = np.array([[0.5, -1.0, 2.0, 0.25], [1.5, 0.0, -0.75, 1.0], [-2.0, 0.125, 0.5, -0.5]])

@@ -1,7 +1,7 @@
 """Put the constructions beside their rivals: each operation by each system, claimed and measured.
 
 Ours are compiled to weights and run; looped transformers (Giannou et al. 2023) are those of
-``locum.looped``, reconstructed where the authors' layout could not be read. What cannot be run here is
+``locum.networks.looped``, reconstructed where the authors' layout could not be read. What cannot be run here is
 cited, and its row says so.
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from locum import constructions as c
-from locum.compiler import compile as compile_program
 from locum.constructions import Matrix
-from locum.language.python import tokens
-from locum.looped import FleqMachine, Product, Transposition, inversion_program
-from locum.looped.programs import PROGRAMS
+from locum.networks.compiler import compile as compile_program
+from locum.networks.looped import FleqMachine, Product, Transposition, inversion_program
+from locum.networks.looped.machine_programs import PROGRAMS
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.transformer_architecture import TransformerArchitecture
+from locum.rasp.python import tokens
 from locum.simulators import Attention, UniversalSimulator
-from locum.transformer import CompiledTransformer
-from locum.transformer.architecture import TransformerArchitecture
 
 #: The orders of matrices, and the sizes of their entries, that errors are measured at.
 ORDERS, SCALES = (3, 5, 8), (0.01, 1.0, 10.0)

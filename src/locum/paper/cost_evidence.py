@@ -1,7 +1,7 @@
 """Evidence on sizes and costs that the paper states, and on its related and future work.
 
 Sizes are orders that fit, heads, layers, and Tables 1 and 2. The looped transformers of Giannou et al.
-are those of ``locum.looped``. Their layouts are reconstructions: what they show is context, not a check
+are those of ``locum.networks.looped``. Their layouts are reconstructions: what they show is context, not a check
 of the published networks.
 """
 
@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from locum import constructions as c
-from locum.compiler import compile as compile_program
 from locum.constructions import Matrix
 from locum.graph import stable_hash
 from locum.graph.node import node_of
-from locum.language.python import tokens
-from locum.looped import FleqMachine, Product, Transposition, inversion_program
-from locum.looped.block import bits_for, code
+from locum.networks.compiler import compile as compile_program
+from locum.networks.looped import FleqMachine, Product, Transposition, inversion_program
+from locum.networks.looped.block import bits_for, code
 from locum.paper import figure2, listings
 from locum.paper.algorithm_evidence import draw, fits, softmax, sort_pairs
 from locum.paper.algorithms import prop
@@ -34,6 +33,7 @@ from locum.paper.evidence import (
     measure_error,
 )
 from locum.paper.listing_evidence import count_heads
+from locum.rasp.python import tokens
 from locum.simulators import UniversalSimulator
 
 _ORDERS = list(itertools.product(range(1, 9), repeat=3))
@@ -298,7 +298,7 @@ def check_weights() -> Iterator[Evidence]:
 def check_learning() -> Iterator[Evidence]:
     """Train U from its weights with noise, its zeros held, at two scales of noise."""
     try:
-        from locum.learning.training import train  # torch, only where it is used
+        from locum.experiments.learning.training import train  # torch, only where it is used
     except ImportError:
         yield Evidence("training U from noise", "not run: needs locum[torch]", True, CONTEXT)
         return

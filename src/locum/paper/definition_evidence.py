@@ -10,9 +10,7 @@ import numpy as np
 
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.execution.activations import ACTIVATIONS
-from locum.language.handles import SOp
-from locum.language.python import aggregate, indices, length, select, tokens
+from locum.execution.array_activations import ACTIVATIONS
 from locum.paper.algorithm_evidence import draw, softmax, sort_pairs
 from locum.paper.algorithms import Array, prop
 from locum.paper.evidence import (
@@ -27,6 +25,8 @@ from locum.paper.evidence import (
     measure_error,
 )
 from locum.paper.listing_evidence import run_listing
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, indices, length, select, tokens
 from locum.simulators.modules.attention import Attention
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from locum.paper import as_printed
 from locum.paper.item import ClaimInstance
-from locum.verification.claims.claim import Claim
+from locum.proofs.claims.claim import Claim
 
 #: Severity → its meaning.
 SEVERITIES = {"A": "wrong results", "B": "a wrong statement or proof", "C": "notation or wording"}

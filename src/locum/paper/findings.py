@@ -15,8 +15,8 @@ from locum.paper.as_printed import stated
 from locum.paper.errata import ERRATA, Refutable
 from locum.paper.item import ClaimInstance, Item
 from locum.paper.items import ITEMS
-from locum.verification.claims.claim import Claim
-from locum.verification.prover.prove import Verdict, prove
+from locum.proofs.claims.claim import Claim
+from locum.proofs.prover.prove import Verdict, prove
 
 #: Told of every claim that is done: how many are done, of how many, and which.
 Progress = Callable[[int, int, str], None]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from locum.language.handles import SOp
+from locum.rasp.handles import SOp
 
 
 class ClaimInstance(NamedTuple):

@@ -17,11 +17,11 @@ import numpy as np
 
 from locum import constructions as c
 from locum.constructions.matrix import Matrix
-from locum.language.python import full, tokens
+from locum.languages.first_and_parity import Match2, Parity
 from locum.paper import checks
 from locum.paper.checks import factors, matrix, product, square, three_rows
 from locum.paper.item import ClaimInstance, Item
-from locum.paper.languages import Match2, Parity
+from locum.rasp.python import full, tokens
 
 Proofs = tuple[ClaimInstance, ...]
 

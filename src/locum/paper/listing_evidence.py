@@ -16,7 +16,6 @@ import numpy as np
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import LocumError
-from locum.language.python import tokens
 from locum.paper import listings
 from locum.paper.algorithm_evidence import draw, softmax, sort_pairs
 from locum.paper.algorithms import Array, prop
@@ -36,6 +35,7 @@ from locum.paper.evidence import (
 )
 from locum.paper.figure2 import PRINTED as FIGURE
 from locum.paper.figure2 import T, X, figure2
+from locum.rasp.python import tokens
 
 #: The tokens that Listing 6 is for: p = 5, as in its file.
 _P = 5

@@ -18,13 +18,13 @@ from locum import __version__
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import InputError
-from locum.language.python import tokens
 from locum.paper import compare as rivals
 from locum.paper.cost_evidence import COSTS
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.evidence import OURS, PRINTED, Evidence, decide, find_wrong
 from locum.paper.findings import Finding, Progress, prove_all, work
 from locum.paper.statements import STATEMENTS, Statement
+from locum.rasp.python import tokens
 from locum.simulators import UniversalSimulator
 
 

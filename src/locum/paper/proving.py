@@ -17,7 +17,7 @@ from locum.paper.as_printed import stated
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Work, work
 from locum.paper.item import ClaimInstance
-from locum.verification.prover.prove import Proof, Refutation, prove
+from locum.proofs.prover.prove import Proof, Refutation, prove
 
 Settings = list[dict[str, Any]]
 
@@ -65,8 +65,8 @@ def measure(first: int, count: int) -> dict[str, Any]:
     """Compare certified and observed errors of U on random T and X of order (8, 8, 8)."""
     import numpy as np
 
+    from locum.proofs.certified.certify import certify
     from locum.simulators import Attention, UniversalSimulator
-    from locum.verification.certified.certify import certify
 
     U, certified, observed, holds = UniversalSimulator(8, 8, 8), 0.0, 0.0, True
     for seed in range(first, first + count):

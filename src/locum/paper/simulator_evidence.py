@@ -14,7 +14,7 @@ import numpy as np
 
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.language.python import tokens
+from locum.languages.first_and_parity import First, KParity, Match2, Parity
 from locum.paper import listings
 from locum.paper.algorithm_evidence import draw, fits, softmax
 from locum.paper.algorithms import Array, algorithm_3_corrected, prop
@@ -29,13 +29,13 @@ from locum.paper.evidence import (
     summarise,
     try_shapes,
 )
-from locum.paper.languages import First, KParity, Match2, Parity
 from locum.paper.listing_evidence import find_matches
+from locum.rasp.python import tokens
 from locum.simulators import Attention, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
 from locum.simulators.modules.attention import MultiHeadAttention
-from locum.simulators.modules.kinds import LinearAttention, Linformer
-from locum.simulators.modules.layer import Encoder
+from locum.simulators.modules.attention_kinds import LinearAttention, Linformer
+from locum.simulators.modules.encoder_layers import Encoder
 from locum.simulators.modules.module import Module
 
 #: All orders (n, d, d_v) up to 4.

@@ -12,21 +12,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from locum.verification.certified.certify import Certified as Certified
-    from locum.verification.certified.certify import certify as certify
-    from locum.verification.checker.check import Refuted as Refuted
-    from locum.verification.checker.check import RejectedError as RejectedError
-    from locum.verification.checking import Verified as Verified
-    from locum.verification.checking import check as check
-    from locum.verification.claims.claim import Claim as Claim
-    from locum.verification.claims.claim import about as about
-    from locum.verification.claims.formula import Formula as Formula
-    from locum.verification.claims.named import FAMILIES as FAMILIES
-    from locum.verification.claims.named import claim as claim
-    from locum.verification.prover.prove import Proof as Proof
-    from locum.verification.prover.prove import Refutation as Refutation
-    from locum.verification.prover.prove import Unproven as Unproven
-    from locum.verification.prover.prove import prove as prove
+    from locum.proofs.certified.certify import Certified as Certified
+    from locum.proofs.certified.certify import certify as certify
+    from locum.proofs.checker.check import Refuted as Refuted
+    from locum.proofs.checker.check import RejectedError as RejectedError
+    from locum.proofs.claims.claim import Claim as Claim
+    from locum.proofs.claims.claim import about as about
+    from locum.proofs.claims.formula import Formula as Formula
+    from locum.proofs.claims.named import FAMILIES as FAMILIES
+    from locum.proofs.claims.named import claim as claim
+    from locum.proofs.file_checking import Verified as Verified
+    from locum.proofs.file_checking import check as check
+    from locum.proofs.prover.prove import Proof as Proof
+    from locum.proofs.prover.prove import Refutation as Refutation
+    from locum.proofs.prover.prove import Unproven as Unproven
+    from locum.proofs.prover.prove import prove as prove
 
 _MODULES = {
     "certified.certify": ("Certified", "certify"),
@@ -43,7 +43,7 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'locum.verification' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"locum.verification.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'locum.proofs' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"locum.proofs.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

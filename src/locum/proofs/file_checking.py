@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locum.verification.checker.check import (
+from locum.proofs.checker.check import (
     CLAIM_FIELDS,
     REFUTATION,
     Refuted,
@@ -17,9 +17,9 @@ from locum.verification.checker.check import (
     check_refutation,
     reject_errors,
 )
-from locum.verification.checker.check import check as check_certificate
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.named import FAMILIES, claim
+from locum.proofs.checker.check import check as check_certificate
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.named import FAMILIES, claim
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from locum.language.rasp.limits import Limits
-    from locum.language.rasp.mistakes import RaspError
-    from locum.language.rasp.results import Result
-    from locum.language.rasp.session import Session
+    from locum.rasp.text.limits import Limits
+    from locum.rasp.text.mistakes import RaspError
+    from locum.rasp.text.results import Result
+    from locum.rasp.text.session import Session
 
 #: Loaded when first asked for: the parser and NumPy have no business in ``import locum``.
 _HOMES = {"Limits": "limits", "RaspError": "mistakes", "Result": "results", "Session": "session"}
@@ -22,5 +22,5 @@ __all__ = ["Limits", "RaspError", "Result", "Session"]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"locum.language has no {name}")
-    return getattr(importlib.import_module(f"locum.language.rasp.{_HOMES[name]}"), name)
+        raise AttributeError(f"locum.rasp has no {name}")
+    return getattr(importlib.import_module(f"locum.rasp.text.{_HOMES[name]}"), name)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from locum.graph import Atom
-from locum.language.handles import SOp
-from locum.language.python import (
+from locum.rasp.handles import SOp
+from locum.rasp.python import (
     aggregate,
     best,
     full,

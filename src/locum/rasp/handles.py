@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
-from locum.analysis import Architecture
-from locum.analysis import architecture as _architecture
 from locum.errors import GraphError, LocumError
 from locum.files import write_file
 from locum.graph import (
@@ -29,10 +27,12 @@ from locum.graph import (
     sequence_type,
     sort_of,
 )
-from locum.language import echo
-from locum.locks import Lock
+from locum.graph.architecture import Architecture
+from locum.graph.architecture import architecture as _architecture
+from locum.rasp import echo
 from locum.settings import Setting
-from locum.shortening import CELL, HEAD, ON, row, table
+from locum.shared_state import Lock
+from locum.text import CELL, HEAD, ON, row, table
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
@@ -217,11 +217,11 @@ class SOp(Handle):
     def draw(self, tokens: Any = EXAMPLES[0], name: str = "out") -> Picture:
         """Draw the heads that compute it on an input; a notebook shows the picture.
 
-        >>> from locum.language.python import aggregate, full, indices
+        >>> from locum.rasp.python import aggregate, full, indices
         >>> aggregate(full, indices).draw("abc")
         a picture of out on 'abc' (SVG); save(path) writes it
         """
-        from locum.language.drawing.flow import flow_svg
+        from locum.rasp.drawing.flow import flow_svg
 
         return Picture(flow_svg(self.node, tokens, name), f"{name} on {tokens!r}")
 

@@ -9,8 +9,8 @@ import locum.graph as graph
 from locum.errors import InputError
 from locum.files import read_text, write_file
 from locum.graph.node import node_of
-from locum.language.handles import Handle, Selector, SOp, wrap
-from locum.language.python import to_rasp
+from locum.rasp.handles import Handle, Selector, SOp, wrap
+from locum.rasp.python import to_rasp
 
 #: The largest program file, in bytes.
 LARGEST_FILE = 2**26
@@ -32,7 +32,7 @@ def load_program(path: str | Path) -> Any:
     as a script. The result is the last value that it shows, or else the last that it assigns.
 
     >>> import tempfile
-    >>> from locum.language.python import indices
+    >>> from locum.rasp.python import indices
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_program(indices + 1, f"{folder}/next.json")
     ...     load_program(f"{folder}/next.json") is indices + 1
@@ -41,7 +41,7 @@ def load_program(path: str | Path) -> Any:
     text = read_text(path, LARGEST_FILE)
     if Path(path).suffix != ".rasp":
         return wrap(graph.loads(text))
-    from locum.language import RaspError, Session
+    from locum.rasp import RaspError, Session
 
     session = Session(folders=(Path.cwd(), Path(path).parent))
     try:

@@ -25,8 +25,8 @@ from locum.graph import Atom, build
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.definitions import everywhere
 from locum.graph.node import node_of
-from locum.language import tabulated
-from locum.language.handles import (
+from locum.rasp import tabulated
+from locum.rasp.handles import (
     Handle,
     Operand,
     Selector,

@@ -17,7 +17,7 @@ from locum.errors import GraphError
 from locum.graph import Atom, Node, build, is_atom
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
-from locum.language.handles import Operand, SOp, sop_node
+from locum.rasp.handles import Operand, SOp, sop_node
 
 #: Rows of a table that stands for a function.
 MAX_ROWS = 2**15

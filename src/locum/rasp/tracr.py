@@ -16,8 +16,8 @@ from typing import Any
 
 from locum.errors import ExecutionError, GraphError
 from locum.graph import Atom
-from locum.language.handles import Selector, SOp
-from locum.language.python import (
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import (
     aggregate,
     constant,
     full,
@@ -30,7 +30,7 @@ from locum.language.python import (
     tokens,
     where,
 )
-from locum.language.tabulated import Domain, call_on_all, selector, table
+from locum.rasp.tabulated import Domain, call_on_all, selector, table
 
 _MODULE = "tracr.rasp.rasp"
 _NAME = "from_tracr"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from locum.graph import Atom
-from locum.language.handles import SOp
-from locum.language.python import (
+from locum.rasp.handles import SOp
+from locum.rasp.python import (
     aggregate,
     full,
     indicator,

@@ -17,14 +17,14 @@ from locum.errors import missing_name
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.from_torch import from_arrays, from_torch
 from locum.simulators.layer_simulator import ExplainedStep, Explanation
-from locum.simulators.layout import Block, Layout
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
+from locum.simulators.modules.attention_kinds import LinearAttention, Linformer, Performer, Sumformer
+from locum.simulators.modules.encoder_layers import DecoderLayer, Encoder
 from locum.simulators.modules.factored import FactoredAttention
-from locum.simulators.modules.kinds import LinearAttention, Linformer, Performer, Sumformer
-from locum.simulators.modules.layer import DecoderLayer, Encoder
 from locum.simulators.modules.module import Module
 from locum.simulators.order import Order
 from locum.simulators.stack import Stack
+from locum.simulators.token_layout import Block, Layout
 from locum.simulators.universal import UniversalSimulator
 
 __all__ = [

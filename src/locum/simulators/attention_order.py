@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from locum.errors import GraphError
-from locum.execution.activations import ACTIVATIONS
+from locum.execution.array_activations import ACTIVATIONS
 from locum.settings import Setting, normalise_settings, require_choice
-from locum.simulators.layout import Block
+from locum.simulators.token_layout import Block
 
 #: None: every key is seen. causal: those not after the query. matrix: a 0/1 matrix among the tokens.
 #: rows: the first m keys, m being a token (for a smaller T on a larger U). keys: a row of 0 and 1 among

@@ -22,8 +22,8 @@ from locum.execution.arrays import Array, numpy_of
 from locum.settings import require_choice
 from locum.simulators.matrices import require_readable
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
+from locum.simulators.modules.encoder_layers import DecoderLayer, Encoder
 from locum.simulators.modules.factored import FactoredAttention
-from locum.simulators.modules.layer import DecoderLayer, Encoder
 from locum.simulators.modules.module import AttentionModule, Mask, Module, Numbers
 
 #: The first is the default.

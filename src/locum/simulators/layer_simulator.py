@@ -18,18 +18,18 @@ import numpy as np
 from locum.constructions.places import Places
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.arrays import Array, is_readable, is_tensor, numpy_of
-from locum.language.python import tokens
-from locum.shortening import matrix
+from locum.rasp.python import tokens
 from locum.simulators.formula.head import Style
-from locum.simulators.formula.inverse import inverse_steps
+from locum.simulators.formula.inverse_recipe import inverse_steps
 from locum.simulators.formula.layer import OF_EACH, Formula, views_of
-from locum.simulators.layout import Layout
 from locum.simulators.matrices import as_given, computable, real_numbers, stacked_rows
 from locum.simulators.modules.attention import Attention
-from locum.simulators.modules.layer import Layer
+from locum.simulators.modules.encoder_layers import Layer
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
 from locum.simulators.simulator import Simulator
+from locum.simulators.token_layout import Layout
+from locum.text import matrix
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan

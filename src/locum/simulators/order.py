@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Self
 
 from locum.errors import GraphError
-from locum.execution.activations import ACTIVATIONS
+from locum.execution.array_activations import ACTIVATIONS
 from locum.settings import Setting, normalise_settings, require_choice, require_known
 from locum.simulators.attention_order import KINDS, AttentionOrder
-from locum.simulators.layout import Block
+from locum.simulators.token_layout import Block
 
 NORMS = ("none", "post", "pre")
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from locum import execution
-from locum.analysis import Architecture
 from locum.constructions import Matrix
 from locum.constructions.matrix import explained
 from locum.constructions.places import Places
@@ -25,11 +24,12 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import fast
 from locum.execution.arrays import Array, flat, is_tensor, like, numpy_of
 from locum.graph import Node, build
+from locum.graph.architecture import Architecture
 from locum.graph.traversal import replace_families
-from locum.language.handles import SOp
-from locum.language.python import stable_hash
+from locum.rasp.handles import SOp
+from locum.rasp.python import stable_hash
 from locum.simulators.formula.layer import NamedStep
-from locum.simulators.layout import Layout, device_of
+from locum.simulators.token_layout import Layout, device_of
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan

@@ -26,21 +26,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from locum import execution
-from locum.analysis import Architecture
-from locum.compiler.compiling import compile_for
-from locum.compiler.program.normalise import specialise
-from locum.compiler.scoring.scores import NOTHING, Linear, term
-from locum.compiler.target import Target
 from locum.errors import CompileError, InputError
 from locum.execution.arrays import Array, like, numpy_of
 from locum.graph import Node, build
+from locum.graph.architecture import Architecture
 from locum.graph.operations import constant
-from locum.language.handles import SOp
-from locum.language.python import indices, stable_hash, where
+from locum.networks.compiler.compiling import compile_for
+from locum.networks.compiler.program.normalise import specialise
+from locum.networks.compiler.scoring.scores import NOTHING, Linear, term
+from locum.networks.compiler.target import Target
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.handles import SOp
+from locum.rasp.python import indices, stable_hash, where
 from locum.simulators.matrices import as_given, matrix, real_numbers
 from locum.simulators.modules.module import Module
 from locum.simulators.simulator import read
-from locum.simulators.weights import (
+from locum.simulators.universal_weights import (
     exponent_of,
     is_plain,
     one_softmax_head,
@@ -49,10 +50,9 @@ from locum.simulators.weights import (
     softmax_scores,
     target_for,
 )
-from locum.transformer import CompiledTransformer
 
 if TYPE_CHECKING:
-    from locum.compiler.scoring.scores import Scores
+    from locum.networks.compiler.scoring.scores import Scores
     from locum.simulators.layer_simulator import LayerSimulator
 
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array
-from locum.language.python import tokens
+from locum.rasp.python import tokens
 from locum.simulators.formula.layer import Formula, NamedStep, views_of
 from locum.simulators.layer_simulator import require_module
-from locum.simulators.layout import Layout, numbered
 from locum.simulators.matrices import as_given, computable
 from locum.simulators.modules.module import Module
 from locum.simulators.simulator import Simulator
+from locum.simulators.token_layout import Layout, numbered
 from locum.simulators.universal import UniversalSimulator
 
 

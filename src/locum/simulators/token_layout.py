@@ -21,7 +21,7 @@ from locum.constructions import Matrix
 from locum.constructions.sizes import plus, times
 from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
-from locum.language.handles import SOp
+from locum.rasp.handles import SOp
 
 
 @dataclass(frozen=True)

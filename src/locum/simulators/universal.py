@@ -28,8 +28,8 @@ from locum.simulators.modules.module import Module
 from locum.simulators.order import Order
 
 if TYPE_CHECKING:
+    from locum.networks.transformer import CompiledTransformer
     from locum.simulators.specialised import Specialised
-    from locum.transformer import CompiledTransformer
 
 
 class UniversalSimulator(LayerSimulator):
@@ -119,7 +119,9 @@ class UniversalSimulator(LayerSimulator):
         otherwise) serve numbers between −1 and 1, or ``ranges=(low, high)``; ``feed_forward="exact"``,
         a reference for analysis, serves all numbers by instructions instead of weights.
         """
-        from locum.simulators.weights import compile_simulator  # the compiler, only where it is used
+        from locum.simulators.universal_weights import (
+            compile_simulator,  # the compiler, only where it is used
+        )
 
         return compile_simulator(self, recipe, **options)
 

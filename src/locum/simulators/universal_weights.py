@@ -24,22 +24,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from locum.compiler.compiling import compile_for
-from locum.compiler.scoring.scores import Linear, Scores, term
-from locum.compiler.target import Target
 from locum.constructions import matmul
 from locum.errors import CompileError
 from locum.graph import Node, build
 from locum.graph.operations import constant
-from locum.language.handles import SOp
-from locum.language.python import indicator, indices, tokens, where
+from locum.networks.compiler.compiling import compile_for
+from locum.networks.compiler.scoring.scores import Linear, Scores, term
+from locum.networks.compiler.target import Target
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.handles import SOp
+from locum.rasp.python import indicator, indices, tokens, where
 from locum.settings import require_choice
 from locum.simulators.formula.head import RECIPES as PROGRAM_RECIPES
 from locum.simulators.formula.head import Style
 from locum.simulators.layer_simulator import LayerSimulator
-from locum.simulators.layout import Layout
 from locum.simulators.order import Order
-from locum.transformer import CompiledTransformer
+from locum.simulators.token_layout import Layout
 
 #: How U can be built as a network.
 RECIPES = (*PROGRAM_RECIPES, "native")

@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 
 from locum.errors import InputError, LocumError
 from locum.execution.fast.interpolation import NotLinearError, PlanFamily, draw_line, is_same
-from locum.locks import BoundedCache
+from locum.shared_state import BoundedCache
 from locum.torch.concrete_graph import SymbolBinding, is_strided, read_metadata
 from locum.torch.program import Program
 from locum.torch.step_recorder import Recorder, active_recorder

@@ -16,8 +16,8 @@ from torch import fx
 from locum.constructions.tensor import Tensor
 from locum.execution.fast.interpolation import Call
 from locum.graph import Node
-from locum.language.handles import SOp
-from locum.language.python import constant, tokens
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, tokens
 from locum.torch.step_recorder import describe_origin
 from locum.torch.table import Row
 from locum.torch.translation import Construction, Translation

@@ -27,8 +27,8 @@ from locum.execution.rounding import round_array
 from locum.graph import Node, build
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS
-from locum.language.handles import SOp, apply
-from locum.language.python import constant, family, where
+from locum.rasp.handles import SOp, apply
+from locum.rasp.python import constant, family, where
 
 
 @dataclass

@@ -25,7 +25,7 @@ from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import Segment
 from locum.graph import Node
 from locum.graph.atoms import LARGEST_EXACT
-from locum.language.python import constant
+from locum.rasp.python import constant
 from locum.settings import Setting
 from locum.torch.composition import Composition
 from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata

@@ -29,8 +29,8 @@ from locum.constructions.tensor import (
 )
 from locum.errors import InputError, LocumError
 from locum.graph import Node
-from locum.language.handles import SOp
-from locum.language.python import tokens, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import tokens, where
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
 from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, require

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 from torch._dynamo.eval_frame import OptimizeContext
 
-from locum.locks import Lock
+from locum.shared_state import Lock
 from locum.torch.program import Program, Settings
 from locum.torch.step_recorder import module_path
 

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch._dynamo.utils import counters
 
-from locum.analysis import Architecture, architecture
 from locum.errors import InputError
 from locum.graph import build
+from locum.graph.architecture import Architecture, architecture
 from locum.torch.program import Program
 from locum.torch.usage import Count, GraphUsage, ProgramUsage, find_original, list_graphs
 

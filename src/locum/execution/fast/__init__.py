@@ -7,7 +7,6 @@ dense execution does. This is an optimised execution of the program, not a run o
 ``executor="heads"`` is that.
 """
 
-from locum.execution.fast.cache import plan
 from locum.execution.fast.execute import (
     FallbackWarning,
     evaluate,
@@ -16,6 +15,7 @@ from locum.execution.fast.execute import (
     plan_for,
 )
 from locum.execution.fast.plan import Plan
+from locum.execution.fast.plan_cache import plan
 
 __all__ = [
     "FallbackWarning",

@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 
 from locum.execution.arrays import lasting
-from locum.locks import Lock
+from locum.shared_state import Lock
 
 Tensors = list[torch.Tensor]
 #: Runs before a plan is recorded. They also initialise the libraries of CUDA.

@@ -24,14 +24,14 @@ from locum.errors import ExecutionError
 from locum.execution import dense, types
 from locum.execution.arrays import floating, is_finite, is_tensor, largest
 from locum.execution.domains import Domain
-from locum.execution.fast import cache, structured
+from locum.execution.fast import plan_cache, structured
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.tokens import Tokens
 from locum.execution.inputs import joined
 from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
-from locum.locks import Lock
+from locum.shared_state import Lock
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory. U on
 #: longer ones warns if there is no plan.
@@ -60,7 +60,7 @@ class _NoPlan(_Unplanned):
 
 def forget_plans() -> None:
     """Drop every plan, and the memory that plans hold; warn again when programs fall back."""
-    cache.clear_plans()
+    plan_cache.clear_plans()
     with _lock:
         _known.clear()
 
@@ -215,7 +215,7 @@ def _plan(
     segments = None if parts is None else [tuple(part.shape) for part in parts]
     like = None if parts is None else parts[0]
     try:
-        return cache.plan(
+        return plan_cache.plan(
             root, length, positions=positions, segments=segments, like=like, strict=strict
         )
     except ExecutionError as error:

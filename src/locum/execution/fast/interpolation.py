@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from locum.errors import ExecutionError
-from locum.execution.fast.cache import plan_steps
 from locum.execution.fast.plan import Plan
+from locum.execution.fast.plan_cache import plan_steps
 from locum.execution.fast.planning import Blueprint, Segment
 from locum.execution.fast.steps.backends import backend_for
 from locum.execution.fast.steps.fusion import fused_composition, in_order

@@ -29,7 +29,7 @@ from locum.execution.fast.symbolic.affine import NotNumeric, Stuck
 from locum.execution.fast.symbolic.reuse import clear_lowered
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
-from locum.locks import BoundedCache
+from locum.shared_state import BoundedCache
 
 #: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
 _LARGEST_TEMPORARY = 2**29

@@ -37,7 +37,6 @@ from locum.execution.fast.symbolic.affine import (
     bounds,
 )
 from locum.execution.fast.symbolic.indexing import decided
-from locum.execution.fast.symbolic.lowering import Lowering
 from locum.execution.fast.symbolic.reuse import (
     Buffers,
     LoweredBuffer,
@@ -47,6 +46,7 @@ from locum.execution.fast.symbolic.reuse import (
     ordered,
 )
 from locum.execution.fast.symbolic.solving import GuardedCases, solve_all
+from locum.execution.fast.symbolic.symbolic_lowering import Lowering
 from locum.execution.fast.symbolic.terms import Fetch, Load, everywhere, fetches, loads, value_bounds
 from locum.execution.types import atoms, possible_types
 from locum.graph import OPERATIONS, Node, Sort, abbreviate, postorder, size_of, sort_of

@@ -36,10 +36,10 @@ from locum.errors import ExecutionError, InputError
 from locum.execution.arrays import Array, Arrays
 from locum.execution.dense import Names, called
 from locum.execution.domains import Domain, Value
-from locum.execution.heads import numbers
-from locum.execution.heads.attention import default_memory
-from locum.execution.heads.evaluate import Evaluation, Progress, Report
-from locum.execution.heads.numbers import ElementError
+from locum.execution.heads import head_numbers
+from locum.execution.heads.head_attention import default_memory
+from locum.execution.heads.head_evaluation import Evaluation, Progress, Report
+from locum.execution.heads.head_numbers import ElementError
 from locum.execution.heads.points import Statics
 from locum.execution.heads.support import PointDemand
 from locum.graph import Node, abbreviate
@@ -78,12 +78,12 @@ def evaluate(
             f"expected tokens of float32 or float64, got {arrays.float_name}; "
             "try heads.evaluate(…, dtype='float32')"
         )
-    numbers = _numbers(tokens, arrays)
+    head_numbers = _numbers(tokens, arrays)
     if memory is not None and memory < 1:
         raise InputError(
             f"memory for a chunk of scores: expected a positive number of bytes, got {memory}"
         )
-    run = _Run({root: chosen}, lambda: numbers, tokens.shape[0], arrays, names)
+    run = _Run({root: chosen}, lambda: head_numbers, tokens.shape[0], arrays, names)
     return run.values(memory, progress, report)[0]
 
 
@@ -192,7 +192,7 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
     whole = arrays.to_int(tokens)
     unsigned = bool(arrays.xp.isdtype(tokens.dtype, "unsigned integer"))
     wrapped = unsigned and bool(arrays.xp.any(whole < 0))
-    if wrapped or numbers.largest(arrays, whole) >= INT64_LIMIT:
+    if wrapped or head_numbers.largest(arrays, whole) >= INT64_LIMIT:
         raise InputError("the tokens have an integer of more than 62 bits, too many for heads")
     return whole
 
@@ -201,7 +201,7 @@ def _array_of(tokens: Sequence[Value]) -> Array:
     """Return Python's numbers as an array that holds them exactly."""
     types = set(map(type, tokens))
     for token in tokens:
-        numbers.number(token)
+        head_numbers.number(token)
     if types == {bool}:
         return np.array(tokens, dtype=np.bool_)
     if float not in types:

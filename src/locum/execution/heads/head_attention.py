@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from locum.analysis.selectors import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads.scores import Code, HeadValues, unreachable
+from locum.execution.heads.head_scores import Code, HeadValues, unreachable
 from locum.graph.atoms import EXACT_INTEGERS
+from locum.graph.selector_normal_form import AllOf, Best, Formula, Literal, bests, parts_of, walk
 
 #: Bytes that one pair of a chunk takes: scores alone, or with booleans and what is made of them.
 _BYTES_OF_SCORES = 4

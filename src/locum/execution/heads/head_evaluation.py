@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads import numbers
-from locum.execution.heads.numbers import ElementError
+from locum.execution.heads import head_numbers
+from locum.execution.heads.head_numbers import ElementError
+from locum.execution.heads.head_scores import HeadValues
 from locum.execution.heads.points import Points, product, spread
-from locum.execution.heads.scores import HeadValues
 from locum.execution.heads.selection import Selection
 from locum.execution.heads.support import PointDemand
 from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
@@ -110,7 +110,7 @@ class Evaluation:
         try:
             if node.op == "tokens":
                 token_values = self.tokens()[self.arrays.put(points.together)]
-                return numbers.cast(self.arrays, token_values, node.cast)
+                return head_numbers.cast(self.arrays, token_values, node.cast)
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):
@@ -118,7 +118,7 @@ class Evaluation:
             if node.op == "if_else":
                 return self.if_else(node, points)
             inputs = [self.read(i, points) for i in node.inputs]
-            return numbers.apply(self.arrays, node.op, inputs, node.attributes)
+            return head_numbers.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.statics.described(error, node, points) from None
 
@@ -167,7 +167,7 @@ class Evaluation:
             self.read(branch, points, self.is_chosen(condition, points, holds))
             for branch, holds in zip(branches, (True, False), strict=True)
         )
-        return numbers.choose(self.arrays, chosen, then, otherwise)
+        return head_numbers.choose(self.arrays, chosen, then, otherwise)
 
     def is_chosen(self, condition: Node, points: Points, holds: bool) -> NDArray[np.bool_]:
         """Return at which points a branch is read; it need not have been computed at the others."""
@@ -189,7 +189,7 @@ class Evaluation:
         if arrays.is_int(value):
             value = arrays.to_int(value)
             heads = times * math.prod(where.shape[:-1])
-            numbers.require_room(numbers.largest(arrays, value) * heads)
+            head_numbers.require_room(head_numbers.largest(arrays, value) * heads)
         if where.same(product(where.families, points.together)):
             axes = tuple(axis for axis, family in enumerate(where.families) if family in summed)
             total = arrays.xp.sum(value, axis=axes) if axes else value
@@ -240,7 +240,9 @@ class Evaluation:
 
             return self.sums(node, selection, smaller)[1]
 
-        return numbers.means(arrays, counts, totals, node.default, bools, divided).reshape(points.shape)
+        return head_numbers.means(arrays, counts, totals, node.default, bools, divided).reshape(
+            points.shape
+        )
 
     def sums(
         self, node: Node, selection: Selection, values: Callable[[Array | None], HeadValues] | None

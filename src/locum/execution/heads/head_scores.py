@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads import numbers
-from locum.execution.heads.numbers import ElementError
+from locum.execution.heads import head_numbers
+from locum.execution.heads.head_numbers import ElementError
 
 #: More distinct queries than this are not named one by one.
 MAX_DISTINCT = 256
@@ -86,7 +86,7 @@ class Code:
         """Return [coordinate, key], small integers (or booleans for 1 and 0)."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
-            return numbers.compare(arrays, self.predicate, keys, distinct)
+            return head_numbers.compare(arrays, self.predicate, keys, distinct)
         if self.predicate in ("==", "!="):
             bits = _signs(arrays, self.keys, self.bits)
             return _with_ones(arrays, bits, 1) if self.predicate == "!=" else bits
@@ -113,7 +113,7 @@ class Code:
 def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code:
     """Return how a comparison of these keys with these queries is scored."""
     keys, queries = numbered(arrays, keys, queries)
-    most = max(numbers.largest(arrays, keys), numbers.largest(arrays, queries))
+    most = max(head_numbers.largest(arrays, keys), head_numbers.largest(arrays, queries))
     bits = max(1, most.bit_length())
     if predicate in ("==", "!="):
         return Code(keys, queries, predicate, bits, None, maximal=predicate == "==")
@@ -127,7 +127,7 @@ def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code
 
 def different(arrays: Arrays, codes: Array) -> Array:
     """Return the distinct ones among integers from 0, ascending: by marking them."""
-    marks = arrays.full((numbers.largest(arrays, codes) + 1,), False, arrays.xp.bool)
+    marks = arrays.full((head_numbers.largest(arrays, codes) + 1,), False, arrays.xp.bool)
     marks[codes] = True
     return arrays.xp.nonzero(marks)[0]
 
@@ -135,7 +135,7 @@ def different(arrays: Arrays, codes: Array) -> Array:
 def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]:
     """Return keys and queries as integers from 0 that compare just as they do."""
     xp = arrays.xp
-    together = xp.concat(numbers.alike(arrays, keys, queries))
+    together = xp.concat(head_numbers.alike(arrays, keys, queries))
     if arrays.is_int(together):
         least, most = int(xp.min(together)), int(xp.max(together))
         if most - least < 2**MAX_BITS:

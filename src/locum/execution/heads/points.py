@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from locum.errors import ExecutionError
 from locum.execution.arrays import Arrays
-from locum.execution.heads import numbers
-from locum.execution.heads.numbers import ElementError
+from locum.execution.heads import head_numbers
+from locum.execution.heads.head_numbers import ElementError
 from locum.graph import OPERATIONS, Node, abbreviate, postorder, size_of
 
 Positions = NDArray[np.int64]
@@ -185,15 +185,15 @@ class Statics:
     ) -> NDArray[np.bool_]:
         """Return ``left ? right`` (or, negated, that this is not so) at points, in float64."""
         sides = self.at(left, points), self.at(right, points)
-        return np.asarray(numbers.compare(self.arrays, predicate, *sides, negated=negated))
+        return np.asarray(head_numbers.compare(self.arrays, predicate, *sides, negated=negated))
 
     def _apply(self, node: Node, inputs: list[NDArray[Any]], axes: int, points: Points) -> NDArray[Any]:
         try:
             if node.op == "length":
                 return np.full((1,) * axes, self.length, dtype=np.int64)
             if node.op == "constant":
-                return np.asarray(numbers.number(node.value)).reshape((1,) * axes)
-            result = numbers.apply(self.arrays, node.op, inputs, node.attributes)
+                return np.asarray(head_numbers.number(node.value)).reshape((1,) * axes)
+            result = head_numbers.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.described(error, node, points) from None
         return result  # type: ignore[no-any-return]

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from locum.analysis.selectors import (
+from locum.execution.arrays import Array, Arrays, namespace
+from locum.execution.heads import head_numbers
+from locum.execution.heads.head_attention import ScoredSelector, unranked
+from locum.execution.heads.head_numbers import ElementError
+from locum.execution.heads.head_scores import HeadValues, code_of, numbered
+from locum.execution.heads.points import MAX_CELLS, Points, Positions, in_order, product
+from locum.execution.heads.support import PointDemand
+from locum.graph import Node, size_of
+from locum.graph.selector_normal_form import (
     AllOf,
     Best,
     Formula,
@@ -22,14 +30,6 @@ from locum.analysis.selectors import (
     conjuncts,
     literals,
 )
-from locum.execution.arrays import Array, Arrays, namespace
-from locum.execution.heads import numbers
-from locum.execution.heads.attention import ScoredSelector, unranked
-from locum.execution.heads.numbers import ElementError
-from locum.execution.heads.points import MAX_CELLS, Points, Positions, in_order, product
-from locum.execution.heads.scores import HeadValues, code_of, numbered
-from locum.execution.heads.support import PointDemand
-from locum.graph import Node, size_of
 
 #: The values of a node, laid out for points.
 Read = Callable[[Node, Points], Array]
@@ -75,7 +75,7 @@ class Selection:
             sides = literal.key, literal.predicate, literal.query
             return self.arrays.put(self.statics.compare(*sides, self.points, negated=literal.negated))
         key, query = self.read(literal.key, self.points), self.read(literal.query, self.points)
-        return numbers.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
+        return head_numbers.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
 
     def flat(self, array: Array) -> Array:
         """Return one element per row."""
@@ -192,7 +192,7 @@ class Selection:
         array = array.reshape((-1, len(reachable)))
         finite = True
         if arrays.is_int(array):
-            numbers.require_room(numbers.largest(arrays, array) * len(reachable))
+            head_numbers.require_room(head_numbers.largest(arrays, array) * len(reachable))
         else:
             finite = bool(arrays.xp.all(arrays.xp.isfinite(array)))
         index = self.points.member_index(families)

@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.analysis.selectors import (
+from locum.execution.elementwise import truth
+from locum.execution.heads import head_numbers
+from locum.execution.heads.points import MAX_CELLS, Points, Statics, product
+from locum.graph import COMPARISONS, Node, Sort, postorder, sort_of
+from locum.graph.operations import PREDICATE_OF
+from locum.graph.selector_normal_form import (
     Best,
     Formula,
     Literal,
@@ -27,11 +32,6 @@ from locum.analysis.selectors import (
     formula_of,
     literals,
 )
-from locum.execution.elementwise import truth
-from locum.execution.heads import numbers
-from locum.execution.heads.points import MAX_CELLS, Points, Statics, product
-from locum.graph import COMPARISONS, Node, Sort, postorder, sort_of
-from locum.graph.operations import PREDICATE_OF
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class PointDemand:
             if predicate == "!=":
                 return keys != queries[0] if (queries == queries[0]).all() else None
             loosest = queries.max() if predicate.startswith("<") else queries.min()
-            return np.asarray(numbers.compare(self.statics.arrays, predicate, keys, loosest))
+            return np.asarray(head_numbers.compare(self.statics.arrays, predicate, keys, loosest))
 
         known = bound(formula, admitted, np.logical_and, np.logical_or)
         return self.everywhere if known is None else self.everywhere[known]
@@ -318,7 +318,7 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
         if np.broadcast(keys, queries).size > MAX_CELLS:
             return None
         sides = statics.arrays, literal.predicate, keys, queries
-        return np.asarray(numbers.compare(*sides, negated=literal.negated))
+        return np.asarray(head_numbers.compare(*sides, negated=literal.negated))
 
     known = bound(formula, admitted, np.logical_and, np.logical_or)
     if points.valid is None:

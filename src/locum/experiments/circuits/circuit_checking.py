@@ -20,7 +20,7 @@ that compute it. Where the answers agree on every pair of inputs, these parts ar
 that comes after it. They need not agree where the s-op is *passed by*: a table looks up what it depends
 on, past the s-op itself. The compiler says so of each node (``passed_by``).
 
->>> from locum.language.everyday import EVERYDAY
+>>> from locum.rasp.everyday import EVERYDAY
 >>> units = {"attention": "softmax", "feed_forward": "relu"}
 >>> model = locum.compile(EVERYDAY["induction"].program, length=4, vocabulary="ab", **units)
 >>> [(part.label[:9], part.mismatches) for part in alignment(model, most=10)]
@@ -36,16 +36,22 @@ from typing import Any
 
 import numpy as np
 
-from locum.circuits.patching import CompiledNetwork, Pairs, PathPatching, more_pairs_of, pairs_of
 from locum.errors import ExecutionError
+from locum.experiments.circuits.patching import (
+    CompiledNetwork,
+    Pairs,
+    PathPatching,
+    more_pairs_of,
+    pairs_of,
+)
 from locum.graph import Atom, Node, Sort, postorder, sort_of
 from locum.graph.fingerprints import fingerprints
 from locum.graph.traversal import with_inputs
-from locum.language.handles import wrap
-from locum.language.python import indices, lookup
-from locum.transformer import CompiledTransformer
-from locum.transformer.circuit import Circuit, CircuitEdge
-from locum.transformer.interventions import read_component, setting
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.circuit import Circuit, CircuitEdge
+from locum.networks.transformer.interventions import read_component, setting
+from locum.rasp.handles import wrap
+from locum.rasp.python import indices, lookup
 
 
 def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0) -> Circuit:

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from locum.errors import ExecutionError, InputError
 from locum.graph import Atom
-from locum.transformer import CompiledTransformer
-from locum.transformer.circuit import CircuitEdge, CircuitNode
-from locum.transformer.forward import Tap, forward
-from locum.transformer.interventions import Place
-from locum.transformer.weights import Array
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.circuit import CircuitEdge, CircuitNode
+from locum.networks.transformer.forward import Tap, forward
+from locum.networks.transformer.interventions import Place
+from locum.networks.transformer.weights import Array
 
 #: Real-valued answers are equal up to this share of the largest.
 _EQUAL = 1e-4

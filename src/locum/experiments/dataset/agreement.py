@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from locum.dataset.families import MOST_INPUTS, count_inputs
-from locum.dataset.verify import Network
 from locum.errors import InputError
 from locum.execution import run
+from locum.experiments.dataset.program_families import MOST_INPUTS, count_inputs
+from locum.experiments.dataset.verify import Network
 from locum.graph import Atom, Node
-from locum.transformer.weights import Array
+from locum.networks.transformer.weights import Array
 
 #: Inputs that are drawn where there are too many to run them all.
 SAMPLE = 300

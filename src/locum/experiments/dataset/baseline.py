@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from locum.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth, runs_of, unchanged_share
-from locum.dataset.verify import FINAL, Network
+from locum.experiments.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth, runs_of, unchanged_share
+from locum.experiments.dataset.verify import FINAL, Network
 
 
 def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:

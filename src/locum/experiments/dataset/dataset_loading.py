@@ -16,15 +16,15 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
-from locum.dataset.index import INDEX, read_index
-from locum.dataset.parts import Truth
-from locum.dataset.verify import Network, load_network
 from locum.errors import InputError
+from locum.experiments.dataset.index import INDEX, read_index
+from locum.experiments.dataset.parts import Truth
+from locum.experiments.dataset.verify import Network, load_network
 from locum.files import read_json, read_text
-from locum.transformer import CompiledTransformer
-from locum.transformer import load as load_model
-from locum.transformer.circuit import Circuit
-from locum.transformer.weights import Array
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer import load as load_model
+from locum.networks.transformer.circuit import Circuit
+from locum.networks.transformer.weights import Array
 
 #: The most bytes of a file of an item that is read here.
 _LIMIT = 2**26
@@ -139,7 +139,7 @@ class Dataset(Sequence[Item]):
 
         A label has the true edges and heads, by their names.
         """
-        from locum.dataset.torch_data import TorchCircuits
+        from locum.experiments.dataset.torch_data import TorchCircuits
 
         return TorchCircuits(self)
 

@@ -16,8 +16,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from locum.graph import Atom
-from locum.language.handles import Selector, SOp
-from locum.language.python import (
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.python import (
     aggregate,
     best,
     full,

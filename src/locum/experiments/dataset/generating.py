@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from locum import __version__
-from locum.dataset.families import SOURCES
-from locum.dataset.index import write_index
-from locum.dataset.making import ITEMS, LAYERS, RANDOM
-from locum.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
-from locum.dataset.verify import WORKSHOP
 from locum.errors import InputError, LocumError
+from locum.experiments.dataset.index import write_index
+from locum.experiments.dataset.making import ITEMS, LAYERS, RANDOM
+from locum.experiments.dataset.program_families import SOURCES
+from locum.experiments.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
+from locum.experiments.dataset.verify import WORKSHOP
+from locum.experiments.sweeps import Case, Result, run
 from locum.files import make_folder, read_json, write_file
-from locum.sweeps import Case, Result, run
-from locum.transformer.weights import HARD, SOFTMAX
+from locum.networks.transformer.weights import HARD, SOFTMAX
 
 #: The tiers that are made unless others are asked for.
 DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)

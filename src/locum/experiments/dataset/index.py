@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from locum import __version__
-from locum.dataset.verify import SUMS, WORKSHOP
 from locum.errors import InputError
+from locum.experiments.dataset.verify import SUMS, WORKSHOP
 from locum.files import write_file
 
 INDEX, METADATA, SCRIPT = "index.parquet", "croissant.json", "verify.py"
@@ -115,7 +115,7 @@ def _digest(path: Path) -> str:
 
 
 def _script() -> str:
-    module = importlib.util.find_spec("locum.dataset.verify")
+    module = importlib.util.find_spec("locum.experiments.dataset.verify")
     assert module is not None
     assert module.origin is not None
     return Path(module.origin).read_text(encoding="utf-8")

@@ -28,18 +28,18 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from locum.dataset.verify import Network
 from locum.errors import InputError
+from locum.experiments.dataset.verify import Network
 from locum.files import Content
-from locum.transformer import CompiledTransformer
-from locum.transformer.circuit import Circuit
-from locum.transformer.folder.description import describe, understand
-from locum.transformer.folder.saving import CONFIG, WEIGHTS, contents
-from locum.transformer.folder.shapes import Shape
-from locum.transformer.weights import Array
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.circuit import Circuit
+from locum.networks.transformer.folder.description import describe, understand
+from locum.networks.transformer.folder.saving import CONFIG, WEIGHTS, contents
+from locum.networks.transformer.folder.shapes import Shape
+from locum.networks.transformer.weights import Array
 
 #: The format of networks with norms, which ``locum.load`` does not read.
-NORMED = "locum.dataset.network"
+NORMED = "locum.experiments.dataset.network"
 DIRECTIONS = "slots.safetensors"
 
 

@@ -29,10 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from locum.circuits import check_circuit
-from locum.compiler import compile as compile_program
-from locum.compiler import count_layers
-from locum.dataset.agreement import (
+from locum.errors import LocumError
+from locum.experiments.circuits import check_circuit
+from locum.experiments.dataset.agreement import (
     Inputs,
     RejectedProgramError,
     batches_of,
@@ -45,19 +44,20 @@ from locum.dataset.agreement import (
     with_answers,
     worst_error,
 )
-from locum.dataset.drawing import draw_program
-from locum.dataset.families import SOURCES
-from locum.dataset.labelled import Labelled, with_stairs
-from locum.dataset.parts import Truth, faithfulness, runs_of
-from locum.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
-from locum.dataset.verify import Network
-from locum.errors import LocumError
+from locum.experiments.dataset.drawing import draw_program
+from locum.experiments.dataset.labelled import Labelled, with_stairs
+from locum.experiments.dataset.parts import Truth, faithfulness, runs_of
+from locum.experiments.dataset.program_families import SOURCES
+from locum.experiments.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
+from locum.experiments.dataset.verify import Network
 from locum.files import Content, make_folder, write_folder
 from locum.graph import Atom, Node, postorder, stable_hash
 from locum.graph.printer import to_rasp
-from locum.language.handles import SOp
-from locum.transformer import CompiledTransformer
-from locum.transformer.weights import Array
+from locum.networks.compiler import compile as compile_program
+from locum.networks.compiler import count_layers
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.weights import Array
+from locum.rasp.handles import SOp
 
 ITEMS = "items"
 RANDOM = "random"

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from locum.circuits.patching import Network, Pairs, Path, PathPatching
-from locum.transformer.circuit import Circuit
+from locum.experiments.circuits.patching import Network, Pairs, Path, PathPatching
+from locum.networks.transformer.circuit import Circuit
 
 EMBED, PLACES, OUTPUT = "embed", "pos_embed", "output"
 Edge = tuple[str, str]

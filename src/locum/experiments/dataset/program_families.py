@@ -34,15 +34,15 @@ from locum.constructions import (
     softmax,
     transpose,
 )
-from locum.cookbook.entries import COOKBOOK, Compiled
-from locum.dialects import c_rasp
-from locum.dialects.programs import program as c_rasp_of
-from locum.dialects.recogniser import Recogniser
-from locum.dialects.regular import language
 from locum.graph import Atom
-from locum.language.everyday import EVERYDAY, Task
-from locum.language.handles import SOp
-from locum.language.python import (
+from locum.languages import c_rasp
+from locum.languages.c_rasp_programs import program as c_rasp_of
+from locum.languages.cookbook.entries import COOKBOOK, Compiled
+from locum.languages.recogniser import Recogniser
+from locum.languages.regular import language
+from locum.rasp.everyday import EVERYDAY, Task
+from locum.rasp.handles import SOp
+from locum.rasp.python import (
     aggregate,
     best,
     full,
@@ -57,7 +57,7 @@ from locum.language.python import (
     tokens,
     where,
 )
-from locum.language.tracr_library import PROGRAMS
+from locum.rasp.tracr_library import PROGRAMS
 from locum.simulators import UniversalSimulator
 
 LETTERS: tuple[Atom, ...] = ("a", "b", "c", "d")

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from locum.dataset.loading import load_item
-from locum.dataset.parts import Edge, Truth, faithfulness, runs_of
-from locum.dataset.verify import Network
 from locum.errors import InputError
-from locum.transformer.weights import Array
+from locum.experiments.dataset.dataset_loading import load_item
+from locum.experiments.dataset.parts import Edge, Truth, faithfulness, runs_of
+from locum.experiments.dataset.verify import Network
+from locum.networks.transformer.weights import Array
 
 LEVELS = ("edges", "heads", "qkv", "slots")
 #: A direction is a slot if the cosine of their angle is at least this.

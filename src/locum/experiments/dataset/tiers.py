@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from locum.dataset.labelled import Labelled
-from locum.dataset.verify import FINAL
-from locum.transformer.circuit import Circuit, CircuitEdge, CircuitNode
-from locum.transformer.weights import Array
+from locum.experiments.dataset.labelled import Labelled
+from locum.experiments.dataset.verify import FINAL
+from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
+from locum.networks.transformer.weights import Array
 
 PLAIN, ROTATED, SUPERPOSED, DECOYS, NORMED, REALISTIC = TIERS = (
     "plain",

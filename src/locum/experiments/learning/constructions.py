@@ -19,12 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from locum.compiler import compile as compile_program
 from locum.constructions import Matrix, matmul
 from locum.errors import InputError
-from locum.language.python import aggregate, indices, select, tokens, where
+from locum.networks.compiler import compile as compile_program
+from locum.networks.transformer import AttentionWeights, CompiledTransformer, LayerWeights, Weights
+from locum.rasp.python import aggregate, indices, select, tokens, where
 from locum.simulators import Attention, UniversalSimulator
-from locum.transformer import AttentionWeights, CompiledTransformer, LayerWeights, Weights
 
 Numbers = NDArray[np.float64]
 

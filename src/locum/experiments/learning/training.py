@@ -27,8 +27,8 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from locum.errors import InputError
-from locum.learning.constructions import Construction, Network, Numbers, construction
-from locum.sweeps.kinds import complete
+from locum.experiments.learning.constructions import Construction, Network, Numbers, construction
+from locum.experiments.sweeps.sweep_kinds import complete
 
 #: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
 RECOVERED = 1e-2

@@ -1,13 +1,13 @@
 """Sweeps: thousands of cases on many processes or machines, into one file that can be gone on with.
 
->>> from locum.sweeps import Case, run
+>>> from locum.experiments.sweeps import Case, run
 >>> report = run([Case("trial", {"seed": 1})], None, workers=1)
 >>> report.results[0].outcome
 'done'
 """
 
-from locum.sweeps.case import Case, Result
-from locum.sweeps.running import Plan, Report, plan, run
-from locum.sweeps.store import read
+from locum.experiments.sweeps.store import read
+from locum.experiments.sweeps.sweep_case import Case, Result
+from locum.experiments.sweeps.sweep_runner import Plan, Report, plan, run
 
 __all__ = ["Case", "Plan", "Report", "Result", "plan", "read", "run"]

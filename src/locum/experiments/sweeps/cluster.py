@@ -14,8 +14,8 @@ from collections.abc import Generator
 from typing import Any
 
 from locum.errors import InputError, LocumError
-from locum.sweeps.case import Case, Result, read_line
-from locum.sweeps.processes import Workers, failure
+from locum.experiments.sweeps.processes import Workers, failure
+from locum.experiments.sweeps.sweep_case import Case, Result, read_line
 
 #: Cases that are with the scheduler at one time, for each thread of the cluster and at least.
 _AHEAD, _LEAST = 4, 64

@@ -11,10 +11,10 @@ from typing import Any
 
 import locum
 from locum.errors import LocumError
-from locum.locks import Lock
-from locum.sweeps.case import Case, Result, code_hash
-from locum.sweeps.kinds import kind_named
-from locum.worker_process import WorkerEndedError, WorkerProcess, hold_interrupts
+from locum.experiments.sweeps.sweep_case import Case, Result, code_hash
+from locum.experiments.sweeps.sweep_kinds import kind_named
+from locum.experiments.sweeps.worker_process import WorkerEndedError, WorkerProcess, hold_interrupts
+from locum.shared_state import Lock
 
 #: How often a case is given to a worker if one ends before it has begun: it may have been killed.
 ATTEMPTS = 2
@@ -37,7 +37,7 @@ class Worker(WorkerProcess):
     """A process that computes cases."""
 
     def __init__(self) -> None:
-        super().__init__("locum.sweeps.worker")
+        super().__init__("locum.experiments.sweeps.sweep_worker")
 
     def compute(self, case: Case, limit: float | None = None) -> Result | None:
         """Compute a case within ``limit`` seconds; None if the process ended before it started."""

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
+from locum.experiments.sweeps.sweep_case import Case
+from locum.experiments.sweeps.sweep_kinds import Kind, kind_named, resolve
 from locum.files import read_text
 from locum.settings import Setting, require_known
-from locum.sweeps.case import Case
-from locum.sweeps.kinds import Kind, kind_named, resolve
 
 #: The most bytes of a spec, and the most cases.
 MOST_BYTES, MOST_CASES = 2**20, 1_000_000

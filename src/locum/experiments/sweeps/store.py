@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import IO, Self
 
 from locum.errors import InputError, LocumError
+from locum.experiments.sweeps.sweep_case import (
+    MOST_LINE,
+    RejectedLineError,
+    Result,
+    could_begin,
+    read_line,
+)
 from locum.files import check_target, open_file
-from locum.sweeps.case import MOST_LINE, RejectedLineError, Result, could_begin, read_line
 
 try:
     import fcntl

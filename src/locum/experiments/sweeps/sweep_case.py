@@ -31,8 +31,8 @@ from typing import Any
 import locum
 from locum import __version__
 from locum.errors import InputError, LocumError
+from locum.experiments.sweeps.sweep_kinds import Kind, complete, kind_named
 from locum.files import parse_json
-from locum.sweeps.kinds import Kind, complete, kind_named
 
 #: The most bytes of the settings of one case.
 MOST_SETTINGS = 2**20
@@ -208,7 +208,7 @@ def read_line(line: bytes) -> Result:
 
     >>> read_line(b'{"key": 1}')
     Traceback (most recent call last):
-    locum.sweeps.case.RejectedLineError: not a result of a sweep
+    locum.experiments.sweeps.sweep_case.RejectedLineError: not a result of a sweep
     """
     match = _LINE.fullmatch(line)
     if match is None:

@@ -49,7 +49,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "trial": Kind(
         "a rehearsal: waits, and ends as it is told",
-        "locum.sweeps.case:trial",
+        "locum.experiments.sweeps.sweep_case:trial",
         {
             "seed": Setting("an integer", "the result is drawn from it", least=0),
             "seconds": Setting("a number", "how long it takes", 0.0, least=0),
@@ -63,7 +63,7 @@ KINDS: dict[str, Kind] = {
     ),
     "circuit": Kind(
         "an item of a dataset of compiled circuits, in some tiers",
-        "locum.dataset.making:make",
+        "locum.experiments.dataset.making:make",
         {
             "folder": Setting("a text", "where the dataset is"),
             "source": Setting("a text", "a named program, or random"),
@@ -75,8 +75,8 @@ KINDS: dict[str, Kind] = {
             "seed": Setting("an integer", "what a random program is drawn from", 0, least=0),
         },
         uses=("numpy",),
-        check="locum.dataset.making:problem_of_circuit",
-        kept="locum.dataset.making:items_exist",
+        check="locum.experiments.dataset.making:problem_of_circuit",
+        kept="locum.experiments.dataset.making:items_exist",
     ),
     "proof": Kind(
         "a claim of the paper, proven for all inputs of a shape",
@@ -120,7 +120,7 @@ KINDS: dict[str, Kind] = {
     ),
     "learning": Kind(
         "networks that are trained from a construction with noise, or from random weights",
-        "locum.learning.training:learn",
+        "locum.experiments.learning.training:learn",
         {
             "task": Setting("a text", "the construction", choices=("U", "fetch", "matmul")),
             "order": Setting("a list of integers", "n, d and d_v of U", None),
@@ -149,9 +149,9 @@ KINDS: dict[str, Kind] = {
             "device": Setting("a text", "cpu, or cuda where there is one", "cpu"),
         },
         uses=("torch", "numpy"),
-        check="locum.learning.grid:problem_of",
+        check="locum.experiments.learning.grid:problem_of",
         lists={
-            name: f"locum.learning.grid:{name}"
+            name: f"locum.experiments.learning.grid:{name}"
             for name in (
                 "zeros",
                 "basin",

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
-from locum.sweeps.case import OUTCOMES, Case, Result, code_hash, distinct, part
-from locum.sweeps.kinds import kind_named, resolve
-from locum.sweeps.processes import cores, perform
-from locum.sweeps.store import Store, read
+from locum.experiments.sweeps.processes import cores, perform
+from locum.experiments.sweeps.store import Store, read
+from locum.experiments.sweeps.sweep_case import OUTCOMES, Case, Result, code_hash, distinct, part
+from locum.experiments.sweeps.sweep_kinds import kind_named, resolve
 
 #: Told of every result: how many are there, of how many that had to be computed, and the result.
 Progress = Callable[[int, int, Result], None]
@@ -183,6 +183,6 @@ def _compute(
 ) -> Generator[Result]:
     if scheduler is None or not cases:
         return perform(cases, workers, limit)
-    from locum.sweeps.cluster import perform as perform_on_cluster
+    from locum.experiments.sweeps.cluster import perform as perform_on_cluster
 
     return perform_on_cluster(cases, scheduler, limit)

@@ -14,9 +14,9 @@ from typing import Any
 
 from locum import __version__
 from locum.errors import LocumError
-from locum.sweeps.case import MOST_LINE, Case, canonical, problem_of, versions_of
-from locum.sweeps.kinds import Kind, kind_named, resolve
-from locum.worker_process import serve
+from locum.experiments.sweeps.sweep_case import MOST_LINE, Case, canonical, problem_of, versions_of
+from locum.experiments.sweeps.sweep_kinds import Kind, kind_named, resolve
+from locum.experiments.sweeps.worker_process import serve
 
 #: The most bytes of a result, and characters of the report of an error.
 MOST_RESULT, MOST_REPORT = MOST_LINE // 4, 4_000

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import PATH, OutputFile, inputs_option
-from locum.cli.runner import Report
-from locum.cli.runner import command as make_command
-from locum.cli.tokens import read_tokens, read_tokens_file
 from locum.errors import InputError
-from locum.shortening import at_most
+from locum.interface.cli.options import PATH, OutputFile, inputs_option
+from locum.interface.cli.runner import Report
+from locum.interface.cli.runner import command as make_command
+from locum.interface.cli.tokens import read_tokens, read_tokens_file
+from locum.text import at_most
 
 if TYPE_CHECKING:
-    from locum.transformer import CompiledTransformer
+    from locum.networks.transformer import CompiledTransformer
 
 #: Relative differences that are rounding errors, where nothing is approximated.
 ROUNDING = {"float64": 1e-9, "float32": 1e-4}
@@ -42,7 +42,7 @@ def command(
     folder: Path, texts: tuple[str, ...], files: tuple[Path, ...], html: Path | None, **shown: bool
 ) -> Report:
     """Load the model, run it on every input, and check it if asked."""
-    from locum.transformer import load
+    from locum.networks.transformer import load
 
     model = load(folder)
     inputs = [*(read_tokens(text, model) for text in texts), *map(read_tokens_file, files)]
@@ -51,7 +51,7 @@ def command(
     results = [_result(model, tokens, **shown) for tokens in inputs]
     written: dict[Path | None, Any] = {}
     if html is not None:
-        from locum.display.network.page import network_page
+        from locum.interface.display.network.page import network_page
 
         written[html] = network_page(model, inputs)
     return Report(
@@ -66,8 +66,8 @@ def _result(
     model: CompiledTransformer, tokens: Any, *, show_attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """Run one input and give what came of it as plain data."""
-    from locum.display.network.text import answer_places
     from locum.graph import sequence_type
+    from locum.interface.display.network.text import answer_places
 
     values, cache = model.run_with_cache(tokens)
     result = {"input": tokens, "type": sequence_type(values), "values": values}
@@ -94,9 +94,9 @@ def _result(
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
     """Compare with the program itself, by dense execution."""
-    from locum.display.network.report import bound
-    from locum.display.network.text import answer_places
     from locum.execution import run
+    from locum.interface.display.network.network_report import bound
+    from locum.interface.display.network.text import answer_places
 
     expected = run(model.program, tokens)
     places = answer_places(model, len(values))
@@ -115,8 +115,8 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
     """Write a result for people."""
-    from locum.display.network.text import attention_text, residual_text
-    from locum.language import echo
+    from locum.interface.display.network.text import attention_text, residual_text
+    from locum.rasp import echo
 
     name = model.config.name if model.config.name.isidentifier() else "out"
     lines = [f"{name} = {echo.sequence(result['values'])}"]
@@ -133,7 +133,7 @@ def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> st
 
 
 def _verdict(result: dict[str, Any]) -> str:
-    from locum.language import echo
+    from locum.rasp import echo
 
     if not result["agrees"]:
         return f"The program itself gives {echo.sequence(result['program'])}: they do NOT agree."

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from locum.cli.matrices import Numbers
 from locum.errors import InputError
 from locum.execution.arrays import numpy_of
+from locum.interface.cli.matrices import Numbers
 from locum.simulators import Encoder, Module, MultiHeadAttention
 from locum.simulators.attention_order import KINDS
-from locum.simulators.modules.layer import Layer
+from locum.simulators.modules.encoder_layers import Layer
 from locum.simulators.modules.module import AttentionModule
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import (
+from locum.errors import InputError, LocumError
+from locum.interface.cli.options import (
     PATH,
     RECIPES,
     OutputFile,
@@ -25,16 +26,15 @@ from locum.cli.options import (
     order_option,
     settings_options,
 )
-from locum.cli.programs import DIALECTS, Program, complete_program
-from locum.cli.runner import Report
-from locum.cli.runner import command as make_command
-from locum.cli.tokens import read_tokens, read_vocabulary
-from locum.compiler.target import Target
-from locum.errors import InputError, LocumError
+from locum.interface.cli.programs import DIALECTS, Program, complete_program
+from locum.interface.cli.runner import Report
+from locum.interface.cli.runner import command as make_command
+from locum.interface.cli.tokens import read_tokens, read_vocabulary
+from locum.networks.compiler.target import Target
 from locum.settings import settings_of
 
 if TYPE_CHECKING:
-    from locum.transformer import CompiledTransformer
+    from locum.networks.transformer import CompiledTransformer
 
 #: Settings of programs; U and languages have their own tokens.
 OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal")
@@ -90,7 +90,7 @@ def command(program: Path | None, output: Path | None, html: Path | None, **opti
         inputs = [shown]
     files: dict[Path | None, Any] = {output: model.save}
     if html is not None:
-        from locum.display.network.page import network_page
+        from locum.interface.display.network.page import network_page
 
         files[html] = network_page(model, inputs)
     data = _data(model) | {"seconds": seconds}
@@ -117,7 +117,7 @@ def _compile_program(
     path: Path, options: dict[str, Any]
 ) -> tuple[CompiledTransformer, Callable[[], Any]]:
     """Compile a program of RASP; return the network and its example."""
-    from locum.compiler.compiling import compile_for
+    from locum.networks.compiler.compiling import compile_for
 
     if options["alphabet"] is not None:
         raise InputError("--alphabet: expected a language with it; try --vocab TOKENS")
@@ -138,7 +138,7 @@ def _compile_program(
 
 def _compile_language(options: dict[str, Any]) -> tuple[CompiledTransformer, Callable[[], Any]]:
     """Compile a program that recognises a language."""
-    from locum.cli.language import find_recogniser, read_language
+    from locum.interface.cli.language import find_recogniser, read_language
 
     _reject(options, "a language", "length", "alphabet", "causal", "fixed")
     recogniser = find_recogniser(read_language(options["language"], options))
@@ -198,8 +198,8 @@ def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
 
 
 def _text(model: CompiledTransformer, inputs: list[Any], seconds: float) -> Iterator[str]:
-    from locum.display.network.report import facts
-    from locum.display.network.text import network_text
+    from locum.interface.display.network.network_report import facts
+    from locum.interface.display.network.text import network_text
 
     yield model.config.name
     taken = ("compiled in", f"{seconds * 1e3:.0f} ms of CPU time")

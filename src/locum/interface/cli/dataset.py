@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from locum.cli import output as terminal
-from locum.cli.options import PATH
-from locum.cli.progress import counted
-from locum.cli.runner import Group, Report
-from locum.cli.runner import command as make_command
+from locum.interface.cli import output as terminal
+from locum.interface.cli.options import PATH
+from locum.interface.cli.progress import counted
+from locum.interface.cli.runner import Group, Report
+from locum.interface.cli.runner import command as make_command
 
 #: The tiers of a dataset (``dataset.tiers.TIERS``).
 TIERS = ("plain", "rotated", "superposed", "decoys", "normed", "realistic")
@@ -39,7 +39,7 @@ def make(output: Path, size: int, seed: int, tiers: tuple[str, ...], workers: in
     with computed labels, in every --tier. Repeat an interrupted command to continue it. The files
     are the same to the last byte.
     """
-    from locum.dataset.generating import DEFAULT_TIERS, generate
+    from locum.experiments.dataset.generating import DEFAULT_TIERS, generate
 
     chosen = TIERS if "all" in tiers else tiers or DEFAULT_TIERS
     try:
@@ -73,10 +73,10 @@ def score(circuit: Path, found: Path, threshold: float) -> Report:
     each with a score, or is a circuit.json. In the folder of an item, the faithfulness of the edges
     is measured as well.
     """
-    from locum.dataset.parts import Truth
-    from locum.dataset.scoring import score, score_item
+    from locum.experiments.dataset.parts import Truth
+    from locum.experiments.dataset.scoring import score, score_item
     from locum.files import read_json
-    from locum.transformer.circuit import Circuit
+    from locum.networks.transformer.circuit import Circuit
 
     truth = Truth(Circuit.load(circuit))
     parts = read_json(found, 2**27)

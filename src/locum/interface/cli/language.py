@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import alphabet_option, choice, limit_option, output_option
-from locum.cli.programs import split_alphabet
-from locum.cli.runner import Group, Report
-from locum.cli.runner import command as make_command
 from locum.errors import InputError
+from locum.interface.cli.options import alphabet_option, choice, limit_option, output_option
+from locum.interface.cli.programs import split_alphabet
+from locum.interface.cli.runner import Group, Report
+from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
-    from locum.dialects.classify import Classification
-    from locum.dialects.languages import Language
-    from locum.dialects.recogniser import Recogniser
+    from locum.languages.classify import Classification
+    from locum.languages.named_languages import Language
+    from locum.languages.recogniser import Recogniser
 
 command = Group("language", help=__doc__, usual="classify")
 _PLACES = {"last": "last symbol", "end": "end marker"}
@@ -41,7 +41,7 @@ def _language_options(function: Any) -> Any:
 
 def read_language(source: str, options: Mapping[str, Any]) -> Language:
     """Read a language as the options say."""
-    from locum.dialects.languages import read
+    from locum.languages.named_languages import read
 
     given = {name: options[name] for name in ("plus", "at", "accept") if name in options}
     positions = options.get("positions")
@@ -56,9 +56,9 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
 
 def find_recogniser(language: Language, verdicts: Classification | None = None) -> Recogniser | None:
     """Return a program that recognises a language, or None if no dialect has one."""
-    from locum.dialects import b_rasp
-    from locum.dialects.classify import classify
-    from locum.dialects.star_free import ltl_of
+    from locum.languages import b_rasp
+    from locum.languages.classify import classify
+    from locum.languages.star_free import ltl_of
 
     if language.program is not None:
         return language.program
@@ -87,9 +87,9 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     C-RASP_last at the last symbol; both mean programs without #import. `locum compile --language`
     compiles such a program.
     """
-    from locum.dialects.automata import show_alphabet
-    from locum.dialects.classify import classify as decide
-    from locum.dialects.equivalence import regular_automaton
+    from locum.languages.automata import show_alphabet
+    from locum.languages.classify import classify as decide
+    from locum.languages.equivalence import regular_automaton
 
     read = read_language(language, options)
     automaton = read.automaton
@@ -106,7 +106,7 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
         data["dialect"] = None if program is None else program.dialect
     files: dict[Path | None, Any] = {}
     if output is not None:
-        from locum.display.automaton import MAX_DRAWN, automaton_svg
+        from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
 
         if len(automaton) > MAX_DRAWN:
             raise InputError(
@@ -133,7 +133,7 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
 
 def _undecided(name: str, form: str, program: Recogniser) -> Report:
     """Return the verdicts on a program whose language could not be shown to be regular."""
-    from locum.dialects.counting import require
+    from locum.languages.counting import require
 
     keys = ("finite", "star_free", "C-RASP", "C-RASP_last", "R", "R_infinity", "solvable")
     verdicts: dict[str, bool | None] = dict.fromkeys(keys)
@@ -170,8 +170,8 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
     C-RASP programs by z3 (pip install 'locum[solve]'). A word that separates them is run again by
     dense execution and by compiled weights. The exit code is 1 if they differ.
     """
-    from locum.dialects.automata import show_alphabet, show_word
-    from locum.dialects.equivalence import EQUIVALENT, SEPARATED, equivalent
+    from locum.languages.automata import show_alphabet, show_word
+    from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent
 
     comparison = equivalent(read_language(p, options), read_language(q, options), seconds=limit)
 
@@ -206,7 +206,7 @@ def minimise(program: str, limit: float, **options: Any) -> Report:
     PROGRAM is a file of C-RASP. Every step is proven by z3 (pip install 'locum[solve]'). The result may
     not be the smallest equivalent program.
     """
-    from locum.dialects.minimise import minimise, size
+    from locum.languages.minimise import minimise, size
 
     read = read_language(program, options | {"from": "c-rasp"})
     assert read.program is not None

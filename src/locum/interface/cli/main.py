@@ -22,11 +22,11 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from locum import __version__
-from locum.cli import output
-from locum.cli.progress import waiting
-from locum.cli.runner import BAD_INPUT, CRASHED, DONE, INTERRUPTED
 from locum.errors import InputError, LocumError
 from locum.graph.atoms import short
+from locum.interface.cli import output
+from locum.interface.cli.progress import waiting
+from locum.interface.cli.runner import BAD_INPUT, CRASHED, DONE, INTERRUPTED
 
 #: The commands, in the sections of ``--help``.
 SECTIONS = {
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
         """Import the command of that name."""
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"locum.cli.{name}").command
+        command = importlib.import_module(f"locum.interface.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -105,7 +105,7 @@ class LazyGroup(click.Group):
 
 def summary(name: str) -> str:
     """Read the first line of a command's docstring from its source file."""
-    source = pkgutil.get_data("locum.cli", f"{name}.py") or b""
+    source = pkgutil.get_data("locum.interface.cli", f"{name}.py") or b""
     return source.decode().partition("\n")[0].strip('"')
 
 

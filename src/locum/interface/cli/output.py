@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TextIO
 
-from locum.cli.progress import current
 from locum.errors import LocumError
 from locum.graph.atoms import is_unprintable, short
-from locum.shortening import printable, printable_json
+from locum.interface.cli.progress import current
+from locum.text import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

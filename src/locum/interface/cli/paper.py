@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import output_option
-from locum.cli.progress import counted
-from locum.cli.runner import Group, Part, Report
-from locum.cli.runner import command as make_command
 from locum.errors import InputError
+from locum.interface.cli import output
+from locum.interface.cli.options import output_option
+from locum.interface.cli.progress import counted
+from locum.interface.cli.runner import Group, Part, Report
+from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
     from locum.paper import compare
     from locum.paper.findings import Finding
-    from locum.paper.report import Row
+    from locum.paper.paper_report import Row
 
 command = Group("paper", help=__doc__, usual="report")
 #: Characters of a line of text.
@@ -45,8 +45,8 @@ def report(statement: str | None, output: tuple[Path, ...]) -> Report:
     all are run, which takes about half a minute. Exit code 1 if our side fails, or no erratum
     explains what fails.
     """
-    from locum.display.report import report_markdown, report_page
-    from locum.paper.report import reproduce, reproduce_one
+    from locum.interface.display.report_page import report_markdown, report_page
+    from locum.paper.paper_report import reproduce, reproduce_one
 
     if statement is not None and output:
         raise InputError("--output: expected no STATEMENT with it; the page shows all statements")
@@ -62,7 +62,7 @@ def report(statement: str | None, output: tuple[Path, ...]) -> Report:
 
 def _statement_text(row: Row) -> Iterator[Part]:
     """Show the quote, what was run and the verdict of one statement."""
-    from locum.display.report import list_unchecked
+    from locum.interface.display.report_page import list_unchecked
 
     yield f"{row.title} ({row.kind}, line {row.line} of the source)"
     if row.quote:
@@ -79,7 +79,7 @@ def _statement_text(row: Row) -> Iterator[Part]:
 
 
 def _report_text(made: Any) -> Iterator[Part]:
-    from locum.display.report import describe_results
+    from locum.interface.display.report_page import describe_results
 
     rows = (
         (row.title, row.key, row.verdict, ", ".join(row.errata), f"{row.seconds:.1f}")
@@ -131,7 +131,7 @@ def items(cookbook: bool) -> Report:
 
 
 def _cookbook() -> Report:
-    from locum.cookbook import COOKBOOK
+    from locum.languages.cookbook import COOKBOOK
 
     entries: list[dict[str, Any]] = []
     with counted("checking") as advance:
@@ -202,7 +202,7 @@ def rivals(output: Path | None) -> Report:
     feed-forwards of each network; exact feed-forwards are instructions, not weights. Systems that
     cannot be run are cited.
     """
-    from locum.display.report import compare_page
+    from locum.interface.display.report_page import compare_page
     from locum.paper.compare import compare, winners
 
     with counted("measuring") as advance:

@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import PATH, limit_option
-from locum.cli.runner import Report, emit
-from locum.cli.runner import command as make_command
 from locum.errors import InputError
 from locum.files import read_text
+from locum.interface.cli import output
+from locum.interface.cli.options import PATH, limit_option
+from locum.interface.cli.runner import Report, emit
+from locum.interface.cli.runner import command as make_command
 
 
 @make_command("playground", __doc__)
@@ -38,15 +38,15 @@ def command(
     try:
         import uvicorn
 
-        from locum.playground.server import application
+        from locum.interface.playground.server import application
     except ModuleNotFoundError as error:
         raise InputError(
             f"the playground needs the extra web ({error.name} missing); try pip install 'locum[web]'"
         ) from None
-    from locum.playground.pool import Pool
-    from locum.playground.requests import MAX_SOURCE
-    from locum.playground.share import fragment
-    from locum.playground.worker import Limits
+    from locum.interface.playground.playground_worker import Limits
+    from locum.interface.playground.pool import Pool
+    from locum.interface.playground.requests import MAX_SOURCE
+    from locum.interface.playground.share import fragment
 
     if not public and host not in ("127.0.0.1", "localhost", "::1"):
         raise InputError(f"--host {host}: expected --public beside it, since others can reach the page")

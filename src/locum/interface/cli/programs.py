@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import PATH, read_input
 from locum.errors import InputError, LimitError, LocumError
 from locum.files import read_text
 from locum.graph import Node, loads
-from locum.language.handles import Selector, SOp, wrap
+from locum.interface.cli.options import PATH, read_input
+from locum.rasp.handles import Selector, SOp, wrap
 
 if TYPE_CHECKING:
-    from locum.dialects.recogniser import Recogniser
-    from locum.language import Session
+    from locum.languages.recogniser import Recogniser
+    from locum.rasp import Session
 
 #: The most bytes of a program's file. RASP text has a limit of its own, in characters.
 LIMIT = 2**26
@@ -48,7 +48,7 @@ class Program:
         self.tokens = tokens
 
     def _load(self, example: Any) -> None:
-        from locum.language import RaspError, Session
+        from locum.rasp import RaspError, Session
 
         text = _source(self.path)
         if self.path.suffix == ".json":
@@ -86,7 +86,7 @@ class Program:
         """Return a name and the s-op or selector of that name."""
         name, value = self.value(name)
         if not isinstance(value, (SOp, Selector)):
-            from locum.language.rasp.machine import words_for
+            from locum.rasp.text.machine import words_for
 
             raise InputError(f"{name}: expected an s-op or a selector, got {words_for(value)}")
         return name, value
@@ -148,8 +148,8 @@ class DialectProgram(Program):
         self.tokens = self.recogniser.tokens(read_word(word)) if word is not None else ()
 
     def _load(self, example: Any) -> None:
-        from locum.dialects.b_rasp import from_ltl
-        from locum.dialects.languages import read
+        from locum.languages.b_rasp import from_ltl
+        from locum.languages.named_languages import read
 
         language = read(self.path, alphabet=self._alphabet)
         if language.program is not None:
@@ -217,8 +217,8 @@ program_argument = click.argument("program", type=PATH, shell_complete=complete_
 
 def known() -> list[str]:
     """List the names of the listings and examples."""
+    from locum.interface.playground.example_programs import program_names
     from locum.paper import listings
-    from locum.playground.examples import program_names
 
     return sorted({*listings.names(), *program_names()})
 
@@ -231,7 +231,10 @@ def _source(path: Path) -> str:
         return read_text(path, LIMIT)
     if path.name in listings.names():
         return listings.text(path.name)
-    from locum.playground.examples import program_names, program_text  # takes longer than to run most
+    from locum.interface.playground.example_programs import (  # takes longer than to run most
+        program_names,
+        program_text,
+    )
 
     if path.name in program_names():
         return program_text(path.name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from locum.locks import Lock
+from locum.shared_state import Lock
 
 if TYPE_CHECKING:
     from rich.progress import Progress

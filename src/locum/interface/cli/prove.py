@@ -11,22 +11,22 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import PATH, limit_option, output_option
-from locum.cli.progress import counted
-from locum.cli.runner import Group, Part, Report
-from locum.cli.runner import command as make_command
 from locum.errors import InputError
 from locum.files import open_file, parse_json
+from locum.interface.cli import output
+from locum.interface.cli.options import PATH, limit_option, output_option
+from locum.interface.cli.progress import counted
+from locum.interface.cli.runner import Group, Part, Report
+from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
     from locum.paper.findings import Finding
-    from locum.verification.claims.claim import Claim
+    from locum.proofs.claims.claim import Claim
 
 #: The most bytes of a certificate.
 LIMIT = 2**25
 #: What the separate process runs.
-_SCRIPT = "from locum.cli.prove import check_in_limits; check_in_limits()"
+_SCRIPT = "from locum.interface.cli.prove import check_in_limits; check_in_limits()"
 #: The exit code of the separate process if its memory limit is reached.
 _NO_MEMORY = 3
 
@@ -36,14 +36,14 @@ command = Group("prove", help=__doc__, usual="claim")
 def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Offer the names of claims, and the errata that can be refuted."""
     from locum.paper.errata import ERRATA
-    from locum.verification.claims.named import FAMILIES
+    from locum.proofs.claims.named import FAMILIES
 
     refutable = (number for number, erratum in ERRATA.items() if erratum.refutable)
     return [name for name in [*FAMILIES, *refutable] if name.startswith(begun)]
 
 
 def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    from locum.verification.claims.named import FAMILIES
+    from locum.proofs.claims.named import FAMILIES
 
     family = FAMILIES.get(str(context.params.get("name")))
     return [name for name in (family.recipes if family else ()) if name.startswith(begun)]
@@ -70,7 +70,7 @@ def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any
     can be refuted, such as E2. The checker of `locum prove check` verifies the result before it is
     printed. Exit code 1 if the claim is refuted, or not proven within the limits.
     """
-    from locum.verification import Unproven, prove
+    from locum.proofs import Unproven, prove
 
     with counted("proving") as advance:
         verdict = prove(
@@ -124,7 +124,7 @@ def prove_everything(everything: bool, output: Path | None) -> Report:
         findings = prove_all(everything, advance)
     files: dict[Path | None, Any] = {}
     if output is not None:
-        from locum.display.claims import certificates, page
+        from locum.interface.display.claims import certificates, page
 
         folder = output.with_name(f"{output.stem}-certificates")
         files = {output: page(findings, folder.name), folder: certificates(findings)}
@@ -164,8 +164,8 @@ def export(name: str | None, shape: tuple[int, ...]) -> Report:
     The term is of the type sop that proofs/Rasp.v defines. `make coq` checks that it is the
     definition that the theorem for all shapes is about. Without NAME, the constructions are listed.
     """
-    from locum.verification.coq.terms import coq_term
-    from locum.verification.coq.tie_table import BY_NAME, TIES
+    from locum.proofs.coq.coq_terms import coq_term
+    from locum.proofs.coq.tie_table import BY_NAME, TIES
 
     if name is None:
         rows = [
@@ -251,7 +251,7 @@ def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
 def check_in_limits() -> None:
     """Set the limits of this process, check its standard input, and print the result as JSON."""
     # Imports are not part of the work that the limits are for.
-    import locum.verification.checking  # noqa: F401
+    import locum.proofs.file_checking  # noqa: F401
 
     _limit_process(*map(int, sys.argv[1:]))
     try:
@@ -263,7 +263,7 @@ def check_in_limits() -> None:
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
     """Read and check a file."""
-    from locum.verification import RejectedError, check
+    from locum.proofs import RejectedError, check
 
     try:
         content = file.read(LIMIT + 1)

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from locum import __version__
-from locum.cli import output
-from locum.cli.options import read_input
-from locum.cli.progress import is_quiet
-from locum.cli.runner import Report
-from locum.cli.runner import command as make_command
 from locum.errors import InputError
 from locum.files import write_file
-from locum.language import echo
-from locum.language.handles import SOp
-from locum.language.rasp.describing import answer, asked
+from locum.interface.cli import output
+from locum.interface.cli.options import read_input
+from locum.interface.cli.progress import is_quiet
+from locum.interface.cli.runner import Report
+from locum.interface.cli.runner import command as make_command
+from locum.rasp import echo
+from locum.rasp.handles import SOp
+from locum.rasp.text.describing import answer, asked
 
 if TYPE_CHECKING:
-    from locum.language import Session
+    from locum.rasp import Session
 
 PROMPT, MORE = ">> ", ".. "
 
@@ -44,7 +44,7 @@ PROMPT, MORE = ">> ", ".. "
 )
 def command(example: str) -> Report | None:
     """Prompt at a terminal, or read a transcript."""
-    from locum.language import Session
+    from locum.rasp import Session
 
     tokens = read_input(example, "--example")
     if not isinstance(tokens, (str, list, dict)) or not tokens:
@@ -58,7 +58,7 @@ def command(example: str) -> Report | None:
         f"Locum {__version__}, RASP; running example {echo.quoted(session.examples.tokens['s-op'])}"
     )
     if typed.isatty() and sys.stdout.isatty():
-        from locum.cli.terminal import converse
+        from locum.interface.cli.terminal import converse
 
         output.say(f"{banner}; help explains, exit or Ctrl-D leaves")
         converse(session, PROMPT, MORE)
@@ -102,7 +102,7 @@ def _line(lines: TextIO, limit: int) -> str:
 
 def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
     """Draw into the folder comp_flows, as ``draw`` of Weiss's implementation does."""
-    from locum.language.drawing.flow import flow_svg
+    from locum.rasp.drawing.flow import flow_svg
 
     folder = Path("comp_flows")
     folder.mkdir(exist_ok=True)

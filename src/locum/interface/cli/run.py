@@ -13,8 +13,10 @@ from typing import Any
 
 import click
 
-from locum.cli import output
-from locum.cli.options import (
+from locum.errors import InputError, LocumError
+from locum.graph import abbreviate, sequence_type
+from locum.interface.cli import output
+from locum.interface.cli.options import (
     DOMAINS,
     EXECUTORS,
     alphabet_option,
@@ -22,14 +24,12 @@ from locum.cli.options import (
     input_option,
     output_option,
 )
-from locum.cli.programs import DialectProgram, Program, load_program, program_argument
-from locum.cli.runner import Part, Report
-from locum.cli.runner import command as make_command
-from locum.errors import InputError, LocumError
-from locum.graph import abbreviate, sequence_type
-from locum.language import echo
-from locum.language.handles import Selector, SOp
-from locum.shortening import shortened
+from locum.interface.cli.programs import DialectProgram, Program, load_program, program_argument
+from locum.interface.cli.runner import Part, Report
+from locum.interface.cli.runner import command as make_command
+from locum.rasp import echo
+from locum.rasp.handles import Selector, SOp
+from locum.text import shortened
 
 #: Rows of the largest selector that is printed as a whole, and rows that are printed of a larger one.
 _LARGEST_GRID, _FIRST = 200, 20
@@ -182,7 +182,7 @@ def _grid(pattern: Sequence[Sequence[int]], tokens: Any) -> str:
 
 def count(loaded: Program, names: tuple[str, ...]) -> Report:
     """Count the heads of the names, or of all."""
-    from locum.analysis import architecture
+    from locum.graph.architecture import architecture
     from locum.graph.definitions import names_of_definitions
 
     chosen = dict(map(loaded.program, names)) if names else _programs(loaded)
@@ -227,7 +227,7 @@ def plan(loaded: Program, name: str | None, length: int | None) -> Report:
 
 def draw(loaded: Program, name: str | None, target: Path) -> Report:
     """Draw one s-op, to a file or to standard output."""
-    from locum.language.drawing.flow import flow_svg
+    from locum.rasp.drawing.flow import flow_svg
 
     name, value = loaded.sop(name)
     picture = flow_svg(value.node, loaded.tokens, name, loaded.names())

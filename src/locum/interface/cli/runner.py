@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from locum.cli import output
-from locum.cli.options import PATH, OutputFile
-from locum.cli.progress import is_quiet
 from locum.files import check_target, write_file, write_folder
 from locum.graph.atoms import short
+from locum.interface.cli import output
+from locum.interface.cli.options import PATH, OutputFile
+from locum.interface.cli.progress import is_quiet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

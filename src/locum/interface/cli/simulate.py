@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.options import (
+from locum.errors import InputError
+from locum.interface.cli.options import (
     DTYPES,
     EXECUTORS,
     KINDS,
@@ -31,13 +32,12 @@ from locum.cli.options import (
     read_base,
     seed_option,
 )
-from locum.cli.runner import Report
-from locum.cli.runner import command as make_command
-from locum.errors import InputError
-from locum.shortening import at_most
+from locum.interface.cli.runner import Report
+from locum.interface.cli.runner import command as make_command
+from locum.text import at_most
 
 if TYPE_CHECKING:
-    from locum.cli.simulations import Simulation
+    from locum.interface.cli.simulations import Simulation
 
 
 class Simulate(click.Command):
@@ -48,7 +48,7 @@ class Simulate(click.Command):
     ) -> click.Context:
         """Let the command for pretrained models read its own options."""
         if any(argument.partition("=")[0] == "--model" for argument in args):
-            from locum.cli.simulate_model import command as model
+            from locum.interface.cli.simulate_model import command as model
 
             return model.make_context(info_name, args, parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -77,7 +77,7 @@ class Simulate(click.Command):
 @output_option(".npz", text="File for X, T, every step and the result.")
 def command(output: Path | None, certify: bool, dtype: str | None, **options: Any) -> Report:
     """Run a T that is random or the user's, or else the paper's figure."""
-    from locum.cli.simulations import make_simulation
+    from locum.interface.cli.simulations import make_simulation
 
     if certify:
         given = {"--on": options["on"], "--executor": options["executor"], "--output": output}
@@ -97,8 +97,8 @@ def _certify(simulation: Simulation, dtype: str) -> Report:
     """Run U in ball arithmetic and compare one execution with the certificate."""
     import numpy as np
 
-    from locum.cli.archives import arrays_of, known_arrays, module_of
-    from locum.verification import certify
+    from locum.interface.cli.archives import arrays_of, known_arrays, module_of
+    from locum.proofs import certify
 
     U, T, X = simulation.simulator, simulation.T, simulation.X
     if dtype == "float32":

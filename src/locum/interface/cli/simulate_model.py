@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output as terminal
-from locum.cli.archives import npz
-from locum.cli.options import PATH, choice, output_option
-from locum.cli.progress import progress
-from locum.cli.runner import Part, Report
-from locum.cli.runner import command as make_command
 from locum.errors import InputError, LocumError
+from locum.interface.cli import output as terminal
+from locum.interface.cli.archives import npz
+from locum.interface.cli.options import PATH, choice, output_option
+from locum.interface.cli.progress import progress
+from locum.interface.cli.runner import Part, Report
+from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
     from locum.torch.pretrained import Pretrained
@@ -156,7 +156,7 @@ def _run(
         if path.suffix == ".npz":
             files[path] = npz({name: value.double().numpy() for name, value in found.items()})
         else:
-            from locum.display.model_page import model_page
+            from locum.interface.display.model_page import model_page
 
             patterns = recorded.patterns if recorded is not None else {}
             files[path] = model_page(loaded, texts, inputs, patterns, usage, differences)

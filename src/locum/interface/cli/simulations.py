@@ -9,24 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from locum.cli import output
-from locum.cli.archives import arrays_of, known_arrays, module_of, npz
-from locum.cli.matrices import Numbers, read_array, read_arrays
-from locum.cli.progress import progress
-from locum.cli.runner import Part
 from locum.errors import InputError
 from locum.execution.arrays import numpy_of
 from locum.files import write_file
+from locum.interface.cli import output
+from locum.interface.cli.archives import arrays_of, known_arrays, module_of, npz
+from locum.interface.cli.matrices import Numbers, read_array, read_arrays
+from locum.interface.cli.progress import progress
+from locum.interface.cli.runner import Part
 from locum.paper.figure2 import PRINTED, Demonstration
 from locum.paper.figure2 import T as FIGURE_T
 from locum.paper.figure2 import X as FIGURE_X
-from locum.shortening import at_most
 from locum.simulators import Module, Order, UniversalSimulator
 from locum.simulators.attention_order import KINDS
 from locum.simulators.hierarchy import require_smaller
 from locum.simulators.layer_simulator import ExplainedStep, Explanation, explain
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.sampling import random_module
+from locum.text import at_most
 
 #: Results further off than this, relative to the result, are not rounding errors.
 TOLERANCE = 1e-9

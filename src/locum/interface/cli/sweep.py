@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli import output as terminal
-from locum.cli.options import PATH, limit_option, output_option
-from locum.cli.progress import counted, is_quiet
-from locum.cli.runner import Part, Report
-from locum.cli.runner import command as make_command
 from locum.errors import InputError
+from locum.interface.cli import output as terminal
+from locum.interface.cli.options import PATH, limit_option, output_option
+from locum.interface.cli.progress import counted, is_quiet
+from locum.interface.cli.runner import Part, Report
+from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
-    from locum.sweeps import Plan
-    from locum.sweeps import Report as Results
+    from locum.experiments.sweeps import Plan
+    from locum.experiments.sweeps import Report as Results
 
 #: Cases that did not end well and are named; the file has them all.
 _NAMED = 10
@@ -54,8 +54,8 @@ def _read_shard(context: click.Context, option: click.Parameter, text: str | Non
 @click.option("--plan", "only_plan", is_flag=True, help="Print the number of cases, and stop.")
 def command(spec: Path | None, output: Path | None, limit: float | None, **options: Any) -> Report:
     """Run a sweep, or continue it."""
-    from locum import sweeps
-    from locum.sweeps.spec import read_spec
+    from locum.experiments import sweeps
+    from locum.experiments.sweeps.spec import read_spec
 
     if options["only_kinds"]:
         return _kinds()
@@ -106,7 +106,7 @@ def _prepare_cluster() -> None:
 
 def _kinds() -> Report:
     """List the kinds, their settings with defaults, and the lists of cases that they have."""
-    from locum.sweeps.kinds import KINDS
+    from locum.experiments.sweeps.sweep_kinds import KINDS
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
         for name, kind in KINDS.items():

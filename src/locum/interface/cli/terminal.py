@@ -17,13 +17,13 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from locum.cli.output import LAYOUT
-from locum.language import Result, Session
-from locum.language.handles import Selector, SOp
-from locum.language.rasp.describing import answer, asked
-from locum.language.rasp.machine import Builtin, Function
-from locum.language.rasp.reader import tokens
-from locum.shortening import printable
+from locum.interface.cli.output import LAYOUT
+from locum.rasp import Result, Session
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.text.describing import answer, asked
+from locum.rasp.text.machine import Builtin, Function
+from locum.rasp.text.reader import tokens
+from locum.text import printable
 
 _STYLE = Style.from_dict(
     {

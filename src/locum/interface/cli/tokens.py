@@ -10,14 +10,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locum.cli.matrices import read_array
-from locum.cli.options import read_input, require_unicode
 from locum.errors import InputError
 from locum.files import read_json, read_text
 from locum.graph import Atom, is_atom
+from locum.interface.cli.matrices import read_array
+from locum.interface.cli.options import read_input, require_unicode
 
 if TYPE_CHECKING:
-    from locum.transformer import CompiledTransformer
+    from locum.networks.transformer import CompiledTransformer
 
 #: Vocabularies are read from files of these kinds: one token on each line, or a list.
 TEXT, LIST = ".txt", ".json"
@@ -61,7 +61,7 @@ def literal(text: str) -> Atom:
     >>> literal("007"), literal("1e3"), literal("a b"), literal('"1"'), literal("- 2"), literal("True")
     (7, 1000.0, 'a b', '1', -2, True)
     """
-    from locum.language.rasp.reader import grammar
+    from locum.rasp.text.reader import grammar
 
     text = text.strip()
     match [(str(token.type), str(token)) for token in grammar().lex(text)]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from locum.dialects.automata import DFA
-from locum.language.drawing.svg import Drawing
+from locum.languages.automata import DFA
+from locum.rasp.drawing.svg import Drawing
 
 _RADIUS, _ACROSS, _DOWN, _MARGIN = 18.0, 110.0, 84.0, 60.0
 #: States that a picture has room for.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from locum.language.drawing.svg import Drawing
+from locum.rasp.drawing.svg import Drawing
 
 _WIDTH, _HEIGHT = 460, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 96, 16, 34

@@ -11,13 +11,13 @@ import re
 from collections.abc import Sequence
 
 from locum import __version__
-from locum.display.html import document, today
+from locum.interface.display.html import document, today
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.formula import Formula
-from locum.verification.claims.statement import ENTRY_BY_ENTRY, FUNCTIONS, list_parts
-from locum.verification.prover.prove import Unproven, Verdict
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.statement import ENTRY_BY_ENTRY, FUNCTIONS, list_parts
+from locum.proofs.prover.prove import Unproven, Verdict
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff; --badge: #eaeef2; --good: #dafbe1;

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locum.display.html import filled, packed
+from locum.interface.display.html import filled, packed
 
 if TYPE_CHECKING:
     import torch

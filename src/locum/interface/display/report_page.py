@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from locum import __version__
-from locum.display.charts import line_chart
-from locum.display.html import document, today
+from locum.interface.display.charts import line_chart
+from locum.interface.display.html import document, today
 from locum.paper import compare
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.evidence import CONTEXT, CORRECTED, OURS, PRINTED, STATUSES, Evidence
-from locum.paper.report import Report, Row
+from locum.paper.paper_report import Report, Row
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff;

@@ -4,6 +4,6 @@
 worker processes with limits (``pool.py``), and the page (``page/``) draws what comes back.
 """
 
-from locum.playground.answer import answer
+from locum.interface.playground.answer import answer
 
 __all__ = ["answer"]

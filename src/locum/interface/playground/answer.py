@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from locum.errors import LocumError
-from locum.language.rasp.session import Session
-from locum.playground import exercises, panes, share, universal, weights
-from locum.playground.examples import examples
-from locum.playground.requests import INPUT, MATRIX, SOURCE, TEMPERATURE
+from locum.interface.playground import exercises, panes, share, universal_pane, weights_pane
+from locum.interface.playground.example_programs import examples
+from locum.interface.playground.requests import INPUT, MATRIX, SOURCE, TEMPERATURE
+from locum.proofs.claims.named import FAMILIES
+from locum.rasp.text.session import Session
 from locum.settings import Setting, read_settings
-from locum.verification.claims.named import FAMILIES
 
 
 class Action(NamedTuple):
@@ -56,7 +56,7 @@ def catalogue() -> dict[str, Any]:
         "exercises": [exercise.described() for exercise in exercises.EXERCISES.values()],
         "claims": panes.claims(),
         **share.CHOICES,
-        "presets": universal.PRESETS,
+        "presets": universal_pane.PRESETS,
         "names": sorted(name for name in session.names() if not name.startswith("_")),
     }
 
@@ -64,12 +64,14 @@ def catalogue() -> dict[str, Any]:
 _FLAG = Setting("true or false", default=False)
 _PROGRAM = {"source": SOURCE, "input": INPUT}
 _NAMED = {**_PROGRAM, "name": Setting("a text", default=None, longest=100)}
-_NETWORK = {**_NAMED, **weights.SETTINGS}
+_NETWORK = {**_NAMED, **weights_pane.SETTINGS}
 _UNIVERSAL = {
     **dict.fromkeys(("X", "A", "V"), MATRIX),
-    "recipe": Setting("a text", default=universal.DEFAULTS["recipe"], choices=universal.RECIPES),
-    "base": Setting("a number", default=universal.DEFAULTS["base"], least=1e-3, most=1e3),
-    "temperature": replace(TEMPERATURE, default=universal.DEFAULTS["temperature"]),
+    "recipe": Setting(
+        "a text", default=universal_pane.DEFAULTS["recipe"], choices=universal_pane.RECIPES
+    ),
+    "base": Setting("a number", default=universal_pane.DEFAULTS["base"], least=1e-3, most=1e3),
+    "temperature": replace(TEMPERATURE, default=universal_pane.DEFAULTS["temperature"]),
 }
 
 ACTIONS: dict[str, Action] = {
@@ -77,9 +79,9 @@ ACTIONS: dict[str, Action] = {
     "run": Action(panes.run, _PROGRAM),
     "analyse": Action(panes.analyse, _PROGRAM),
     "draw": Action(panes.draw, {**_NAMED, "svg": _FLAG}),
-    "compile": Action(weights.compile, _NETWORK),
+    "compile": Action(weights_pane.compile, _NETWORK),
     "apply": Action(
-        weights.apply,
+        weights_pane.apply,
         {
             **_NETWORK,
             "inputs": Setting("a list of texts", default=[], longest=50),
@@ -87,8 +89,8 @@ ACTIONS: dict[str, Action] = {
             "seed": Setting("an integer", default=0, least=0, most=2**32),
         },
     ),
-    "explain": Action(universal.explain, _UNIVERSAL),
-    "certify": Action(universal.certify, _UNIVERSAL),
+    "explain": Action(universal_pane.explain, _UNIVERSAL),
+    "certify": Action(universal_pane.certify, _UNIVERSAL),
     "prove": Action(
         panes.prove,
         {
@@ -98,7 +100,7 @@ ACTIONS: dict[str, Action] = {
             "certificate": _FLAG,
         },
     ),
-    "prove_universal": Action(universal.prove, {**_UNIVERSAL, "certificate": _FLAG}),
+    "prove_universal": Action(universal_pane.prove, {**_UNIVERSAL, "certificate": _FLAG}),
     "classify": Action(panes.classify, {"regex": Setting("a text", longest=200)}),
     "exercise": Action(
         exercises.check,

@@ -66,14 +66,14 @@ seen = selector_width(select(tokens, tokens, ==) and past);
     ),
 }
 
-#: Titles of everyday programs (``locum.language.everyday``), by file.
+#: Titles of everyday programs (``locum.rasp.everyday``), by file.
 EVERYDAY = {
     "reverse": "reverse", "palindrome": "palindrome", "parity": "parity", "modsum": "sum modulo 5",
     "most_frequent": "most frequent token", "sort": "sort numbers", "sort_freq": "sort by frequency",
     "second_largest": "second largest", "run_length": "length of the run", "induction": "induction",
     "binary_addition": "binary addition", "dyck2": "brackets of two kinds",
 }  # fmt: skip
-#: Entries of the cookbook (``locum.cookbook``) that are programs, by file.
+#: Entries of the cookbook (``locum.languages.cookbook``) that are programs, by file.
 COOKBOOK = {
     "predecessor": "predecessor", "n_grams": "n-grams", "induction": "induction head",
     "majority": "majority", "dyck1": "Dyck-1", "dyck2_top": "Dyck-2-3",

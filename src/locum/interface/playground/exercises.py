@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.errors import LocumError
-from locum.language import echo
+from locum.interface.playground.example_programs import without_example
+from locum.interface.playground.panes import texts
+from locum.interface.playground.program_pane import Program
+from locum.interface.playground.requests import tokens
 from locum.paper import listings
-from locum.playground.examples import without_example
-from locum.playground.panes import texts
-from locum.playground.program import Program
-from locum.playground.requests import tokens
+from locum.rasp import echo
 
 Word = Sequence[Any]
 #: Numbers that differ by less look alike.

@@ -6,21 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from locum.analysis import architecture
-from locum.dialects import regular
-from locum.dialects.classify import classify as classify_automaton
-from locum.display.automaton import MAX_DRAWN, automaton_svg
 from locum.errors import InputError
 from locum.execution import run as run_program
+from locum.graph.architecture import architecture
 from locum.graph.definitions import expand_definitions, names_of_definitions
-from locum.language import echo
-from locum.language.drawing.flow import flow_svg, shown_heads
-from locum.language.handles import SOp
-from locum.playground.program import Program, described
-from locum.playground.requests import tokens as read_tokens
-from locum.verification import Unproven
-from locum.verification import prove as prove_claim
-from locum.verification.claims.named import FAMILIES
+from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
+from locum.interface.playground.program_pane import Program, described
+from locum.interface.playground.requests import tokens as read_tokens
+from locum.languages import regular
+from locum.languages.classify import classify as classify_automaton
+from locum.proofs import Unproven
+from locum.proofs import prove as prove_claim
+from locum.proofs.claims.named import FAMILIES
+from locum.rasp import echo
+from locum.rasp.drawing.flow import flow_svg, shown_heads
+from locum.rasp.handles import SOp
 
 #: Heads that are drawn.
 MAX_HEADS = 60

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from locum.worker_process import serve
+from locum.experiments.sweeps.worker_process import serve
 
 #: What a worker says when it cannot answer; the page shows it.
 MEMORY = "this needs more memory than the playground gives one program; try a smaller one"
@@ -37,7 +37,7 @@ class Limits:
 
 def main() -> None:
     """Answer requests until the input ends; the limits are the argument, as JSON."""
-    from locum.playground.answer import answer
+    from locum.interface.playground.answer import answer
 
     limits = Limits(**json.loads(sys.argv[1]))
     answer({"action": "run", "source": "x = length;", "input": "a"})  # loads what every request needs

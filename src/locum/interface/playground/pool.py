@@ -29,9 +29,9 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from locum.locks import Lock
-from locum.playground.worker import Limits
-from locum.worker_process import WorkerEndedError, WorkerProcess
+from locum.experiments.sweeps.worker_process import WorkerEndedError, WorkerProcess
+from locum.interface.playground.playground_worker import Limits
+from locum.shared_state import Lock
 
 
 class BusyError(Exception):
@@ -125,7 +125,9 @@ class Pool:
         self._busy: set[WorkerProcess] = set()
 
     def _start(self) -> WorkerProcess:
-        return WorkerProcess("locum.playground.worker", json.dumps(asdict(self.limits)))
+        return WorkerProcess(
+            "locum.interface.playground.playground_worker", json.dumps(asdict(self.limits))
+        )
 
     def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
         """Answer a request as JSON in bytes; raises :class:`BusyError` if too many are waiting."""

@@ -14,13 +14,13 @@ from locum.errors import InputError, LimitError
 from locum.graph import Node, postorder
 from locum.graph.atoms import identity
 from locum.graph.definitions import expand_definitions
-from locum.language import echo
-from locum.language.handles import Selector, SOp, wrap
-from locum.language.rasp.builtins import take_away
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.loading import with_newlines
-from locum.language.rasp.results import Result
-from locum.language.rasp.session import Session
+from locum.rasp import echo
+from locum.rasp.handles import Selector, SOp, wrap
+from locum.rasp.text.builtins import take_away
+from locum.rasp.text.file_loading import with_newlines
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.results import Result
+from locum.rasp.text.session import Session
 
 #: Tighter than those of a REPL: a page answers while one types.
 LIMITS = Limits(steps=50_000, text_steps=75_000, memory=150_000_000, heads=5_000)

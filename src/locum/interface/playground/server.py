@@ -16,9 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from locum.errors import InputError
-from locum.playground.pool import BusyError, Pool
-from locum.playground.requests import decimal
-from locum.playground.share import PAGE
+from locum.interface.playground.pool import BusyError, Pool
+from locum.interface.playground.requests import decimal
+from locum.interface.playground.share import PAGE
 
 #: The most bytes of a request.
 MAX_BODY = 64 * 1024

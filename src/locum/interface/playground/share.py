@@ -19,10 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from locum.display.html import inside, policy
 from locum.errors import InputError, LocumError
-from locum.playground import panes, universal, weights
-from locum.playground.requests import decimal
+from locum.interface.display.html import inside, policy
+from locum.interface.playground import panes, universal_pane, weights_pane
+from locum.interface.playground.requests import decimal
 
 PREFIX = "#v1="
 #: The most bytes that a link may unpack to, and the most lists and objects inside one another.
@@ -119,11 +119,11 @@ _ANSWERS = '<script id="answers" type="application/json">null</script>'
 _POLICY = '<meta name="policy">'
 #: What the forms of a saved page offer, so that they show what was chosen.
 CHOICES = {
-    "attentions": weights.SETTINGS["attention"].choices,
-    "feedForwards": weights.SETTINGS["feed_forward"].choices,
-    "recipes": list(universal.RECIPES),
+    "attentions": weights_pane.SETTINGS["attention"].choices,
+    "feedForwards": weights_pane.SETTINGS["feed_forward"].choices,
+    "recipes": list(universal_pane.RECIPES),
     "presets": {},
-    "defaults": {"network": weights.DEFAULTS, "universal": universal.DEFAULTS},
+    "defaults": {"network": weights_pane.DEFAULTS, "universal": universal_pane.DEFAULTS},
 }
 #: The policy of a saved page loads no icon, and a file needs none.
 _ICON = '<link rel="icon" href="data:,">'
@@ -140,14 +140,14 @@ def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
         "run": _answer(lambda: panes.run(source, typed)),
         "analyse": _answer(lambda: panes.analyse(source, typed)),
         "draw": _answer(lambda: panes.draw(source, typed, name, svg=True)),
-        "compile": _answer(lambda: weights.compile(source, typed, name, **options)),
+        "compile": _answer(lambda: weights_pane.compile(source, typed, name, **options)),
     }
     return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
 
 
 def save_universal(**settings: Any) -> dict[str, Any]:
     """Return the page of U on this T and X, with its steps computed beforehand."""
-    answers = {"explain": _answer(lambda: universal.explain(**settings))}
+    answers = {"explain": _answer(lambda: universal_pane.explain(**settings))}
     state = {"mode": "universal", "u": settings}
     return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
 

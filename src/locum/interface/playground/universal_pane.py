@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from locum.analysis import architecture
 from locum.errors import InputError
 from locum.graph import abbreviate
+from locum.graph.architecture import architecture
+from locum.interface.playground import panes
 from locum.paper import figure2
-from locum.playground import panes
+from locum.proofs import certify as certify_result
+from locum.proofs.claims.named import claim as named_claim
 from locum.simulators import UniversalSimulator
 from locum.simulators.formula.head import RECIPES
 from locum.simulators.modules.attention import Attention
-from locum.verification import certify as certify_result
-from locum.verification.claims.named import claim as named_claim
 
 #: By how much a weight may be off.
 CLOSE = 1e-6

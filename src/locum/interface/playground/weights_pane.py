@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from locum.compiler.target import Target
-from locum.compiler.tracing import Trace, compile_traced
-from locum.display.network.in_words import combination
-from locum.display.network.page import network_data
 from locum.errors import ExecutionError, InputError
 from locum.execution import run as run_program
-from locum.playground.panes import right, texts
-from locum.playground.program import Program
-from locum.playground.requests import MAX_INPUT, MAX_LENGTH
-from locum.playground.requests import tokens as read_tokens
-from locum.playground.requests import vocabulary as read_vocabulary
+from locum.interface.display.network.in_words import combination
+from locum.interface.display.network.page import network_data
+from locum.interface.playground.panes import right, texts
+from locum.interface.playground.program_pane import Program
+from locum.interface.playground.requests import MAX_INPUT, MAX_LENGTH
+from locum.interface.playground.requests import tokens as read_tokens
+from locum.interface.playground.requests import vocabulary as read_vocabulary
+from locum.networks.compiler.target import Target
+from locum.networks.compiler.tracing import Trace, compile_traced
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.weights import FeedForwardWeights
 from locum.settings import Setting, settings_of
-from locum.transformer import CompiledTransformer
-from locum.transformer.weights import FeedForwardWeights
 
 #: The widest residual stream that is shown.
 MAX_WIDTH = 512

@@ -1,5 +1,5 @@
 """The constructions that the surveys of transformers and formal languages list, as tested entries."""
 
-from locum.cookbook.entries import COOKBOOK, Entry, Finding
+from locum.languages.cookbook.entries import COOKBOOK, Entry, Finding
 
 __all__ = ["COOKBOOK", "Entry", "Finding"]

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from locum.compiler import compile as compile_program
-from locum.dialects import b_rasp, c_rasp, rasp_l
-from locum.dialects.ltl import LTL
-from locum.dialects.programs import program
-from locum.dialects.recogniser import END, Recogniser
-from locum.dialects.regular import language
-from locum.language.handles import SOp
-from locum.language.python import aggregate, best, indices, select, selector_width, tokens, where
-from locum.paper.languages import First, Parity
-from locum.shortening import at_most
-from locum.transformer import CompiledTransformer
+from locum.languages import b_rasp, c_rasp, rasp_l
+from locum.languages.c_rasp_programs import program
+from locum.languages.first_and_parity import First, Parity
+from locum.languages.ltl import LTL
+from locum.languages.recogniser import END, Recogniser
+from locum.languages.regular import language
+from locum.networks.compiler import compile as compile_program
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.handles import SOp
+from locum.rasp.python import aggregate, best, indices, select, selector_width, tokens, where
+from locum.text import at_most
 
 Word = tuple[str, ...]
 

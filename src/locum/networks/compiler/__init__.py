@@ -5,7 +5,7 @@
 (functions as hidden units), ``bounds`` (how exact they are), ``weights`` (the numbers).
 """
 
-from locum.compiler.compiling import compile, count_layers, values_of  # noqa: A004  (locum.compile)
-from locum.compiler.target import Target
+from locum.networks.compiler.compiling import compile, count_layers, values_of  # noqa: A004  (locum.compile)
+from locum.networks.compiler.target import Target
 
 __all__ = ["Target", "compile", "count_layers", "values_of"]

@@ -10,20 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from locum.compiler import bounds, network, program, scoring, units, weights
-from locum.compiler.bounds.fitting import Fitted
-from locum.compiler.bounds.head_bounds import Temperature
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Slots, Unit
-from locum.compiler.program.normalise import Origins
-from locum.compiler.scoring.scores import Scores
-from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import REFERENCE, Target
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from locum.graph.labels import Labels
 from locum.graph.node import HasNode, node_of
-from locum.transformer import CompiledTransformer, Config
+from locum.networks.compiler import bounds, network, program, scoring, units, weights
+from locum.networks.compiler.bounds.fitting import Fitted
+from locum.networks.compiler.bounds.head_bounds import Temperature
+from locum.networks.compiler.network.network import (
+    LOSING_SINK,
+    NO_SINK,
+    TIED_SINK,
+    Network,
+    Slots,
+    Unit,
+)
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.program.normalise import Origins
+from locum.networks.compiler.scoring.scored_selectors import Selectors
+from locum.networks.compiler.scoring.scores import Scores
+from locum.networks.compiler.target import REFERENCE, Target
+from locum.networks.transformer import CompiledTransformer, Config
 
 _SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}
 
@@ -114,8 +121,8 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
 ) -> CompiledTransformer:
     """Compile a program to the weights of a transformer: heads, and feed-forwards of hidden units.
 
-    ``options`` are the fields of :class:`locum.compiler.Target`: ``length`` (tokens of the longest
-    input), ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and what may be left out.
+    ``options`` are the fields of :class:`Target`: ``length`` (tokens of the longest input),
+    ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and what may be left out.
     Hidden units are relu, unless ``feed_forward`` says "gelu", "glu", or "exact": instructions instead
     of weights, a reference for analysis.
     ``name`` is the name of the network. ``names`` maps s-ops and selectors of the program to names,

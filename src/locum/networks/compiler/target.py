@@ -15,8 +15,8 @@ from locum.errors import CompileError
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, is_atom, sequence_type
 from locum.graph.atoms import EXACT_INTEGERS, identity
+from locum.networks.transformer.config import ATTENTIONS, DTYPES, FEED_FORWARDS
 from locum.settings import Setting, normalise_settings, read_settings, settings_of, to_python
-from locum.transformer.config import ATTENTIONS, DTYPES, FEED_FORWARDS
 
 #: Up to where each type of number holds every integer.
 EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in DTYPES}

@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from locum.compiler.compiling import Made, make
-from locum.compiler.network.network import Head
-from locum.compiler.network.roles import Role
-from locum.compiler.program.normalise import Origins
-from locum.compiler.target import Target
 from locum.graph import Node, abbreviate
 from locum.graph.node import HasNode, node_of
-from locum.transformer import CompiledTransformer
+from locum.networks.compiler.compiling import Made, make
+from locum.networks.compiler.network.network import Head
+from locum.networks.compiler.network.roles import Role
+from locum.networks.compiler.program.normalise import Origins
+from locum.networks.compiler.target import Target
+from locum.networks.transformer import CompiledTransformer
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ block, as in their paper. Their SUBLEQ machine is public code; of the rest only 
 transposition, AᵀB, Newton's iteration and FLEQ are **reconstructions** of about the stated size.
 
 >>> import numpy as np
->>> from locum.looped import Transposition
+>>> from locum.networks.looped import Transposition
 >>> A = np.arange(9.0).reshape(3, 3)
 >>> bool(np.allclose(Transposition(3)(A), A.T, rtol=0, atol=1e-12))
 True
 """
 
-from locum.looped.block import LoopedBlock
-from locum.looped.fleq import FleqMachine, Instruction
-from locum.looped.matrix_operations import Product, Transposition, inversion_program, invert
-from locum.looped.subleq import SubleqMachine
+from locum.networks.looped.block import LoopedBlock
+from locum.networks.looped.fleq import FleqMachine, Instruction
+from locum.networks.looped.matrix_operations import Product, Transposition, inversion_program, invert
+from locum.networks.looped.subleq import SubleqMachine
 
 __all__ = [
     "FleqMachine",

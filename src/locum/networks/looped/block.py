@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.settings import require_integer
-from locum.transformer.architecture import TransformerArchitecture
-from locum.transformer.config import Config
-from locum.transformer.forward import forward
-from locum.transformer.weights import (
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.forward import forward
+from locum.networks.transformer.transformer_architecture import TransformerArchitecture
+from locum.networks.transformer.weights import (
     SOFTMAX,
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
     Weights,
 )
+from locum.settings import require_integer
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import (
+from locum.networks.looped.block import (
     Floats,
     Head,
     LoopedBlock,
@@ -30,8 +30,8 @@ from locum.looped.block import (
     layer,
     real_matrix,
 )
+from locum.networks.transformer.weights import LayerWeights
 from locum.settings import require_integer, require_number
-from locum.transformer.weights import LayerWeights
 
 #: The functions of a and b, in the order of their flags in an instruction.
 FUNCTIONS = ("T", "MUL", "SUB")

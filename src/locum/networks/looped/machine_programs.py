@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from locum.errors import InputError
-from locum.looped.subleq import Command, State, SubleqMachine, advance, interpret
+from locum.networks.looped.subleq import Command, State, SubleqMachine, advance, interpret
 
 #: The word that is 0 whenever a macro begins.
 _ZERO = "zero"

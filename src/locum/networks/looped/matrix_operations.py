@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import (
+from locum.networks.looped.block import (
     Floats,
     Head,
     LoopedBlock,
@@ -40,7 +40,7 @@ from locum.looped.block import (
     real_matrix,
     sharpness,
 )
-from locum.looped.fleq import FleqMachine, Instruction
+from locum.networks.looped.fleq import FleqMachine, Instruction
 from locum.settings import require_integer, require_number
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import (
+from locum.networks.looped.block import (
     Floats,
     Head,
     LoopedBlock,
@@ -34,9 +34,9 @@ from locum.looped.block import (
     decode,
     layer,
 )
+from locum.networks.transformer.compiled import CompiledTransformer
+from locum.networks.transformer.weights import LayerWeights, Weights
 from locum.settings import Setting, require_integer
-from locum.transformer.compiled import CompiledTransformer
-from locum.transformer.weights import LayerWeights, Weights
 
 Command = tuple[int, int, int]
 

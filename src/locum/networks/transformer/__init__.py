@@ -1,11 +1,16 @@
 """Transformers as weights: run, inspected, saved and exported."""
 
-from locum.transformer.architecture import TransformerArchitecture
-from locum.transformer.compiled import CompiledTransformer, load, save
-from locum.transformer.config import Config
-from locum.transformer.forward import ActivationCache
-from locum.transformer.residual import ResidualStream
-from locum.transformer.weights import AttentionWeights, FeedForwardWeights, LayerWeights, Weights
+from locum.networks.transformer.compiled import CompiledTransformer, load, save
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.forward import ActivationCache
+from locum.networks.transformer.residual import ResidualStream
+from locum.networks.transformer.transformer_architecture import TransformerArchitecture
+from locum.networks.transformer.weights import (
+    AttentionWeights,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
 
 __all__ = [
     "ActivationCache",

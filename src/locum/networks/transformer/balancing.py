@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.transformer.config import Config
-from locum.transformer.functions import Functions
-from locum.transformer.weights import Array, AttentionWeights, FeedForwardWeights, Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.functions import Functions
+from locum.networks.transformer.weights import Array, AttentionWeights, FeedForwardWeights, Weights
 
 Marks = NDArray[np.bool_]
 
@@ -95,7 +95,7 @@ def real_units(feed: FeedForwardWeights, real: Marks) -> Marks:
 def _results(functions: Functions, arguments: Marks) -> Marks:
     """Mark the outputs that depend on marked arguments by other than a comparison.
 
-    >>> from locum.transformer.functions import Instruction
+    >>> from locum.networks.transformer.functions import Instruction
     >>> steps = (Instruction("add", (0, 1)), Instruction("less", (0, 1)), Instruction("add", (1, 1)))
     >>> _results(Functions(2, steps, (2, 3, 4)), np.array([True, False])).tolist()
     [True, False, False]

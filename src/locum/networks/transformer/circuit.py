@@ -3,7 +3,7 @@
 Nodes are embedding columns, heads with their queries, keys, values and outputs, groups of hidden units,
 slots of the residual stream and the output; each has the name of its TransformerLens hook and the s-op
 that it holds. Edges say what flows from the node that writes it to the node that reads it. Whether an
-edge is *necessary* or *sufficient* is not asserted here but computed (``locum.circuits``).
+edge is *necessary* or *sufficient* is not asserted here but computed (``locum.experiments.circuits``).
 
 >>> node = CircuitNode("embed.0", "embed", "hook_embed", slots=(0,), label="tokens")
 >>> Circuit((node,), ()).node("embed.0").label

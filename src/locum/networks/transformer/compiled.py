@@ -21,18 +21,18 @@ import numpy as np
 from locum.errors import InputError
 from locum.graph import Node, loads
 from locum.graph.node import node_of
-from locum.transformer.architecture import TransformerArchitecture
-from locum.transformer.balancing import balance, slot_exponents
-from locum.transformer.circuit import Circuit, CircuitNode, parts_of
-from locum.transformer.config import Config, render
-from locum.transformer.encoding import Encoding, Rows
-from locum.transformer.exports import lens
-from locum.transformer.folder import saving
-from locum.transformer.forward import ActivationCache, Tap, forward, shown_to
-from locum.transformer.interventions import ForwardHook, Interventions, tap_of
-from locum.transformer.notebook import model_html
-from locum.transformer.residual import ResidualStream
-from locum.transformer.weights import Array, Weights
+from locum.networks.transformer.balancing import balance, slot_exponents
+from locum.networks.transformer.circuit import Circuit, CircuitNode, parts_of
+from locum.networks.transformer.config import Config, render
+from locum.networks.transformer.encoding import Encoding, Rows
+from locum.networks.transformer.exports import lens
+from locum.networks.transformer.folder import saving
+from locum.networks.transformer.forward import ActivationCache, Tap, forward, shown_to
+from locum.networks.transformer.interventions import ForwardHook, Interventions, tap_of
+from locum.networks.transformer.notebook import model_html
+from locum.networks.transformer.residual import ResidualStream
+from locum.networks.transformer.transformer_architecture import TransformerArchitecture
+from locum.networks.transformer.weights import Array, Weights
 
 #: The least number of tokens that a thread runs the network on.
 _TOKENS = 2**13
@@ -279,7 +279,7 @@ class CompiledTransformer(Interventions):
     def to_torch(self) -> Any:
         """Return an ``nn.Module`` with the same names, shapes and numbers."""
         with _needs("torch", "torch"):
-            from locum.transformer.exports.torch_module import TorchTransformer
+            from locum.networks.transformer.exports.torch_module import TorchTransformer
         return TorchTransformer(self.config, self.weights)
 
     def to_encoder(self) -> Any:
@@ -288,7 +288,7 @@ class CompiledTransformer(Interventions):
         Its norms are replaced by identities. For softmax attention with gelu or relu feed-forwards.
         """
         with _needs("torch", "torch"):
-            from locum.transformer.exports.lens import StockEncoder
+            from locum.networks.transformer.exports.lens import StockEncoder
         return StockEncoder(self.config, self.weights)
 
     def to_decoder(self) -> Any:
@@ -298,7 +298,7 @@ class CompiledTransformer(Interventions):
         Otherwise as :meth:`to_encoder`.
         """
         with _needs("torch", "torch"):
-            from locum.transformer.exports.lens import StockDecoder
+            from locum.networks.transformer.exports.lens import StockDecoder
         return StockDecoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:
@@ -338,7 +338,7 @@ class CompiledTransformer(Interventions):
 
     def to_onnx(self, path: str | Path) -> None:
         """Write an ONNX graph from ``inputs``, as :meth:`encode` gives them, to ``logits``."""
-        from locum.transformer.exports.onnx_graph import write_onnx
+        from locum.networks.transformer.exports.onnx_graph import write_onnx
 
         with _needs("onnx", "onnx"):
             importlib.import_module("onnx")

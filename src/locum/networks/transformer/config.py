@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from locum.graph import Atom
 from locum.settings import Setting, normalise_settings
-from locum.shortening import at_most, shortened
+from locum.text import at_most, shortened
 
 #: Attention of the heads, feed-forwards and types of weights.
 ATTENTIONS = ("hard", "softmax")

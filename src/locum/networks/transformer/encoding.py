@@ -19,8 +19,8 @@ from locum.execution.inputs import read
 from locum.execution.types import join, moved_atoms, only_moves, result_type, types_of
 from locum.graph import Node, is_atom, loads, postorder
 from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
-from locum.transformer.config import Config
-from locum.transformer.weights import Array
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.weights import Array
 
 #: A batch of sequences of one length.
 Rows: TypeAlias = Sequence[Sequence[Any]]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import ExecutionError
-from locum.execution.activations import gelu, relu
-from locum.transformer.functions import Functions
-from locum.transformer.weights import (
+from locum.execution.array_activations import gelu, relu
+from locum.networks.transformer.functions import Functions
+from locum.networks.transformer.weights import (
     HARD,
     Array,
     AttentionWeights,

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.errors import InputError
-from locum.transformer.balancing import slot_exponents
-from locum.transformer.circuit import CircuitNode, require_head
-from locum.transformer.config import Config
-from locum.transformer.forward import Tap
-from locum.transformer.weights import Array
+from locum.networks.transformer.balancing import slot_exponents
+from locum.networks.transformer.circuit import CircuitNode, require_head
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.forward import Tap
+from locum.networks.transformer.weights import Array
 
 #: (name of a hook or a test of names, what to call with the activation and the hook).
 ForwardHook = tuple["str | Callable[[str], bool]", Callable[..., Any]]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locum.shortening import TEXT, row, shortened, table
-from locum.transformer.architecture import TransformerArchitecture
-from locum.transformer.config import Config
-from locum.transformer.weights import Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.transformer_architecture import TransformerArchitecture
+from locum.networks.transformer.weights import Weights
+from locum.text import TEXT, row, shortened, table
 
 #: Heads of a layer and slots that are listed, and characters of each; the rest is counted.
 MAX_LINES, MAX_LETTERS = 8, 90

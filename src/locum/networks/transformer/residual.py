@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.errors import InputError
-from locum.shortening import MOST, matrix, shortened
-from locum.transformer.weights import Array
+from locum.networks.transformer.weights import Array
+from locum.text import MOST, matrix, shortened
 
 #: Letters of a label that are printed.
 MAX_LETTERS = 48

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from locum.shortening import text_rows
-from locum.transformer.config import Config
-from locum.transformer.weights import Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.weights import Weights
+from locum.text import text_rows
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import CompileError
-from locum.transformer.config import ATTENTIONS
-from locum.transformer.functions import Functions
+from locum.networks.transformer.config import ATTENTIONS
+from locum.networks.transformer.functions import Functions
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from importlib import resources
 from typing import Any
 
-from locum.language import Session
-from locum.language.handles import SOp
+from locum.rasp import Session
+from locum.rasp.handles import SOp
 
 
 def names() -> list[str]:

@@ -2,7 +2,7 @@
 
 Values that depend on the input are flint's ``arb``, a midpoint and a radius; integers and
 rationals of the program stay exact. :class:`BallDomain` encloses the true result. With a
-:class:`~locum.verification.certified.balls.Rounding` every result that the format does not hold is
+:class:`~locum.proofs.certified.balls.Rounding` every result that the format does not hold is
 widened by what one rounding can change, those of constants included, so that the enclosure also holds
 whatever floating-point execution of this program, operation by operation, can give.
 
@@ -30,7 +30,7 @@ from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
-from locum.verification.certified.sensitivity import (
+from locum.proofs.certified.sensitivity import (
     Candidates,
     Rounded,
     TooCloseError,

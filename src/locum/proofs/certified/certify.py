@@ -29,11 +29,11 @@ from locum.constructions import Matrix
 from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.arrays import Array, numpy_of
-from locum.shortening import at_most, matrix
+from locum.proofs.certified.balls import FORMATS, PRECISION, BallDomain, precise
+from locum.proofs.certified.sensitivity import TooCloseError, worst_errors
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
-from locum.verification.certified.balls import FORMATS, PRECISION, BallDomain, precise
-from locum.verification.certified.sensitivity import TooCloseError, worst_errors
+from locum.text import at_most, matrix
 
 #: Where comparisons are not decided, this many bits make sums of products of most floats exact.
 _EXACT_BITS = 2048

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from locum.errors import InputError
 from locum.graph import COMPARISONS, Node, members, postorder
-from locum.verification.checker.case import UNKNOWN, Case, NoValueError, Value, is_boolean, is_number
-from locum.verification.checker.quotients import simplify
+from locum.proofs.checker.proof_case import UNKNOWN, Case, NoValueError, Value, is_boolean, is_number
+from locum.proofs.checker.quotients import simplify
 
 Heads: TypeAlias = Mapping[Node, int]
 #: An operation that may have no value: node, heads, position.

@@ -23,8 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from locum.errors import InputError, LocumError
 from locum.graph import Node, loads, stable_hash
-from locum.verification.checker.case import COMPARISONS, Case, Hints, NoValueError, Value, is_number
-from locum.verification.checker.evaluate import (
+from locum.proofs.checker.case_evaluation import (
     Evaluator,
     Matrix,
     Site,
@@ -32,7 +31,8 @@ from locum.verification.checker.evaluate import (
     evaluate_formulas,
     read_rational,
 )
-from locum.verification.checker.quotients import ANY, Polynomial, Quotient, Signs, simplify
+from locum.proofs.checker.proof_case import COMPARISONS, Case, Hints, NoValueError, Value, is_number
+from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, Signs, simplify
 
 CERTIFICATE = "locum certificate 3"
 REFUTATION = "locum refutation 2"

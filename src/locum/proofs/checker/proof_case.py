@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from locum.errors import InputError
 from locum.graph.operations import TRANSCENDENTAL
-from locum.verification.checker.quotients import (
+from locum.proofs.checker.quotients import (
     ANY,
     Facts,
     Quotient,

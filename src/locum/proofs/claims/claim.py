@@ -18,11 +18,11 @@ from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.execution.domains import Domain, Value
 from locum.graph import Node, dumps, loads, postorder, stable_hash
-from locum.language.handles import SOp
-from locum.verification.checker.evaluate import Matrix as Rows
-from locum.verification.checker.evaluate import evaluate_formulas
-from locum.verification.claims.formula import Formula, from_json, to_json
-from locum.verification.claims.statement import Token, write_statement
+from locum.proofs.checker.case_evaluation import Matrix as Rows
+from locum.proofs.checker.case_evaluation import evaluate_formulas
+from locum.proofs.claims.formula import Formula, from_json, to_json
+from locum.proofs.claims.statement import Token, write_statement
+from locum.rasp.handles import SOp
 
 #: A matrix of the input: name, rows, columns.
 Input: TypeAlias = tuple[str, int, int]

@@ -20,8 +20,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
-from locum.verification.checker.evaluate import Formulas
-from locum.verification.claims.statement import list_parts, write_formula
+from locum.proofs.checker.case_evaluation import Formulas
+from locum.proofs.claims.statement import list_parts, write_formula
 
 Number: TypeAlias = "int | Fraction"
 Shape: TypeAlias = tuple[int, int]

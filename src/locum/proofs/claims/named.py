@@ -12,8 +12,8 @@ from typing import Any
 
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
-from locum.verification.claims import universal
-from locum.verification.claims.claim import Claim
+from locum.proofs.claims import textbook
+from locum.proofs.claims.claim import Claim
 
 
 @dataclass(frozen=True)
@@ -72,41 +72,52 @@ _ORDER = ("n", "d", "d_v")
 FAMILIES = {
     family.name: family
     for family in (
-        Family("transpose", ("r", "c"), universal.transpose, ("paper", "view")),
-        Family("matmul", ("r", "k", "c"), universal.matmul, ("paper", "fetch", "tiled", "scatter")),
-        Family("softmax", ("r", "c"), universal.softmax, ("stable", "plain")),
-        Family("relu", ("n",), universal.relu, ("feed-forward", "maxmin")),
-        Family("maxmin", ("n",), universal.maxmin, ("partner", "paper")),
-        Family("groupsort", ("n", "group"), universal.groupsort),
-        Family("cofactor", ("r",), universal.cofactor),
-        Family("determinant", ("r",), universal.determinant, ("frugal", "paper")),
-        Family("inverse", ("r",), universal.inverse, ("cofactor", "paper", "gauss-jordan"), TOLERANCE),
-        Family("identify", ("n", "i", "k"), universal.identify),
-        Family("shift", ("n", "t"), universal.shift),
-        Family("multihead_transpose", ("H", "r", "c"), universal.multihead_transpose),
-        Family("multihead_matmul", ("H", "r", "k", "c"), universal.multihead_matmul),
-        Family("summed", ("n",), universal.summed),
-        Family("positions", ("r", "c"), universal.positions),
-        Family("layer_norm", ("r", "c"), universal.layer_norm),
-        Family("match2", ("n", "p"), universal.match2),
+        Family("transpose", ("r", "c"), textbook.transpose, ("paper", "view")),
+        Family(
+            "matmul",
+            ("r", "k", "c"),
+            textbook.matmul,
+            ("paper", "fetch", "tiled", "scatter"),
+        ),
+        Family("softmax", ("r", "c"), textbook.softmax, ("stable", "plain")),
+        Family("relu", ("n",), textbook.relu, ("feed-forward", "maxmin")),
+        Family("maxmin", ("n",), textbook.maxmin, ("partner", "paper")),
+        Family("groupsort", ("n", "group"), textbook.groupsort),
+        Family("cofactor", ("r",), textbook.cofactor),
+        Family("determinant", ("r",), textbook.determinant, ("frugal", "paper")),
+        Family(
+            "inverse",
+            ("r",),
+            textbook.inverse,
+            ("cofactor", "paper", "gauss-jordan"),
+            TOLERANCE,
+        ),
+        Family("identify", ("n", "i", "k"), textbook.identify),
+        Family("shift", ("n", "t"), textbook.shift),
+        Family("multihead_transpose", ("H", "r", "c"), textbook.multihead_transpose),
+        Family("multihead_matmul", ("H", "r", "k", "c"), textbook.multihead_matmul),
+        Family("summed", ("n",), textbook.summed),
+        Family("positions", ("r", "c"), textbook.positions),
+        Family("layer_norm", ("r", "c"), textbook.layer_norm),
+        Family("match2", ("n", "p"), textbook.match2),
         Family(
             "attention",
             _ORDER,
-            universal.of_attention,
+            textbook.of_attention,
             ("fetch", "paper", "tiled", "width-1", "inverse"),
         ),
-        Family("encoder", (*_ORDER, "d1", "d2"), universal.of_encoder),
-        Family("multihead_attention", ("H", *_ORDER), universal.of_heads),
-        Family("multihead_encoder", ("H", *_ORDER, "d1", "d2"), universal.of_heads_encoder),
-        Family("hard_attention", _ORDER, universal.of_hard_attention),
-        Family("causal_attention", _ORDER, universal.of_causal),
-        Family("cross_attention", ("n", "m", "d", "d_v"), universal.of_cross),
-        Family("normed_encoder", ("n", "d", "d1"), universal.of_normed_encoder, ("post", "pre")),
-        Family("decoder", ("n", "m", "d", "d1"), universal.of_decoder, ("post", "pre", "none")),
-        Family("linformer", _ORDER, universal.of_linformer),
-        Family("linear", _ORDER, universal.of_linear),
-        Family("performer", _ORDER, universal.of_performer),
-        Family("sumformer", _ORDER, universal.of_sumformer),
-        Family("hierarchy", ("m", "e", "e_v", *_ORDER), universal.of_hierarchy),
+        Family("encoder", (*_ORDER, "d1", "d2"), textbook.of_encoder),
+        Family("multihead_attention", ("H", *_ORDER), textbook.of_heads),
+        Family("multihead_encoder", ("H", *_ORDER, "d1", "d2"), textbook.of_heads_encoder),
+        Family("hard_attention", _ORDER, textbook.of_hard_attention),
+        Family("causal_attention", _ORDER, textbook.of_causal),
+        Family("cross_attention", ("n", "m", "d", "d_v"), textbook.of_cross),
+        Family("normed_encoder", ("n", "d", "d1"), textbook.of_normed_encoder, ("post", "pre")),
+        Family("decoder", ("n", "m", "d", "d1"), textbook.of_decoder, ("post", "pre", "none")),
+        Family("linformer", _ORDER, textbook.of_linformer),
+        Family("linear", _ORDER, textbook.of_linear),
+        Family("performer", _ORDER, textbook.of_performer),
+        Family("sumformer", _ORDER, textbook.of_sumformer),
+        Family("hierarchy", ("m", "e", "e_v", *_ORDER), textbook.of_hierarchy),
     )
 }

@@ -29,7 +29,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from locum.verification.coq.equations import (
+from locum.proofs.coq.equations import (
     ACCEPTED,
     FILES,
     HEADER,
@@ -40,7 +40,7 @@ from locum.verification.coq.equations import (
     same_equations,
     write_accepted,
 )
-from locum.verification.coq.tie_table import TIES
+from locum.proofs.coq.tie_table import TIES
 
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 

@@ -24,9 +24,9 @@ from locum.graph import PREDICATES, Node, Sort, postorder, sort_of
 from locum.graph.atoms import canonical_set
 from locum.graph.operations import PREDICATE_OF
 from locum.graph.random_programs import grow
-from locum.verification.coq.terms import BINARY, UNARY, coq_term
-from locum.verification.coq.tie_table import BY_NAME, LAYOUTS, MUTANTS, TIES, state_positions
-from locum.verification.coq.ties import PREAMBLE, Tie, state_inequality
+from locum.proofs.coq.coq_terms import BINARY, UNARY, coq_term
+from locum.proofs.coq.tie_table import BY_NAME, LAYOUTS, MUTANTS, TIES, state_positions
+from locum.proofs.coq.ties import PREAMBLE, Tie, state_inequality
 
 T = TypeVar("T")
 

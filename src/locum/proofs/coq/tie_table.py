@@ -9,12 +9,12 @@ from typing import Any
 
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.language.python import indices, select, tokens
+from locum.proofs.coq import coq_terms as sequences
+from locum.proofs.coq.ties import Result, Shape, Tie
+from locum.rasp.python import indices, select, tokens
 from locum.simulators import UniversalSimulator
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
-from locum.verification.coq import terms as sequences
-from locum.verification.coq.ties import Result, Shape, Tie
 
 #: Square, rectangular, single rows and columns; the largest is 8.
 PAIRS: tuple[Shape, ...] = (

@@ -17,9 +17,9 @@ import numpy as np
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.graph import Node
-from locum.language.handles import SOp
+from locum.proofs.coq.coq_terms import Tokens, coq_term
+from locum.rasp.handles import SOp
 from locum.simulators.layer_simulator import LayerSimulator
-from locum.verification.coq.terms import Tokens, coq_term
 
 Shape = tuple[int, ...]
 Result = SOp | Matrix | LayerSimulator

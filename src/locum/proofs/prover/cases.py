@@ -15,8 +15,8 @@ from typing import Any
 from flint import fmpq, fmpq_mpoly, fmpz
 
 from locum.execution.domains import Value
-from locum.verification.prover.booleans import Boolean
-from locum.verification.prover.ring import ANY, Ratio, Ring, Signs, is_constant
+from locum.proofs.prover.booleans import Boolean
+from locum.proofs.prover.ring import ANY, Ratio, Ring, Signs, is_constant
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 POSITIVE_ONLY: Signs = frozenset((POSITIVE,))

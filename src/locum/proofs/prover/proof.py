@@ -17,9 +17,9 @@ from locum.errors import ExecutionError, LocumError
 from locum.execution import dense
 from locum.execution.domains import Value
 from locum.graph import Node, postorder
-from locum.verification.claims.claim import Claim
-from locum.verification.prover.booleans import LimitError, Limits
-from locum.verification.prover.cases import (
+from locum.proofs.claims.claim import Claim
+from locum.proofs.prover.booleans import LimitError, Limits
+from locum.proofs.prover.cases import (
     OPEN,
     Assumption,
     Broken,
@@ -29,7 +29,7 @@ from locum.verification.prover.cases import (
     Undecided,
     first_open,
 )
-from locum.verification.prover.ring import (
+from locum.proofs.prover.ring import (
     MAX_SLOTS,
     SLOTS,
     Ratio,
@@ -38,7 +38,7 @@ from locum.verification.prover.ring import (
     UnsupportedError,
     is_constant,
 )
-from locum.verification.prover.symbolic import SymbolicDomain, has_open
+from locum.proofs.prover.symbolic import SymbolicDomain, has_open
 
 #: Told how many targets are settled, of how many, in how many cases.
 Progress: TypeAlias = Callable[[int, int, int], None]

@@ -19,9 +19,7 @@ from flint import fmpq_mpoly
 
 from locum.errors import InputError
 from locum.graph import postorder
-from locum.shortening import text_rows
-from locum.verification.checker.case import Exponentials
-from locum.verification.checker.check import (
+from locum.proofs.checker.check import (
     CERTIFICATE,
     Answer,
     Leaf,
@@ -31,13 +29,15 @@ from locum.verification.checker.check import (
     list_answers,
     read_subject,
 )
-from locum.verification.checker.quotients import Quotient, exponents
-from locum.verification.claims.claim import Claim
-from locum.verification.claims.named import claim as named_claim
-from locum.verification.prover.booleans import Limits
-from locum.verification.prover.proof import Branch, Evidence, NotProvenError, Progress, Prover
-from locum.verification.prover.refute import counterexample, quick_counterexample
-from locum.verification.prover.ring import Ring
+from locum.proofs.checker.proof_case import Exponentials
+from locum.proofs.checker.quotients import Quotient, exponents
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.named import claim as named_claim
+from locum.proofs.prover.booleans import Limits
+from locum.proofs.prover.proof import Branch, Evidence, NotProvenError, Progress, Prover
+from locum.proofs.prover.refute import counterexample, quick_counterexample
+from locum.proofs.prover.ring import Ring
+from locum.text import text_rows
 
 #: Terms of an exponent, by monomial and denominator, with their coefficients.
 Vector: TypeAlias = dict[Any, Fraction]

@@ -17,10 +17,10 @@ from flint import fmpq, fmpq_mpoly
 from locum.errors import ExecutionError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.verification.checker.check import REFUTATION, Refuted, RejectedError, check_refutation
-from locum.verification.claims.claim import Claim
-from locum.verification.prover.booleans import LimitError
-from locum.verification.prover.cases import Case
+from locum.proofs.checker.check import REFUTATION, Refuted, RejectedError, check_refutation
+from locum.proofs.claims.claim import Claim
+from locum.proofs.prover.booleans import LimitError
+from locum.proofs.prover.cases import Case
 
 Number: TypeAlias = "int | Fraction"
 

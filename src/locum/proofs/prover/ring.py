@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
-from locum.verification.prover.booleans import Identities, Limits
+from locum.proofs.prover.booleans import Identities, Limits
 
 #: Slots to begin with; a proof that needs more begins again with twice as many.
 SLOTS = 24

@@ -15,8 +15,8 @@ import numpy as np
 from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import COMPARISONS, Atom
-from locum.verification.prover.booleans import FALSE, TRUE, Boolean, boolean, pattern_of
-from locum.verification.prover.cases import (
+from locum.proofs.prover.booleans import FALSE, TRUE, Boolean, boolean, pattern_of
+from locum.proofs.prover.cases import (
     OPEN,
     Broken,
     Case,
@@ -26,8 +26,8 @@ from locum.verification.prover.cases import (
     is_boolean,
     is_number,
 )
-from locum.verification.prover.elementwise import EXACT, Elementwise
-from locum.verification.prover.ring import Ratio, Ring, Slot, UnsupportedError
+from locum.proofs.prover.ring import Ratio, Ring, Slot, UnsupportedError
+from locum.proofs.prover.symbolic_elementwise import EXACT, Elementwise
 
 _FLOAT = FloatDomain()
 

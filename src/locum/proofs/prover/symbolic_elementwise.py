@@ -1,7 +1,7 @@
 """Elementwise operations on symbols, in one case.
 
-A value is a rational number, a boolean, a :class:`~locum.verification.prover.ring.Ratio`, or an open
-:class:`~locum.verification.prover.booleans.Boolean`. ``Broken`` (``operands.py``) has no value.
+A value is a rational number, a boolean, a :class:`~locum.proofs.prover.ring.Ratio`, or an open
+:class:`~locum.proofs.prover.booleans.Boolean`. ``Broken`` (``operands.py``) has no value.
 ``Undecided`` may have no value.
 """
 
@@ -15,8 +15,8 @@ from flint import fmpq
 from locum.execution.domains import AverageError, MissingError, NotRealError, Value
 from locum.execution.domains.exact import ExactDomain
 from locum.graph import OPERATIONS, Atom
-from locum.verification.prover.booleans import Boolean, boolean, lowered
-from locum.verification.prover.cases import (
+from locum.proofs.prover.booleans import Boolean, boolean, lowered
+from locum.proofs.prover.cases import (
     OPEN,
     POSITIVE_ONLY,
     Broken,
@@ -28,7 +28,7 @@ from locum.verification.prover.cases import (
     is_number,
     is_rational,
 )
-from locum.verification.prover.ring import Ratio, Ring, Signs, UnsupportedError, is_constant
+from locum.proofs.prover.ring import Ratio, Ring, Signs, UnsupportedError, is_constant
 
 EXACT = ExactDomain()
 #: Functions that are known by their argument only.

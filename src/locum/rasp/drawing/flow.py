@@ -14,16 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from locum.analysis import Head, architecture
 from locum.errors import InputError
 from locum.execution import run
 from locum.graph import Node, build, members, postorder
+from locum.graph.architecture import Head, architecture
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.graph.labels import Labels
 from locum.graph.traversal import replace_families
-from locum.language import echo
-from locum.language.drawing.svg import Drawing
-from locum.shortening import shortened, shortened_apart
+from locum.rasp import echo
+from locum.rasp.drawing.svg import Drawing
+from locum.text import shortened, shortened_apart
 
 #: Heads of one family, and values of one head, that are shown; the rest are counted in words.
 MAX_MEMBERS, MAX_VALUES = 6, 24
@@ -172,7 +172,7 @@ def flow_svg(
 
     ``names`` are the program's own names for nodes, used in the titles of heads.
 
-    >>> from locum.language.python import aggregate, full, indices
+    >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9
     True
     """

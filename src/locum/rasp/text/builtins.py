@@ -17,13 +17,13 @@ from locum.errors import GraphError
 from locum.execution.domains import NotRealError
 from locum.execution.domains.floats import FloatDomain, describe_failure
 from locum.graph import OPERATIONS, is_atom
-from locum.language import python
-from locum.language.handles import SOp, apply
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.machine import Builtin, Machine, Scope, Value, words_for
-from locum.language.rasp.mistakes import CATEGORIES, RaspError
-from locum.language.rasp.naming import Names
-from locum.language.rasp.reader import Statement, read
+from locum.rasp import python
+from locum.rasp.handles import SOp, apply
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.machine import Builtin, Machine, Scope, Value, words_for
+from locum.rasp.text.mistakes import CATEGORIES, RaspError
+from locum.rasp.text.naming import Names
+from locum.rasp.text.reader import Statement, read
 
 #: What displays call the standard library, as in Weiss's implementation.
 LIBRARY = "RASP_support/rasplib"
@@ -123,7 +123,7 @@ ON_ATOMS = FloatDomain.meanings
 @cache
 def library() -> tuple[Statement, ...]:
     """Read the statements of the standard library, once."""
-    text = resources.files("locum.language.rasp").joinpath("library.rasp").read_text(encoding="utf-8")
+    text = resources.files("locum.rasp.text").joinpath("library.rasp").read_text(encoding="utf-8")
     return tuple(read(text, Limits()))
 
 

@@ -22,8 +22,8 @@ from importlib import resources
 from types import MappingProxyType
 
 from locum.graph import OPERATIONS
-from locum.language.rasp.builtins import BASE, EXTENSIONS, base_scope
-from locum.language.rasp.machine import Builtin, Function, Value
+from locum.rasp.text.builtins import BASE, EXTENSIONS, base_scope
+from locum.rasp.text.machine import Builtin, Function, Value
 
 OVERVIEW = """\
 A statement ends with ; and its value is shown on the running example.
@@ -113,7 +113,7 @@ def library_texts() -> Mapping[str, str]:
         return aggregate(full_s, a);
     }
     """
-    text = resources.files("locum.language.rasp").joinpath("library.rasp").read_text(encoding="utf-8")
+    text = resources.files("locum.rasp.text").joinpath("library.rasp").read_text(encoding="utf-8")
     functions = re.finditer(r"(?:^#.*\n)*^def (\w+)\((?:.*\n)*?^\}", text, re.MULTILINE)
     return MappingProxyType({match.group(1): match.group() for match in functions})
 

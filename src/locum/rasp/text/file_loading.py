@@ -7,7 +7,7 @@ from pathlib import Path
 
 from locum.errors import LocumError
 from locum.files import read_text
-from locum.language.rasp.mistakes import RaspError, cut
+from locum.rasp.text.mistakes import RaspError, cut
 
 
 def find(name: str, folders: Sequence[Path]) -> Path:

@@ -10,10 +10,10 @@ from locum.budget import Budget
 from locum.errors import LimitError
 from locum.graph import is_atom
 from locum.graph.atoms import short
-from locum.language import python
-from locum.language.handles import Selector, SOp
-from locum.language.rasp.literals import LITERAL_RULES, bind, require_arity, scope_with, unpacked
-from locum.language.rasp.machine import (
+from locum.rasp import python
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.text.literal_rules import LITERAL_RULES, bind, require_arity, scope_with, unpacked
+from locum.rasp.text.machine import (
     Applied,
     Builtin,
     Evaluation,
@@ -26,8 +26,8 @@ from locum.language.rasp.machine import (
     operand,
     words_for,
 )
-from locum.language.rasp.mistakes import RaspError
-from locum.language.rasp.operators import OPERATOR_RULES
+from locum.rasp.text.mistakes import RaspError
+from locum.rasp.text.operator_rules import OPERATOR_RULES
 
 #: Steps that it takes to make a family and to bind it.
 _FAMILY = 15

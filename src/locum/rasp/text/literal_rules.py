@@ -8,8 +8,8 @@ from typing import Any
 
 from locum.execution.domains.floats import to_integer
 from locum.graph import is_atom
-from locum.language.rasp.builtins import compute
-from locum.language.rasp.machine import (
+from locum.rasp.text.builtins import compute
+from locum.rasp.text.machine import (
     MEMBER_BYTES,
     Evaluation,
     Machine,
@@ -19,7 +19,7 @@ from locum.language.rasp.machine import (
     Value,
     words_for,
 )
-from locum.language.rasp.mistakes import RaspError
+from locum.rasp.text.mistakes import RaspError
 
 
 def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:

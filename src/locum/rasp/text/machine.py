@@ -23,11 +23,11 @@ from locum.budget import Budget
 from locum.errors import LimitError, LocumError
 from locum.graph import abbreviate, is_atom
 from locum.graph.atoms import short
-from locum.language.handles import Selector, SOp
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.mistakes import RaspError, cut, from_execution
-from locum.language.rasp.naming import Names
-from locum.language.rasp.reader import Source
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.mistakes import RaspError, cut, from_execution
+from locum.rasp.text.naming import Names
+from locum.rasp.text.reader import Source
 
 #: Longer names, and names beyond this number, are not suggested for a misspelt one.
 _LONGEST_HINT, _MOST_HINTS = 30, 500

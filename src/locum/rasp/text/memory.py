@@ -14,9 +14,9 @@ from typing import Any
 
 from locum.budget import Budget
 from locum.graph import Node
-from locum.language.handles import Selector, SOp
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.machine import Applied, Function, Scope
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.machine import Applied, Function, Scope
 
 #: Bytes of a node with its handle and its place in the pool, of a part of a tree, of a scope.
 _NODE, _TREE, _SCOPE = 1_500, 400, 1_000

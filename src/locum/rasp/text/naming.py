@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from locum.graph import COMPARISONS, OPERATIONS, Node, Sort, is_atom, sort_of
 from locum.graph.atoms import short
-from locum.language.handles import Selector, SOp
+from locum.rasp.handles import Selector, SOp
 
 #: Longer names are cut down to the kind of thing, longer lists of arguments to the kind of list.
 LONGEST, _LONGEST_ARGUMENT = 30, 20

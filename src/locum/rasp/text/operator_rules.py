@@ -10,10 +10,10 @@ from lark import Tree
 
 from locum.errors import LocumError
 from locum.graph import is_atom
-from locum.language import python
-from locum.language.handles import Selector, SOp, apply
-from locum.language.rasp.builtins import ON_ATOMS, compute
-from locum.language.rasp.machine import (
+from locum.rasp import python
+from locum.rasp.handles import Selector, SOp, apply
+from locum.rasp.text.builtins import ON_ATOMS, compute
+from locum.rasp.text.machine import (
     Evaluation,
     Machine,
     Rule,
@@ -24,7 +24,7 @@ from locum.language.rasp.machine import (
     same,
     words_for,
 )
-from locum.language.rasp.mistakes import RaspError
+from locum.rasp.text.mistakes import RaspError
 
 #: How tightly binary operators bind, by token of the grammar; all group to the left. It surprises:
 #: `%` is looser than `*`, and `and` and `or` are equal.

@@ -25,10 +25,10 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 from locum.budget import Budget
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.mistakes import CLOSING, COMMANDS, OPENING, RaspError, syntax_error
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.mistakes import CLOSING, COMMANDS, OPENING, RaspError, syntax_error
 
-_FOLDER = resources.files("locum.language.rasp")
+_FOLDER = resources.files("locum.rasp.text")
 #: Widths of patterns are capped, as their greatest differs between versions of Python.
 _WIDEST = 2**16
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.graph import Node
-from locum.language.rasp.mistakes import RaspError
-from locum.shortening import text_rows
+from locum.rasp.text.mistakes import RaspError
+from locum.text import text_rows
 
 
 @dataclass(frozen=True)

@@ -18,23 +18,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from locum.analysis import architecture
 from locum.errors import LimitError, LocumError
 from locum.graph import Node, postorder
-from locum.language import echo
-from locum.language.handles import Selector, SOp
-from locum.language.rasp import loading
-from locum.language.rasp.builtins import LIBRARY, library_scope, program_scope
-from locum.language.rasp.examples import COMMANDS, Examples
-from locum.language.rasp.interpreter import RULES
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.literals import bind, name_shown
-from locum.language.rasp.machine import Function, Machine, Scope, Syntax, Value
-from locum.language.rasp.memory import Census
-from locum.language.rasp.mistakes import RaspError, cut, from_execution
-from locum.language.rasp.naming import Names
-from locum.language.rasp.reader import Reader, Statement, read
-from locum.language.rasp.results import Result, error_result
+from locum.graph.architecture import architecture
+from locum.rasp import echo
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.text import file_loading
+from locum.rasp.text.builtins import LIBRARY, library_scope, program_scope
+from locum.rasp.text.interpreter import RULES
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.literal_rules import bind, name_shown
+from locum.rasp.text.machine import Function, Machine, Scope, Syntax, Value
+from locum.rasp.text.memory import Census
+from locum.rasp.text.mistakes import RaspError, cut, from_execution
+from locum.rasp.text.naming import Names
+from locum.rasp.text.reader import Reader, Statement, read
+from locum.rasp.text.results import Result, error_result
+from locum.rasp.text.session_examples import COMMANDS, Examples
 
 #: Draws a program on an input and says where the picture is.
 Drawer = Callable[[SOp, str, Any], Path]
@@ -311,12 +311,12 @@ class Session:
     def load_file(self, name: str, scope: Scope) -> None:
         """Run a file among the library's names alone, and copy what it defines into ``scope``."""
         self.budget.spend(_FILE)
-        path = loading.find(name, self.folders)
+        path = file_loading.find(name, self.folders)
         if path in self._loading:
             raise RaspError("load", f"{cut(name)}.rasp loads itself")
         if len(self._loading) >= self.limits.loads:
             raise LimitError(f"files load files more than {self.limits.loads} deep", "too deep")
-        text = loading.read(path, name, self.limits.text)
+        text = file_loading.read(path, name, self.limits.text)
         self.budget.spend(len(text) / _CHARACTERS_PER_STEP)
         scope_of_file = program_scope(self._library)
         outer, self._machine = self._machine, self._new_machine(name)

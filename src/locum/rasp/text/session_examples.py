@@ -16,10 +16,10 @@ from locum.errors import InputError, LimitError
 from locum.execution import DOMAINS, dense, inputs
 from locum.graph import Node, Sort, is_atom, sequence_type, sort_of
 from locum.graph.atoms import Atom, is_unprintable, short
-from locum.language import echo
-from locum.language.handles import Selector, SOp
-from locum.language.rasp.limits import Limits
-from locum.language.rasp.machine import (
+from locum.rasp import echo
+from locum.rasp.handles import Selector, SOp
+from locum.rasp.text.limits import Limits
+from locum.rasp.text.machine import (
     Applied,
     Builtin,
     Function,
@@ -29,9 +29,9 @@ from locum.language.rasp.machine import (
     Value,
     words_for,
 )
-from locum.language.rasp.mistakes import RaspError
-from locum.language.rasp.naming import Names
-from locum.language.rasp.results import Result
+from locum.rasp.text.mistakes import RaspError
+from locum.rasp.text.naming import Names
+from locum.rasp.text.results import Result
 
 #: Values and characters that are shown in one step, characters that are written once more in one, and
 #: steps for a member of a list with its block.

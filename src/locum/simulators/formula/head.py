@@ -29,7 +29,7 @@ from locum.constructions.matrix import coordinates
 from locum.constructions.sizes import Size
 from locum.constructions.softmax import kept_entries
 from locum.errors import GraphError
-from locum.language.python import constant, exp, where
+from locum.rasp.python import constant, exp, where
 from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import AttentionOrder
 

@@ -23,14 +23,14 @@ from locum.constructions.activations import ACTIVATIONS
 from locum.constructions.matrix import coordinates
 from locum.constructions.multihead import block, stacked
 from locum.constructions.sizes import number_of, plus, times
-from locum.language.handles import SOp
-from locum.language.python import family, indices, sum_over, tokens, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import family, indices, sum_over, tokens, where
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.formula.head import HEADS, Style
-from locum.simulators.formula.inverse import inverse_head
+from locum.simulators.formula.inverse_recipe import inverse_head
 from locum.simulators.formula.width_one import width_one_head
-from locum.simulators.layout import Layout
 from locum.simulators.order import Order
+from locum.simulators.token_layout import Layout
 
 #: What each X of a batch has of its own, beside its rows.
 OF_EACH = ("mask", "attention_mask")

@@ -17,8 +17,8 @@ from __future__ import annotations
 from locum.constructions import Matrix, weighted_mean
 from locum.constructions.lines import NONE, columns_of, entries_of, gathered, rows_of
 from locum.errors import GraphError
-from locum.language.handles import SOp
-from locum.language.python import family, maximum, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import family, maximum, sum_over, where
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.formula.head import Of, Steps, Style, mask_of
 

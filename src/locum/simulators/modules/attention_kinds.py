@@ -13,11 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from locum.errors import GraphError, InputError
-from locum.execution.activations import ACTIVATIONS
+from locum.execution.array_activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
 from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import FEATURE_MAPS, KINDS, MASKS, AttentionOrder, Kind
-from locum.simulators.layout import Block
 from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import Attention, pooled
 from locum.simulators.modules.factored import FactoredAttention
@@ -32,6 +31,7 @@ from locum.simulators.modules.module import (
     read_mask,
     with_ones,
 )
+from locum.simulators.token_layout import Block
 
 
 class _Projected(AttentionModule):

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from locum.errors import GraphError, InputError
-from locum.execution.activations import ACTIVATIONS
+from locum.execution.array_activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
 from locum.settings import require_choice, require_number
 from locum.simulators.matrices import matrix, row

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from locum.simulators.attention_order import KINDS
-from locum.simulators.layout import Block
 from locum.simulators.modules.attention import MultiHeadAttention
-from locum.simulators.modules.layer import Encoder
+from locum.simulators.modules.encoder_layers import Encoder
 from locum.simulators.modules.module import AttentionModule, Module, Numbers
 from locum.simulators.order import Order
+from locum.simulators.token_layout import Block
 
 
 def random_module(order: Order, generator: np.random.Generator) -> Module:

@@ -1,31 +1,25 @@
 """The constructions of ATen's operations, by kind. Importing this package fills the table."""
 
 from locum.torch.operations import (
-    attention,
-    elementwise,
-    indexing,
+    attention_operations,
+    elementwise_operations,
+    indexing_operations,
     losses,
-    normalisation,
+    normalisation_operations,
     pooling,
     products,
-    reductions,
+    reduction_operations,
     views,
 )
 
 __all__ = [
-    "attention",
-    "casts",
-    "convolution",
-    "creation",
-    "elementwise",
-    "grouped_products",
-    "histograms",
-    "indexing",
+    "attention_operations",
+    "elementwise_operations",
+    "indexing_operations",
     "losses",
-    "normalisation",
+    "normalisation_operations",
     "pooling",
     "products",
-    "reductions",
-    "storage_writes",
+    "reduction_operations",
     "views",
 ]

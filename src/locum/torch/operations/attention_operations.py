@@ -9,7 +9,7 @@ from typing import Any
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
 from locum.constructions.tensor_attention import attention, attention_backward
 from locum.errors import InputError
-from locum.language.python import constant, where
+from locum.rasp.python import constant, where
 from locum.torch.numbers import cast, computing_type
 from locum.torch.table import operation
 

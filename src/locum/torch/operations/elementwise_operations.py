@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
-from locum.language.handles import SOp, apply
-from locum.language.python import cos, erf, exp, log, sin, sqrt, tanh, where
+from locum.rasp.handles import SOp, apply
+from locum.rasp.python import cos, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.numbers import (
     INTEGERS,
     common_type,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from locum.constructions.tensor import Index, Layout, Tensor, contiguous_strides, reduce_sum
-from locum.language.handles import SOp
-from locum.language.python import constant, family, maximum, minimum, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, family, maximum, minimum, sum_over, where
 from locum.torch.numbers import compute, computing_type, convert, require, rounded, scalar
 from locum.torch.table import operation
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from locum.constructions.tensor import Index, Layout, Tensor, reduce_sum
-from locum.language.handles import SOp
-from locum.language.python import constant, family, maximum, minimum, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, family, maximum, minimum, sum_over, where
 from locum.torch.numbers import cast, computing_type, require
 from locum.torch.table import operation
 

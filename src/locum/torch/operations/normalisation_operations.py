@@ -18,9 +18,9 @@ from locum.constructions.tensor_normalisation import (
     standardise_backward,
 )
 from locum.constructions.tensor_reductions import keep_dimensions
-from locum.language.python import constant, sqrt
+from locum.rasp.python import constant, sqrt
 from locum.torch.numbers import cast, computing_type
-from locum.torch.operations.reductions import moments
+from locum.torch.operations.reduction_operations import moments
 from locum.torch.table import operation
 
 

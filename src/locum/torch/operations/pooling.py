@@ -22,9 +22,9 @@ from locum.constructions.tensor_pooling import (
     windows,
 )
 from locum.constructions.tensor_reductions import keep_dimensions
-from locum.language.python import constant, family, sum_over, where
+from locum.rasp.python import constant, family, sum_over, where
 from locum.torch.numbers import cast, computing_type, is_float, truncate
-from locum.torch.operations.reductions import extreme, place
+from locum.torch.operations.reduction_operations import extreme, place
 from locum.torch.table import operation
 
 

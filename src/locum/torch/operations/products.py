@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from locum.constructions.tensor import Index, Layout, Tensor, contract, matmul, reduce_sum, sum_along
-from locum.language.handles import SOp
-from locum.language.python import constant, family, sum_over, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, family, sum_over, where
 from locum.torch.numbers import cast, compute, computing_type, require, rounded
-from locum.torch.operations.indexing import raise_unsupported
+from locum.torch.operations.indexing_operations import raise_unsupported
 from locum.torch.table import operation
 
 

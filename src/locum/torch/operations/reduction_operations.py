@@ -16,8 +16,8 @@ from locum.constructions.tensor_reductions import (
     running,
 )
 from locum.errors import InputError
-from locum.language.handles import SOp, apply
-from locum.language.python import constant, family, floor, indices, minimum, sqrt, sum_over, where
+from locum.rasp.handles import SOp, apply
+from locum.rasp.python import constant, family, floor, indices, minimum, sqrt, sum_over, where
 from locum.torch.numbers import cast, computing_type, is_float, require, rounded
 from locum.torch.table import operation
 

@@ -23,8 +23,8 @@ from locum.constructions.tensor import (
 )
 from locum.errors import LocumError
 from locum.graph.atoms import LARGEST_EXACT
-from locum.language.handles import SOp
-from locum.language.python import constant, indices, where
+from locum.rasp.handles import SOp
+from locum.rasp.python import constant, indices, where
 from locum.torch.numbers import INTEGERS, convert, is_float, require, rounded, scalar
 from locum.torch.table import TABLE, Row, find_overload, operation
 

@@ -5,10 +5,10 @@ O(N log N) where dense execution costs N² per head. It answers with dense execu
 :class:`Unstructured`; see ``evaluate.py``.
 """
 
-from locum.execution.fast.structured.attention import CombinedSelection, Selection
-from locum.execution.fast.structured.evaluate import evaluate, evaluate_all
-from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array
+from locum.execution.fast.structured.structured_attention import CombinedSelection, Selection
+from locum.execution.fast.structured.structured_evaluation import evaluate, evaluate_all
+from locum.execution.fast.structured.structured_selectors import Structure
 
 __all__ = [
     "CombinedSelection",

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.dominance import Dominance, blocks
-from locum.execution.fast.structured.ranges import Gather, Solved
+from locum.execution.fast.structured.key_ranges import Gather, Solved
 
 
 def counts(arrays: Arrays, solved: list[Solved]) -> Array:

@@ -21,7 +21,13 @@ from typing import Any, TypeAlias
 from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import Column, column, ranks_of
 from locum.execution.fast.structured.logic import choose, comparable, compare
-from locum.execution.fast.structured.selectors import (
+from locum.execution.fast.structured.series import (
+    Series,
+    Unstructured,
+    as_array,
+    constant,
+)
+from locum.execution.fast.structured.structured_selectors import (
     Structure,
     conjunction,
     everything,
@@ -30,12 +36,6 @@ from locum.execution.fast.structured.selectors import (
     of_keys,
     of_queries,
     within,
-)
-from locum.execution.fast.structured.series import (
-    Series,
-    Unstructured,
-    as_array,
-    constant,
 )
 from locum.graph import COMPARISONS, Atom
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT

@@ -19,9 +19,7 @@ import numpy as np
 from locum.execution.arrays import Array, Arrays
 from locum.execution.dense import MAX_HEADS, expansion
 from locum.execution.domains.floats import FloatDomain
-from locum.execution.fast.structured import attention, logic
-from locum.execution.fast.structured.attention import CombinedSelection, PairComparison, Selection
-from locum.execution.fast.structured.selectors import Structure, conjunction, disjunction, negation
+from locum.execution.fast.structured import logic, structured_attention
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
@@ -29,6 +27,17 @@ from locum.execution.fast.structured.series import (
     as_array,
     constant,
     series,
+)
+from locum.execution.fast.structured.structured_attention import (
+    CombinedSelection,
+    PairComparison,
+    Selection,
+)
+from locum.execution.fast.structured.structured_selectors import (
+    Structure,
+    conjunction,
+    disjunction,
+    negation,
 )
 from locum.graph import OPERATIONS, Node, abbreviate, members, postorder
 from locum.graph.operations import PREDICATE_OF
@@ -204,15 +213,17 @@ class _Run:
             case "selector_and" | "selector_or" | "selector_not":
                 return self.combine(node.op, inputs)
             case "best":
-                return attention.best(arrays, self.ready(inputs[0]), inputs[1])
+                return structured_attention.best(arrays, self.ready(inputs[0]), inputs[1])
             case "selector_width":
                 ranked = inputs[0].ranking if isinstance(inputs[0], Structure) else None
                 if ranked is not None:
-                    return attention.ranks(arrays, ranked)
-                return attention.width(arrays, self.ready(inputs[0], counted=True))
+                    return structured_attention.ranks(arrays, ranked)
+                return structured_attention.width(arrays, self.ready(inputs[0], counted=True))
             case "aggregate":
                 selection = self.ready(inputs[0], counted=inputs[1].kind != "float")
-                return attention.aggregate(arrays, selection, inputs[1], attributes["default"])
+                return structured_attention.aggregate(
+                    arrays, selection, inputs[1], attributes["default"]
+                )
         return self.elementwise(node.op, inputs, attributes)
 
     def elementwise(self, op: str, inputs: list[Series], attributes: Mapping[str, Any]) -> Series:
@@ -231,7 +242,7 @@ class _Run:
 
     def select(self, keys: Series, queries: Series, predicate: str) -> Selection:
         try:
-            return attention.select(self.arrays, keys, queries, predicate)
+            return structured_attention.select(self.arrays, keys, queries, predicate)
         except Unstructured:
             if not self.allow_masks or keys.is_number != queries.is_number:
                 raise

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.fast.structured import reductions
+from locum.execution.fast.structured import range_reductions
 from locum.execution.fast.structured.columns import Column
-from locum.execution.fast.structured.ranges import KeyRange, Solved, solve, solve_signed
-from locum.execution.fast.structured.reductions import Slots, coalesced, gaps, intersection
+from locum.execution.fast.structured.key_ranges import KeyRange, Solved, solve, solve_signed
+from locum.execution.fast.structured.range_reductions import Slots, coalesced, gaps, intersection
 from locum.execution.fast.structured.series import Unstructured
 
 MAX_BOXES = 16
@@ -99,7 +99,9 @@ class Structure:
             return self.arrays.same(1)
         if self.equality is not None:
             return self.arrays.take(self.equality.counts, self.equality.codes)
-        return reductions.signed(self.counted, lambda parts: reductions.counts(self.arrays, parts))
+        return range_reductions.signed(
+            self.counted, lambda parts: range_reductions.counts(self.arrays, parts)
+        )
 
     def only(self) -> Array:
         """Return the key of each query that selects exactly one."""
@@ -107,20 +109,20 @@ class Structure:
             self.arrays.count("gather")
             return self.fetched_in_order.places_in_order
         if all(sign > 0 for sign, _ in self.counted):
-            return reductions.only(self.arrays, [part for _, part in self.counted])
+            return range_reductions.only(self.arrays, [part for _, part in self.counted])
         return self.sums(self.arrays.arange(self.arrays.size))  # the sum of one position
 
     def sums(self, values: Array) -> Array:
         """Sum values over each query's keys; sums of integers may subtract what is left out."""
         if not self.arrays.is_int(values):
-            return reductions.sums(self.arrays, self.solved, values)
-        return reductions.signed(
-            self.counted, lambda parts: reductions.sums(self.arrays, parts, values)
+            return range_reductions.sums(self.arrays, self.solved, values)
+        return range_reductions.signed(
+            self.counted, lambda parts: range_reductions.sums(self.arrays, parts, values)
         )
 
     def maxima(self, values: Array) -> Array:
         """Return the maximum of non-negative integers over each query's keys; −1 without any."""
-        return reductions.maxima(self.arrays, self.solved, values)
+        return range_reductions.maxima(self.arrays, self.solved, values)
 
     @cached_property
     def ranking(self) -> Column | None:

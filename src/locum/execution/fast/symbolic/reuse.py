@@ -15,7 +15,7 @@ from typing import TypeAlias
 from locum.execution.fast.symbolic.affine import Affine, Box
 from locum.execution.fast.symbolic.terms import Sum
 from locum.graph import Node
-from locum.locks import BoundedCache
+from locum.shared_state import BoundedCache
 
 #: What may turn out to be a view of something else or a product of views, with no array of its own.
 _VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")

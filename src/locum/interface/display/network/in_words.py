@@ -14,7 +14,7 @@ A feed-forward erases a slot if it subtracts the slot from itself, and adds noth
 A slot that a feed-forward reads *and* adds something else to is not erased.
 
 >>> import numpy as np
->>> from locum.transformer.functions import Functions, Instruction
+>>> from locum.networks.transformer.functions import Functions, Instruction
 >>> product = Functions(2, (Instruction("multiply", (0, 1)), Instruction("exp", (2,))), (3,))
 >>> expressions(product, np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -1.0]))[0].text
 'exp(s0·(2·s1 − 1))'
@@ -30,10 +30,10 @@ import numpy as np
 
 from locum.execution.elementwise import LOOSE, MEANINGS, PRODUCT, SUM, TERM
 from locum.graph import OPERATIONS
-from locum.shortening import shortened, shortened_apart
-from locum.transformer import CompiledTransformer
-from locum.transformer.functions import Functions, Instruction
-from locum.transformer.weights import Array, AttentionWeights, FeedForwardWeights
+from locum.networks.transformer import CompiledTransformer
+from locum.networks.transformer.functions import Functions, Instruction
+from locum.networks.transformer.weights import Array, AttentionWeights, FeedForwardWeights
+from locum.text import shortened, shortened_apart
 
 #: The longest label of a slot in a picture (the full one is shown on demand).
 SHORT = 26

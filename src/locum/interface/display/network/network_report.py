@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from locum.language.echo import scalar
-from locum.shortening import at_most
-from locum.transformer import CompiledTransformer
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.echo import scalar
+from locum.text import at_most
 
 #: The most s-ops of a group of gates that are named, and layers whose units are listed apart.
 MAX_NAMED, MAX_LAYERS = 4, 6

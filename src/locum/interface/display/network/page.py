@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from locum.display.html import filled
-from locum.display.network.in_words import NetworkInWords
-from locum.display.network.report import details, facts
-from locum.display.network.text import answer_places, positions
 from locum.errors import LocumError
 from locum.graph import Sort, sort_of, to_rasp
-from locum.language.echo import scalar
-from locum.transformer import CompiledTransformer
+from locum.interface.display.html import filled
+from locum.interface.display.network.in_words import NetworkInWords
+from locum.interface.display.network.network_report import details, facts
+from locum.interface.display.network.text import answer_places, positions
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.echo import scalar
 
 #: The most numbers of patterns and streams in a page (one input is always there).
 NUMBERS = 400_000

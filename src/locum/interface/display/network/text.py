@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locum.display.network.in_words import IDLE, LIVE, NetworkInWords
-from locum.language.echo import scalar
-from locum.shortening import shortened, shortened_apart
-from locum.transformer import CompiledTransformer
+from locum.interface.display.network.in_words import IDLE, LIVE, NetworkInWords
+from locum.networks.transformer import CompiledTransformer
+from locum.rasp.echo import scalar
+from locum.text import shortened, shortened_apart
 
 #: The most positions of an input, and heads of a layer, whose patterns are drawn.
 MAX_POSITIONS, MAX_HEADS = 26, 12

@@ -1,5 +1,5 @@
 """How exact the network is: errors carried from the embedding to the output."""
 
-from locum.compiler.bounds.fitting import Fitted, fit
+from locum.networks.compiler.bounds.fitting import Fitted, fit
 
 __all__ = ["Fitted", "fit"]

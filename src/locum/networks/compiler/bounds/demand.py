@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.compiler.network.forms import Form, Mask, Masked, Signal, Vector
-from locum.compiler.network.network import Head, Network, Unit
-from locum.compiler.program.sources import conditions
-from locum.compiler.scoring.broadcasting import Known
+from locum.networks.compiler.network.forms import Form, Mask, Masked, Signal, Vector
+from locum.networks.compiler.network.network import Head, Network, Unit
+from locum.networks.compiler.program.sources import conditions
+from locum.networks.compiler.scoring.broadcasting import Known
 
 
 @dataclass

@@ -14,26 +14,26 @@ from itertools import groupby
 
 import numpy as np
 
-from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.function_bounds import FunctionBounds
-from locum.compiler.bounds.gate_bounds import GateBounds, SlotSum
-from locum.compiler.bounds.head_bounds import (
+from locum.errors import CompileError
+from locum.graph import Atom, abbreviate
+from locum.networks.compiler.bounds.demand import Demand
+from locum.networks.compiler.bounds.function_bounds import FunctionBounds
+from locum.networks.compiler.bounds.gate_bounds import GateBounds, SlotSum
+from locum.networks.compiler.bounds.head_bounds import (
     UNDERFLOW,
     ChooseTemperature,
     HeadBounds,
     SinkBounds,
     Temperature,
 )
-from locum.compiler.bounds.intervals import UNIT, ErrorInterval, ErrorIntervals
-from locum.compiler.network.forms import Curved, Gate, Mask, Masked, Product
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import Head, Slots, Unit
-from locum.compiler.units.curves import UnitsError
-from locum.compiler.units.hidden import Hidden
-from locum.compiler.units.realise import depends_on_tolerance, realise
-from locum.errors import CompileError
-from locum.graph import Atom, abbreviate
-from locum.shortening import at_most
+from locum.networks.compiler.bounds.intervals import UNIT, ErrorInterval, ErrorIntervals
+from locum.networks.compiler.network.forms import Curved, Gate, Mask, Masked, Product
+from locum.networks.compiler.network.network import Head, Slots, Unit
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.units.curves import UnitsError
+from locum.networks.compiler.units.hidden import Hidden
+from locum.networks.compiler.units.realise import depends_on_tolerance, realise
+from locum.text import at_most
 
 #: Makes the units of a gate, given what is known of its arguments, and where it is read.
 Maker = Callable[[Unit, list[ErrorInterval], Mask], Hidden]

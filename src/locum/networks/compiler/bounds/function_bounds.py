@@ -14,18 +14,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, representation_error
-from locum.compiler.network.forms import SMALLEST, Vector, lowest_bits, sums_exactly
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import Unit
-from locum.compiler.network.roles import Role, Roles, in_order
-from locum.compiler.program.exactness import jumps_on
-from locum.compiler.program.sources import table_of
 from locum.execution.arrays import erf
 from locum.execution.types import possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import TRANSCENDENTAL
+from locum.networks.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, representation_error
+from locum.networks.compiler.network.forms import SMALLEST, Vector, lowest_bits, sums_exactly
+from locum.networks.compiler.network.network import Unit
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.network.roles import Role, Roles, in_order
+from locum.networks.compiler.program.exactness import jumps_on
+from locum.networks.compiler.program.sources import table_of
 
 #: Roundings of a function that libraries compute each in their own way (exp, tanh, …), at most.
 _LIBRARY = 8

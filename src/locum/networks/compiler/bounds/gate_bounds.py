@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
-from locum.compiler.network.forms import (
+from locum.networks.compiler.bounds.demand import Demand
+from locum.networks.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
+from locum.networks.compiler.network.forms import (
     SMALLEST,
     SNAP,
     Bend,
@@ -33,9 +33,9 @@ from locum.compiler.network.forms import (
     lowest_bits,
     sums_exactly,
 )
-from locum.compiler.network.network import Unit
-from locum.compiler.units.curves import CURVES
-from locum.compiler.units.hidden import Hidden
+from locum.networks.compiler.network.network import Unit
+from locum.networks.compiler.units.curves import CURVES
+from locum.networks.compiler.units.hidden import Hidden
 
 #: Where a gelu is its argument, or 0, to the last bit of any type of number.
 _SATURATED = 40.0

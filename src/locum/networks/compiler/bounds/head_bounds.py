@@ -15,9 +15,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.intervals import UNIT, ErrorInterval, ErrorIntervals, representation_error
-from locum.compiler.network.forms import (
+from locum.errors import CompileError
+from locum.networks.compiler.bounds.demand import Demand
+from locum.networks.compiler.bounds.intervals import (
+    UNIT,
+    ErrorInterval,
+    ErrorIntervals,
+    representation_error,
+)
+from locum.networks.compiler.network.forms import (
     SMALLEST,
     SNAP,
     Form,
@@ -27,10 +33,9 @@ from locum.compiler.network.forms import (
     lowest_bits,
     sums_exactly,
 )
-from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Slots, Unit, Value
-from locum.compiler.scoring.broadcasting import Known
-from locum.compiler.units.hidden import Hidden
-from locum.errors import CompileError
+from locum.networks.compiler.network.network import NO_SINK, TIED_SINK, Head, Slots, Unit, Value
+from locum.networks.compiler.scoring.broadcasting import Known
+from locum.networks.compiler.units.hidden import Hidden
 
 #: The sink attends to itself by a score that is higher by 1: half of it may be lost.
 _ALONE = 0.5

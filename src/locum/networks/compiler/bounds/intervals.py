@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.compiler.network.forms import (
+from locum.networks.compiler.network.forms import (
     SMALLEST,
     Form,
     Mask,
@@ -25,8 +25,8 @@ from locum.compiler.network.forms import (
     lowest_bits,
     sums_exactly,
 )
-from locum.compiler.target import Target
-from locum.compiler.units.hidden import Argument
+from locum.networks.compiler.target import Target
+from locum.networks.compiler.units.hidden import Argument
 
 #: The rounding of one operation by the network.
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}

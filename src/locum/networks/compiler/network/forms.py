@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.scoring.scores import Linear
-from locum.compiler.target import EXACT_WHOLE
+from locum.networks.compiler.scoring.scores import Linear
+from locum.networks.compiler.target import EXACT_WHOLE
 
 #: A number, or a boolean, for each position (or for each of some units, knots, keys).
 Vector: TypeAlias = NDArray[np.float64]

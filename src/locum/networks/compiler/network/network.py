@@ -11,11 +11,11 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from locum.compiler.network.forms import SNAP, Form, Gate, Signal, Snap, Table, dyadic
-from locum.compiler.network.roles import Role, Roles, in_order
-from locum.compiler.target import EXACT_WHOLE
 from locum.graph import Node
 from locum.graph.definitions import everywhere
+from locum.networks.compiler.network.forms import SNAP, Form, Gate, Signal, Snap, Table, dyadic
+from locum.networks.compiler.network.roles import Role, Roles, in_order
+from locum.networks.compiler.target import EXACT_WHOLE
 
 #: What a head does where its selector holds nowhere: cannot happen, take the sink, or count it in.
 NO_SINK, LOSING_SINK, TIED_SINK = "none", "losing", "tied"

@@ -15,8 +15,12 @@ from itertools import count
 
 import numpy as np
 
-from locum.compiler.network.forms import Form, Gate, Signal, Snap, Vector, total
-from locum.compiler.network.network import (
+from locum.errors import CompileError
+from locum.graph import Atom, Node, abbreviate
+from locum.graph.atoms import LARGEST_EXACT, identity, short
+from locum.graph.labels import Labels
+from locum.networks.compiler.network.forms import Form, Gate, Signal, Snap, Vector, total
+from locum.networks.compiler.network.network import (
     LOSING_SINK,
     NO_SINK,
     TIED_SINK,
@@ -26,12 +30,8 @@ from locum.compiler.network.network import (
     Unit,
     Value,
 )
-from locum.compiler.network.roles import Role, Roles
-from locum.compiler.scoring.scores import Linear, Scores
-from locum.errors import CompileError
-from locum.graph import Atom, Node, abbreviate
-from locum.graph.atoms import LARGEST_EXACT, identity, short
-from locum.graph.labels import Labels
+from locum.networks.compiler.network.roles import Role, Roles
+from locum.networks.compiler.scoring.scores import Linear, Scores
 
 
 class Embedding:

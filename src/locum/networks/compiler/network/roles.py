@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from locum.compiler.network.forms import Form, Gate
-from locum.compiler.program.exactness import Exactness, jumps_on
-from locum.compiler.program.sources import Source, ValueTable
-from locum.compiler.program.values import Values
-from locum.compiler.scoring.broadcasting import Known
-from locum.compiler.scoring.scores import Linear
-from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build
+from locum.networks.compiler.network.forms import Form, Gate
+from locum.networks.compiler.program.exactness import Exactness, jumps_on
+from locum.networks.compiler.program.sources import Source, ValueTable
+from locum.networks.compiler.program.values import Values
+from locum.networks.compiler.scoring.broadcasting import Known
+from locum.networks.compiler.scoring.scores import Linear
+from locum.networks.compiler.target import EXACT_WHOLE
 
 
 class Role(Enum):

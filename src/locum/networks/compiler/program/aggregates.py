@@ -9,7 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from locum.compiler.program.sources import (
+from locum.errors import CompileError
+from locum.graph import Atom, Node, build
+from locum.graph.atoms import LARGEST_EXACT
+from locum.networks.compiler.program.sources import (
     MAX_COMBINATIONS,
     MAX_VALUES,
     Pattern,
@@ -19,10 +22,7 @@ from locum.compiler.program.sources import (
     distinct,
     is_constant,
 )
-from locum.compiler.target import DOMAIN, Target
-from locum.errors import CompileError
-from locum.graph import Atom, Node, build
-from locum.graph.atoms import LARGEST_EXACT
+from locum.networks.compiler.target import DOMAIN, Target
 
 #: Steps of the grid between the least and the greatest sum: beyond that a mean is not called finite.
 MAX_SUMS = 2**16

@@ -15,11 +15,11 @@ from itertools import product
 
 import numpy as np
 
-from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.sources import MAX_COMBINATIONS, each, meaning
 from locum.errors import CompileError
 from locum.execution.types import Types, possible_types, types_of
 from locum.graph import OPERATIONS, Node, Sort, abbreviate, postorder, sort_of
+from locum.networks.compiler.program.patterns import Patterns
+from locum.networks.compiler.program.sources import MAX_COMBINATIONS, each, meaning
 
 #: Operations that have a value whatever their inputs are, and those that have one for all numbers.
 _ALWAYS = frozenset(("and", "or", "not", "indicator", "member", "equal", "not_equal", "if_else"))
@@ -41,8 +41,8 @@ def undefined(
     they have a value for, or refuse the others when they are run.
 
     >>> from locum import select, selector_width, tokens
-    >>> from locum.compiler.target import Target
-    >>> from locum.compiler.scoring.selectors import Selectors
+    >>> from locum.networks.compiler.target import Target
+    >>> from locum.networks.compiler.scoring.scored_selectors import Selectors
     >>> others = selector_width(select(tokens, tokens, "!="))
     >>> shares = (1 / (others + 1) + 1 / others).node
     >>> list(undefined(shares, shares, Selectors(Target.read(length=3, vocabulary="ab")), ()))

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.sources import table_of
-from locum.compiler.program.values import Values
-from locum.compiler.target import EXACT_WHOLE, Target
 from locum.graph import OPERATIONS, Atom, Node, Sort, postorder, sort_of
+from locum.networks.compiler.program.patterns import Patterns
+from locum.networks.compiler.program.sources import table_of
+from locum.networks.compiler.program.values import Values
+from locum.networks.compiler.target import EXACT_WHOLE, Target
 
 
 class Grid(NamedTuple):

@@ -14,7 +14,9 @@ from typing import Self
 
 import numpy as np
 
-from locum.compiler.program.sources import (
+from locum.errors import CompileError
+from locum.graph import Atom, Node, Sort, postorder, sort_of
+from locum.networks.compiler.program.sources import (
     MAX_POSITIONS,
     Pattern,
     conditions,
@@ -23,10 +25,8 @@ from locum.compiler.program.sources import (
     select,
     selectors_of,
 )
-from locum.compiler.program.values import Values
-from locum.compiler.target import DOMAIN, Target
-from locum.errors import CompileError
-from locum.graph import Atom, Node, Sort, postorder, sort_of
+from locum.networks.compiler.program.values import Values
+from locum.networks.compiler.target import DOMAIN, Target
 
 
 class Patterns:

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.program.ranges import Range
-from locum.compiler.target import DOMAIN, Target
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.atoms import short
+from locum.networks.compiler.program.integer_ranges import Range
+from locum.networks.compiler.target import DOMAIN, Target
 
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"

@@ -16,9 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 
-from locum.compiler.program.aggregates import Aggregates, SelectorFacts
-from locum.compiler.program.ranges import Affine, Range, affine, combined
-from locum.compiler.program.sources import (
+from locum.errors import CompileError
+from locum.execution.types import has_strings, possible_types, types_of
+from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
+from locum.graph.atoms import short
+from locum.networks.compiler.program.aggregates import Aggregates, SelectorFacts
+from locum.networks.compiler.program.integer_ranges import Affine, Range, affine, combined
+from locum.networks.compiler.program.sources import (
     MAX_BOOLEANS,
     MAX_COMBINATIONS,
     MAX_POSITIONS,
@@ -32,11 +36,7 @@ from locum.compiler.program.sources import (
     require_finite,
     table_of,
 )
-from locum.compiler.target import DOMAIN, EXACT_WHOLE, Target
-from locum.errors import CompileError
-from locum.execution.types import has_strings, possible_types, types_of
-from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
-from locum.graph.atoms import short
+from locum.networks.compiler.target import DOMAIN, EXACT_WHOLE, Target
 
 
 class Values:

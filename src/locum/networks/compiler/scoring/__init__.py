@@ -1,5 +1,5 @@
 """Selectors as scores: q·k is greatest exactly where the selector holds."""
 
-from locum.compiler.scoring.broadcasting import Known, broadcast
+from locum.networks.compiler.scoring.broadcasting import Known, broadcast
 
 __all__ = ["Known", "broadcast"]

@@ -18,17 +18,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from locum.compiler.program.normalise import Origins
-from locum.compiler.program.sources import conditions, distinct, selectors_of
-from locum.compiler.program.values import Codes, Values
-from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
-from locum.compiler.scoring.scores import Linear, Scores, Unscored, at_positions, rank, term
-from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import Target
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
+from locum.networks.compiler.program.normalise import Origins
+from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
+from locum.networks.compiler.program.values import Codes, Values
+from locum.networks.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
+from locum.networks.compiler.scoring.scored_selectors import Selectors
+from locum.networks.compiler.scoring.scores import Linear, Scores, Unscored, at_positions, rank, term
+from locum.networks.compiler.target import Target
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.program.sources import conditions, distinct, each, meaning
-from locum.compiler.program.values import Values
-from locum.compiler.scoring.scores import at_positions, whole_numbers
-from locum.compiler.target import Target
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate, build
 from locum.graph.definitions import everywhere, up_to_here
 from locum.graph.operations import constant
+from locum.networks.compiler.program.sources import conditions, distinct, each, meaning
+from locum.networks.compiler.program.values import Values
+from locum.networks.compiler.scoring.scores import at_positions, whole_numbers
+from locum.networks.compiler.target import Target
 
 #: So many keys for each query are few.
 MAX_FEW = 16
@@ -188,8 +188,8 @@ def split(selector: Node, values: Values) -> list[tuple[Node, int]] | None:
 
     >>> from locum import indices, select, tokens
     >>> less, same = select(tokens, tokens, "<"), select(tokens, tokens, "==")
-    >>> from locum.compiler.scoring.selectors import Selectors
-    >>> from locum.compiler.target import Target
+    >>> from locum.networks.compiler.scoring.scored_selectors import Selectors
+    >>> from locum.networks.compiler.target import Target
     >>> values = Selectors(Target(length=3, vocabulary=[1, 2, 3])).values
     >>> parts = split((less | (same & select(indices, indices, "<"))).node, values)
     >>> [(part is less.node, sign) for part, sign in parts]

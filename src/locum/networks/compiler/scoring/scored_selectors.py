@@ -17,8 +17,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.sources import (
+from locum.graph import OPERATIONS, Atom, Node, build
+from locum.graph.operations import constant
+from locum.networks.compiler.program.patterns import Patterns
+from locum.networks.compiler.program.sources import (
     Pattern,
     conditions,
     distinct,
@@ -28,7 +30,7 @@ from locum.compiler.program.sources import (
     select,
     selectors_of,
 )
-from locum.compiler.scoring.scores import (
+from locum.networks.compiler.scoring.scores import (
     Linear,
     Scores,
     Unscored,
@@ -42,9 +44,7 @@ from locum.compiler.scoring.scores import (
     term,
     whole_numbers,
 )
-from locum.compiler.target import EXACT_WHOLE, Target
-from locum.graph import OPERATIONS, Atom, Node, build
-from locum.graph.operations import constant
+from locum.networks.compiler.target import EXACT_WHOLE, Target
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from locum.compiler.program.sources import Pattern
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate, build
 from locum.graph.atoms import canonical_table, identity
 from locum.graph.operations import constant
+from locum.networks.compiler.program.sources import Pattern
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locum.compiler.network.roles import Roles, exact_roles
-from locum.compiler.scoring.broadcasting import Known
-from locum.compiler.units.gate_roles import GateRoles
 from locum.graph import Node
+from locum.networks.compiler.network.roles import Roles, exact_roles
+from locum.networks.compiler.scoring.broadcasting import Known
+from locum.networks.compiler.units.gate_roles import GateRoles
 
 
 def assign_roles(root: Node, known: Known) -> Iterator[Roles]:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from locum.compiler.network.forms import Vector
 from locum.execution.arrays import erf
+from locum.networks.compiler.network.forms import Vector
 
 #: Segments of one function; beyond that the feed-forward is not worth having.
 MAX_SEGMENTS = 50_000

@@ -19,16 +19,16 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 
-from locum.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap
-from locum.compiler.network.roles import Role, Roles, in_order, source_nodes
-from locum.compiler.program.values import MAX_ROWS
-from locum.compiler.scoring.scores import Linear, term
-from locum.compiler.units.reals import ONE, ZERO, RealFunctions
-from locum.compiler.units.tables import Lookup, Precision, lookup, lookup_of_inputs
 from locum.errors import CompileError
 from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
+from locum.networks.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap
+from locum.networks.compiler.network.roles import Role, Roles, in_order, source_nodes
+from locum.networks.compiler.program.values import MAX_ROWS
+from locum.networks.compiler.scoring.scores import Linear, term
+from locum.networks.compiler.units.reals import ONE, ZERO, RealFunctions
+from locum.networks.compiler.units.tables import Lookup, Precision, lookup, lookup_of_inputs
 
 #: Steps of a table by what an s-op depends on, up to which depth matters more than hidden units.
 MAX_STEPS = 512

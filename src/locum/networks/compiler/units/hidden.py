@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from locum.compiler.network.forms import Vector
-from locum.compiler.units.curves import PiecewiseLinear, UnitsError
+from locum.networks.compiler.network.forms import Vector
+from locum.networks.compiler.units.curves import PiecewiseLinear, UnitsError
 
 #: The greatest |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17

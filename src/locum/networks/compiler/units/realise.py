@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from locum.compiler.network.forms import (
+from locum.networks.compiler.network.forms import (
     SNAP,
     Bend,
     Curved,
@@ -24,14 +24,14 @@ from locum.compiler.network.forms import (
     Table,
     Vector,
 )
-from locum.compiler.units.curves import (
+from locum.networks.compiler.units.curves import (
     MAX_SEGMENTS,
     PiecewiseLinear,
     UnitsError,
     approximate,
     exponential,
 )
-from locum.compiler.units.hidden import (
+from locum.networks.compiler.units.hidden import (
     SOFTNESS,
     Argument,
     Hidden,
@@ -41,7 +41,7 @@ from locum.compiler.units.hidden import (
     ridges,
     sharpened,
 )
-from locum.shortening import at_most
+from locum.text import at_most
 
 
 def masked(kind: str, mask: Argument, value: Argument) -> Hidden:

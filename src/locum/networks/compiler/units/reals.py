@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.compiler.network.forms import Bend, Curved, Form, Masked, Product, Ramp, Recipe
-from locum.compiler.program.values import Values
-from locum.compiler.scoring.broadcasting import Known
-from locum.compiler.scoring.scores import Linear, term
-from locum.compiler.units.curves import CURVES
-from locum.compiler.units.tables import rounded
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build
 from locum.graph.operations import constant
+from locum.networks.compiler.network.forms import Bend, Curved, Form, Masked, Product, Ramp, Recipe
+from locum.networks.compiler.program.values import Values
+from locum.networks.compiler.scoring.broadcasting import Known
+from locum.networks.compiler.scoring.scores import Linear, term
+from locum.networks.compiler.units.curves import CURVES
+from locum.networks.compiler.units.tables import rounded
 
 ZERO, ONE = constant(0), constant(1)
 #: More than what means of as many keys as there may be are rounded by, in proportion.

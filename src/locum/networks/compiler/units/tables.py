@@ -17,14 +17,14 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.network.forms import Recipe, Table, Vector, lowest_bits
-from locum.compiler.program.sources import each, meaning
-from locum.compiler.program.values import Codes
-from locum.compiler.scoring.scores import Linear, term
-from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import short
+from locum.networks.compiler.network.forms import Recipe, Table, Vector, lowest_bits
+from locum.networks.compiler.program.sources import each, meaning
+from locum.networks.compiler.program.values import Codes
+from locum.networks.compiler.scoring.scores import Linear, term
+from locum.networks.compiler.target import EXACT_WHOLE
 
 #: Sources whose orders in the code are all tried: as few steps as possible are wanted.
 _MAX_ORDERED = 4

@@ -1,6 +1,6 @@
 """The numbers: slots of the residual stream, matrices, and what comes out."""
 
-from locum.compiler.weights.assemble import assemble
-from locum.compiler.weights.stream import categories, require_held
+from locum.networks.compiler.weights.assemble import assemble
+from locum.networks.compiler.weights.stream import categories, require_held
 
 __all__ = ["assemble", "categories", "require_held"]

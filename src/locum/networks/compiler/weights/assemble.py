@@ -13,18 +13,26 @@ from typing import TypeAlias
 
 import numpy as np
 
-from locum.compiler.bounds.fitting import Fitted
-from locum.compiler.network.forms import Form
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Network, Slots, Unit, Value
-from locum.compiler.target import Target
-from locum.compiler.units.hidden import Hidden, erasing
-from locum.compiler.weights.circuit import circuit
-from locum.compiler.weights.exact import exact_feed_forward
-from locum.compiler.weights.stream import Matrix, Stream, unembedded
 from locum.errors import CompileError
-from locum.transformer.circuit import Circuit
-from locum.transformer.weights import (
+from locum.networks.compiler.bounds.fitting import Fitted
+from locum.networks.compiler.network.forms import Form
+from locum.networks.compiler.network.network import (
+    NO_SINK,
+    TIED_SINK,
+    Head,
+    Network,
+    Slots,
+    Unit,
+    Value,
+)
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.target import Target
+from locum.networks.compiler.units.hidden import Hidden, erasing
+from locum.networks.compiler.weights.compiled_circuit import circuit
+from locum.networks.compiler.weights.exact_weights import exact_feed_forward
+from locum.networks.compiler.weights.stream import Matrix, Stream, unembedded
+from locum.networks.transformer.circuit import Circuit
+from locum.networks.transformer.weights import (
     SOFTMAX,
     Array,
     AttentionWeights,

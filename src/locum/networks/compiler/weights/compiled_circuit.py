@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from locum.compiler.network.forms import Form, Signal, Snap
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import NO_SINK, Group, Head, Slots, Unit, Value
-from locum.compiler.network.roles import Role
-from locum.compiler.units.hidden import Hidden
 from locum.graph import Node
 from locum.graph.fingerprints import fingerprints
-from locum.transformer.circuit import Circuit, CircuitEdge, CircuitNode
+from locum.networks.compiler.network.forms import Form, Signal, Snap
+from locum.networks.compiler.network.network import NO_SINK, Group, Head, Slots, Unit, Value
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.network.roles import Role
+from locum.networks.compiler.units.hidden import Hidden
+from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
 
 OUTPUT = "output"
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from locum.compiler.network.forms import Form
-from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import Unit
-from locum.compiler.network.roles import Role, in_order
-from locum.compiler.program.sources import table_of
-from locum.compiler.weights.stream import Stream
 from locum.errors import CompileError
 from locum.graph import Atom, Node
 from locum.graph.atoms import short
-from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
-from locum.transformer.weights import FeedForwardWeights
+from locum.networks.compiler.network.forms import Form
+from locum.networks.compiler.network.network import Unit
+from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.network.roles import Role, in_order
+from locum.networks.compiler.program.sources import table_of
+from locum.networks.compiler.weights.stream import Stream
+from locum.networks.transformer.functions import INSTRUCTIONS, Functions, Instruction
+from locum.networks.transformer.weights import FeedForwardWeights
 
 
 def exact_feed_forward(

@@ -15,19 +15,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.bounds.fitting import nearest
-from locum.compiler.network.forms import Form, dyadic
-from locum.compiler.network.network import Network, Slots, Value
-from locum.compiler.program.sources import require_finite
-from locum.compiler.scoring.broadcasting import Known
-from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.execution.types import handed_on, moved_atoms, only_moves
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import short
-from locum.transformer import Weights
-from locum.transformer.forward import attend, feed, shown_to
-from locum.transformer.weights import LayerWeights
+from locum.networks.compiler.bounds.fitting import nearest
+from locum.networks.compiler.network.forms import Form, dyadic
+from locum.networks.compiler.network.network import Network, Slots, Value
+from locum.networks.compiler.program.sources import require_finite
+from locum.networks.compiler.scoring.broadcasting import Known
+from locum.networks.compiler.target import EXACT_WHOLE
+from locum.networks.transformer import Weights
+from locum.networks.transformer.forward import attend, feed, shown_to
+from locum.networks.transformer.weights import LayerWeights
 
 Matrix: TypeAlias = NDArray[np.float64]
 

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 
 from locum.errors import CompileError
-from locum.transformer.config import Config
-from locum.transformer.exports.torch_module import embedded
-from locum.transformer.weights import Array, AttentionWeights, FeedForwardWeights, Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.exports.torch_module import embedded
+from locum.networks.transformer.weights import Array, AttentionWeights, FeedForwardWeights, Weights
 
 
 def settings(config: Config, weights: Weights) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from locum.errors import CompileError
 from locum.execution.elementwise import MEANINGS
 from locum.files import write_file
 from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
-from locum.transformer.config import Config
-from locum.transformer.functions import Functions, Instruction
-from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.functions import Functions, Instruction
+from locum.networks.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
 
 
 class Graph:

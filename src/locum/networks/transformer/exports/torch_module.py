@@ -17,13 +17,19 @@ import torch
 from torch import Tensor, nn
 
 from locum.errors import InputError
-from locum.transformer.config import Config
-from locum.transformer.interventions import ForwardHook, Interventions, tap_of
-from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, LayerWeights, Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.interventions import ForwardHook, Interventions, tap_of
+from locum.networks.transformer.weights import (
+    HARD,
+    AttentionWeights,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
 
 
 class TorchTransformer(Interventions, nn.Module):
-    """The forward pass of ``locum.transformer.forward``, with parameters that can be trained."""
+    """The forward pass of ``transformer.forward``, with parameters that can be trained."""
 
     def __init__(self, config: Config, weights: Weights) -> None:
         super().__init__()

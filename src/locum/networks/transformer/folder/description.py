@@ -26,10 +26,10 @@ from locum.files import parse_json
 from locum.graph import OPERATIONS, Atom, is_atom
 from locum.graph.atoms import identity
 from locum.graph.serialize import decode_attribute, encode_attribute
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.folder.shapes import FeedForwardShape, Shape
+from locum.networks.transformer.functions import INSTRUCTIONS, Functions, Instruction
 from locum.settings import Setting, settings_of, show
-from locum.transformer.config import Config
-from locum.transformer.folder.shapes import FeedForwardShape, Shape
-from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
 
 #: A number that is finite as a float.
 Number: TypeAlias = bool | int | float
@@ -175,7 +175,7 @@ _READERS: Mapping[Any, Callable[[Any, str], Any]] = {
 }
 
 
-FORMAT = "locum.transformer"
+FORMAT = "locum.networks.transformer"
 VERSION = 1
 
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from locum.errors import InputError, LocumError
 from locum.files import Content, open_file, parse_json, read_all, read_json, write_folder
-from locum.transformer.config import Config
-from locum.transformer.folder.description import FORMAT, VERSION, agree, describe, understand
-from locum.transformer.folder.shapes import Shape
-from locum.transformer.weights import Array, Weights
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.folder.description import FORMAT, VERSION, agree, describe, understand
+from locum.networks.transformer.folder.shapes import Shape
+from locum.networks.transformer.weights import Array, Weights
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 #: The most bytes that config.json, the header of the weights' file, and all tensors may have.

@@ -13,16 +13,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from locum.settings import Setting, normalise_settings
-from locum.transformer.config import ATTENTIONS, FEED_FORWARDS
-from locum.transformer.functions import Functions
-from locum.transformer.weights import (
+from locum.networks.transformer.config import ATTENTIONS, FEED_FORWARDS
+from locum.networks.transformer.functions import Functions
+from locum.networks.transformer.weights import (
     Array,
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
     Weights,
 )
+from locum.settings import Setting, normalise_settings
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
-from locum.language.python import full, tokens
+from locum.proofs.claims.claim import Claim, Condition, Input, about
+from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.statement import Token
+from locum.rasp.python import full, tokens
 from locum.simulators import UniversalSimulator
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
-from locum.verification.claims.claim import Claim, Condition, Input, about
-from locum.verification.claims.formula import Formula
-from locum.verification.claims.statement import Token
 
 #: State a claim whose name and shape ``named.py`` gives.
 _stated = partial(about, "", ())

@@ -1,0 +1,1 @@
+"""Experiments on networks: circuits with ground truth, training from constructions, sweeps."""
