@@ -1,4 +1,4 @@
-"""The house: imports run one way, and the core stays light."""
+"""The structure of the package: imports run one way, names are unique, the core stays light."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import functools
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,210 +19,37 @@ from locum.errors import REPLACEMENTS
 
 ROOT = Path(locum.__file__).parent
 
-#: The rooms of each folder, from the ground up: a room may import those named before it, and its own.
-#: Data flows from the front ends into the graph and on to executors and compiler; a front end that
-#: can *run* what it builds stands on execution, so it comes after it here.
-ROOMS: dict[str, list[str]] = {
+#: The parts of each package, lowest first: a part may import the parts before it and itself. Data flows
+#: from the front ends into the graph and on to executors and compiler. A front end can run what it
+#: builds, so it comes after execution.
+ORDER: dict[str, list[str]] = {
     "": [
         "errors",
-        "settings",
-        "removed_names",
         "budget",
-        "terminal_text",
+        "text",
         "files",
-        "locks",
-        "worker_process",
-        "bounded_cache",
-        "html_table",
-        "shortening",
-        "sweeps",
+        "shared_state",
+        "settings",
         "graph",
-        "analysis",
         "execution",
-        "language",
+        "rasp",
         "constructions",
-        "torch",
-        "transformer",
-        "looped",
-        "compiler",
-        "dialects",
-        "circuits",
+        "networks",
         "simulators",
         "torch",
-        "learning",
-        "verification",
-        "paper",
-        "cookbook",
-        "dataset",
-        "display",
-        "playground",
-    ],
-    "execution": [
-        "metering",
-        "rounding",
-        "arrays",
-        "activations",
-        "lookups",
-        "integer_bounds",
-        "rounding",
-        "elementwise",
-        "types",
-        "domains",
-        "inputs",
-        "dense",
-        "fast",
-        "heads",
-        "fuzzing",
-    ],
-    "execution.fast": [
-        "cuda_graph",
-        "symbolic",
-        "steps",
-        "structured",
-        "tokens",
-        "planning",
-        "explaining",
-        "written",
-        "plan",
-        "cache",
-        "composition",
-        "interpolation",
-        "execute",
-    ],
-    "transformer": [
-        "config",
-        "functions",
-        "weights",
-        "architecture",
-        "report",
-        "cache",
-        "circuit_picture",
-        "circuit",
-        "residual",
-        "reach",
-        "balancing",
-        "encoding",
-        "forward",
-        "interventions",
-        "exports",
-        "folder",
-        "notebook",
-        "compiled",
-    ],
-    "transformer.folder": ["schema", "shapes", "description", "saving"],
-    "dialects": [
-        "automata",
-        "monoid",
-        "syntax",
-        "regular",
-        "formulas",
-        "recogniser",
-        "counting",
-        "c_rasp",
-        "counters",
-        "programs",
-        "ltl",
-        "b_rasp",
         "languages",
-        "solver",
-        "equivalence",
-        "classify",
-        "minimise",
-        "star_free",
-        "rasp_l",
+        "proofs",
+        "experiments",
+        "paper",
+        "interface",
     ],
-    "display": [
-        "automaton",
-        "charts",
-        "html",
-        "claims",
-        "report",
-        "model_page",
-        "network",
-    ],
-    "display.network": ["in_words", "report", "text", "page"],
-    "language": [
-        "echo",
-        "notebook",
-        "picture",
-        "drawing",
-        "handles",
-        "tabulated",
-        "python",
-        "everyday",
-        "tracr_library",
-        "tracr",
-        "rasp",
-        "program_files",
-    ],
-    "dataset": [
-        "verify",
-        "parts",
-        "baseline",
-        "index",
-        "torch_data",
-        "loading",
-        "scoring",
-        "drawing",
-        "families",
-        "labelled",
-        "tiers",
-        "agreement",
-        "making",
-        "generating",
-    ],
-    "circuits": ["patching", "checking"],
-    "compiler": [
-        "target",
-        "program",
-        "scoring",
-        "network",
-        "units",
-        "bounds",
-        "weights",
-        "report",
-        "compiling",
-        "tracing",
-        "listing",
-    ],
-    "simulators": [
-        "matrices",
-        "layout",
-        "attention_order",
-        "order",
-        "modules",
-        "formula",
-        "simulator",
-        "layer_simulator",
-        "explain",
-        "hierarchy",
-        "weights",
-        "specialised",
-        "universal",
-        "stack",
-        "from_arrays",
-        "from_torch",
-    ],
-    "sweeps": [
-        "kinds",
-        "case",
-        "trial",
-        "result",
-        "versions",
-        "worker",
-        "processes",
-        "store",
-        "cluster",
-        "running",
-        "spec",
-    ],
-    "verification": ["coq", "checker", "claims", "certified", "prover", "checking", "fuzzing"],
-    "learning": ["constructions", "network", "training", "grid"],
+    "networks": ["transformer", "looped", "compiler"],
+    "proofs": ["coq", "checker", "claims", "certified", "prover", "file_checking"],
+    "experiments": ["sweeps", "circuits", "learning", "dataset"],
+    "interface": ["display", "playground", "cli"],
 }
-#: What a room must not use although it comes before: transformers and compiler know the graph alone.
-BARRED = {"transformer": {"language", "constructions"}, "compiler": {"language", "constructions"}}
-#: The faces may use everything.
-FACES = {"cli", "__init__", "__main__"}
+#: What a package must not import although it comes first: networks are made from the graph.
+FORBIDDEN = {"networks": {"rasp", "constructions"}}
 #: Too heavy to be loaded by ``import locum`` or ``locum --help``.
 HEAVY = (
     "numpy",
@@ -262,7 +90,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def imported(path: Path) -> set[str]:
-    """Modules of the house that a file imports, wherever in it."""
+    """Modules of the package that a file imports, wherever in it."""
     text = path.read_text(encoding="utf-8")
     names = set(IMPORTED_BY_NAME.findall(text))
     for node in statements(ast.parse(text)):
@@ -293,26 +121,41 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
         "match 1:\n case 1:\n  from locum.graph.architecture import Head\n"
         'x = importlib.import_module("locum.interface.display.html")\n'
     )
-    names = {"graph", "files", "budget", "errors", "locks", "sweeps", "analysis", "display.html"}
+    names = {"graph", "files", "budget", "errors", "shared_state", "experiments.sweeps"}
+    names |= {"graph.architecture", "interface.display.html"}
     assert imported(file) == names
 
 
-@pytest.mark.parametrize("folder", ROOMS)
-def test_imports_run_one_way(folder: str) -> None:
-    rooms, prefix = ROOMS[folder], f"{folder}." if folder else ""
+@pytest.mark.parametrize("package", ORDER)
+def test_imports_run_one_way(package: str) -> None:
+    parts, prefix = ORDER[package], f"{package}." if package else ""
     for module, targets in all_imports().items():
-        room = module.removeprefix(prefix).split(".")[0]
-        if not module.startswith(prefix) or room in ("", *FACES):
+        part = module.removeprefix(prefix).split(".")[0]
+        if not module.startswith(prefix) or part in ("", "__init__", "__main__"):
             continue
-        assert room in rooms, f"{MODULES[module]}: give {room!r} a place among the rooms of {folder!r}"
-        below = {*rooms[: rooms.index(room) + 1]} - (BARRED.get(room, set()) if not folder else set())
+        assert part in parts, f"{MODULES[module]}: add {part!r} to the order of {package or 'locum'!r}"
+        lower = {*parts[: parts.index(part) + 1]} - FORBIDDEN.get(module.split(".")[0], set())
         for target in targets:
             used = target.removeprefix(prefix).split(".")[0]
             if target.startswith(prefix):
-                assert used in below, f"{MODULES[module]} imports {target}, which {room} must not use"
+                assert used in lower, f"{MODULES[module]} imports {target}, which comes after {part}"
 
 
-def circles(imports: dict[str, set[str]]) -> list[set[str]]:
+def test_there_are_at_most_twelve_packages() -> None:
+    assert len([folder for folder in ROOT.iterdir() if (folder / "__init__.py").exists()]) <= 12
+
+
+def test_file_names_are_unique() -> None:
+    """A command may have the name of the module that it calls."""
+    names = Counter(
+        path.name
+        for path in MODULES.values()
+        if path.name not in ("__init__.py", "__main__.py") and path.parent.name != "cli"
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def cycles(imports: dict[str, set[str]]) -> list[set[str]]:
     """Find the groups of modules that import each other, wherever in a file the imports stand."""
     reached: dict[str, set[str]] = {}
     for module in imports:
@@ -330,12 +173,12 @@ def circles(imports: dict[str, set[str]]) -> list[set[str]]:
     return [set(group) for group in groups]
 
 
-def test_a_circle_is_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+def test_a_cycle_is_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
 
 
-def test_no_circle_of_imports() -> None:
-    result = [sorted(group) for group in circles(all_imports())]
+def test_no_import_cycles() -> None:
+    result = [sorted(group) for group in cycles(all_imports())]
     assert not result, f"these modules import each other: {result}"
 
 

@@ -22,8 +22,7 @@ from locum.interface.display.network.in_words import (
     expressions,
 )
 from locum.interface.display.network.network_report import details, facts
-from locum.interface.display.network.page import network_page
-from locum.interface.display.network.text import (
+from locum.interface.display.network.network_text import (
     answer_places,
     attention_text,
     entries,
@@ -31,6 +30,7 @@ from locum.interface.display.network.text import (
     positions,
     residual_text,
 )
+from locum.interface.display.network.page import network_page
 from locum.networks.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
 from locum.networks.transformer.functions import Functions, Instruction
 from locum.simulators import UniversalSimulator

@@ -189,7 +189,7 @@ def test_gelu_units_and_functions_keep_their_inputs() -> None:
 
 
 def test_pictures_and_a_hostile_report() -> None:
-    from locum.interface.display.network.text import network_text
+    from locum.interface.display.network.network_text import network_text
 
     reverse = locum.aggregate(
         locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens

@@ -67,7 +67,7 @@ def _result(
 ) -> dict[str, Any]:
     """Run one input and give what came of it as plain data."""
     from locum.graph import sequence_type
-    from locum.interface.display.network.text import answer_places
+    from locum.interface.display.network.network_text import answer_places
 
     values, cache = model.run_with_cache(tokens)
     result = {"input": tokens, "type": sequence_type(values), "values": values}
@@ -96,7 +96,7 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
     """Compare with the program itself, by dense execution."""
     from locum.execution import run
     from locum.interface.display.network.network_report import bound
-    from locum.interface.display.network.text import answer_places
+    from locum.interface.display.network.network_text import answer_places
 
     expected = run(model.program, tokens)
     places = answer_places(model, len(values))
@@ -115,7 +115,7 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
     """Write a result for people."""
-    from locum.interface.display.network.text import attention_text, residual_text
+    from locum.interface.display.network.network_text import attention_text, residual_text
     from locum.rasp import echo
 
     name = model.config.name if model.config.name.isidentifier() else "out"

@@ -199,7 +199,7 @@ def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
 
 def _text(model: CompiledTransformer, inputs: list[Any], seconds: float) -> Iterator[str]:
     from locum.interface.display.network.network_report import facts
-    from locum.interface.display.network.text import network_text
+    from locum.interface.display.network.network_text import network_text
 
     yield model.config.name
     taken = ("compiled in", f"{seconds * 1e3:.0f} ms of CPU time")

@@ -18,7 +18,7 @@ from locum.graph import Sort, sort_of, to_rasp
 from locum.interface.display.html import filled
 from locum.interface.display.network.in_words import NetworkInWords
 from locum.interface.display.network.network_report import details, facts
-from locum.interface.display.network.text import answer_places, positions
+from locum.interface.display.network.network_text import answer_places, positions
 from locum.networks.transformer import CompiledTransformer
 from locum.rasp.echo import scalar
 
