@@ -50,7 +50,7 @@ def matmul(rows: int, inner: int, columns: int) -> locum.SOp:
 
 
 product = matmul(4, 4, 4)
-print(locum.to_rasp(product))
+print(locum.rasp.to_rasp(product))
 print("heads per layer:", product.architecture.heads, "= [r + c, r·c]")
 
 heading("5. Exactly: the same program on rational numbers")

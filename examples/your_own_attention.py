@@ -31,7 +31,7 @@ if importlib.util.find_spec("torch"):
 
     module = torch.nn.MultiheadAttention(4, 2, dtype=torch.float64)
     tensor = torch.randn(3, 4, dtype=torch.float64)
-    read = locum.from_torch(module)
+    read = locum.torch.from_torch(module)
     found = locum.UniversalSimulator.of(read, n=3)(read, tensor)
     wanted = module(tensor, tensor, tensor, need_weights=False)[0]
     print("\nnn.MultiheadAttention by U, error", f"{(found - wanted).abs().max().item():.1e}")

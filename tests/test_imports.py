@@ -25,6 +25,7 @@ ROOT = Path(locum.__file__).parent
 ORDER: dict[str, list[str]] = {
     "": [
         "errors",
+        "public_names",
         "budget",
         "text",
         "files",
@@ -212,10 +213,12 @@ def test_help_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", REPLACEMENTS)
 def test_removed_names_raise_an_error_with_the_replacement(name: str) -> None:
-    with pytest.raises(AttributeError, match=rf"locum\.{name} was removed in 0\.3; try \w+") as raised:
+    with pytest.raises(
+        AttributeError, match=rf"locum\.{name} is not available since 0\.3; try \w+"
+    ) as raised:
         getattr(locum, name)
     assert str(raised.value).endswith(REPLACEMENTS[name])
-    with pytest.raises(ImportError, match=rf"locum\.{name} was removed in 0\.3; try \w+"):
+    with pytest.raises(ImportError, match=rf"locum\.{name} is not available since 0\.3; try \w+"):
         exec(f"from locum import {name}", {})
     assert not hasattr(locum, name)
     assert name not in dir(locum)
@@ -223,7 +226,7 @@ def test_removed_names_raise_an_error_with_the_replacement(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["EncoderModel", "LanguageModel", "simulate"])
 def test_removed_names_of_the_package_of_simulators(name: str) -> None:
-    with pytest.raises(ImportError, match=rf"locum\.simulators\.{name} was removed in 0\.3"):
+    with pytest.raises(ImportError, match=rf"locum\.simulators\.{name} is not available since 0\.3"):
         exec(f"from locum.simulators import {name}", {})
 
 

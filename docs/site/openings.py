@@ -17,17 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locum import (
-    Attention,
-    DecoderLayer,
-    Order,
-    UniversalSimulator,
-    full,
-    indices,
-    select,
-    to_rasp,
-    tokens,
-)
+from locum import Attention, UniversalSimulator, full, indices, select, tokens
 from locum import constructions as c
 from locum.interface.cli.programs import Program
 from locum.paper import listings
@@ -35,7 +25,9 @@ from locum.paper.figure2 import T as FIGURE_T
 from locum.paper.figure2 import X as FIGURE_X
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
+from locum.rasp import to_rasp
 from locum.rasp.handles import SOp
+from locum.simulators import DecoderLayer, Order
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.sampling import random_module
 

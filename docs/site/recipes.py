@@ -16,7 +16,6 @@ from docs.site.links import PLAYGROUND
 from docs.site.openings import DRAWN, LIKE, opening
 from docs.site.snippets import SNIPPETS
 
-from locum import to_rasp
 from locum.interface.cli.programs import Program
 from locum.interface.display.claims import sentence
 from locum.interface.playground.share import fragment
@@ -26,7 +25,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding, examine
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
-from locum.rasp import Session
+from locum.rasp import Session, to_rasp
 from locum.rasp.drawing.flow import flow_svg
 
 #: Items about layouts, where there is nothing to draw.
@@ -172,7 +171,7 @@ def _rasp(item: Item) -> Iterator[str]:
         yield f"There is no listing and no program of its own: see `{item.command}`."
         return
     recipe, program = min(programs.items(), key=lambda pair: len(to_rasp(pair[1])))
-    yield f"The paper has no listing. The program of *{recipe}*, as `locum.to_rasp` writes it:"
+    yield f"The paper has no listing. The program of *{recipe}*, as `locum.rasp.to_rasp` writes it:"
     # Read back, it is the same object: what stands here is the program that was counted and checked.
     ((_, read_back),) = Session().script(to_rasp(program))
     assert read_back.node is program.node

@@ -9,7 +9,8 @@ X = np.array([[0.5, -1.0, 2.0], [1.5, 0.0, -0.75]])
 view = c.Matrix(tokens, 2, 3)
 """
 _U = """import numpy as np
-from locum import Order, UniversalSimulator
+from locum import UniversalSimulator
+from locum.simulators import Order
 from locum.simulators.modules.sampling import random_module
 
 chance = np.random.default_rng(0)
@@ -191,7 +192,8 @@ print(U.architecture)
 assert np.abs(U(T, X) - T(X)).max() < 1e-12
 """,
     "decoders": """import numpy as np
-from locum import Attention, DecoderLayer, UniversalSimulator
+from locum import Attention, UniversalSimulator
+from locum.simulators import DecoderLayer
 
 chance = np.random.default_rng(3)
 causal = Attention(chance.normal(size=(2, 2)), chance.normal(size=(2, 2)), mask="causal")

@@ -1,38 +1,25 @@
-# The public names of Locum, each with the module that it comes from. This is the only list of them:
-# type checkers read it as it is, and __init__.py reads it to import each name on first use.
-# ("as" says that a name is exported.)
+# The public names of Locum, each with its module. They are imported on first use.
 
 from locum.errors import CompileError as CompileError
 from locum.errors import ExecutionError as ExecutionError
 from locum.errors import GraphError as GraphError
 from locum.errors import InputError as InputError
 from locum.errors import LocumError as LocumError
-from locum.graph.architecture import Architecture as Architecture
-from locum.graph.architecture import architecture as architecture
-from locum.languages.classify import classify as classify
-from locum.languages.equivalence import equivalent as equivalent
 from locum.networks.compiler import compile as compile  # noqa: A004
-from locum.networks.compiler import values_of as values_of
 from locum.networks.transformer import CompiledTransformer as CompiledTransformer
 from locum.networks.transformer import load as load
 from locum.networks.transformer import save as save
-from locum.proofs import certify as certify
-from locum.proofs import prove as prove
 from locum.rasp.handles import Selector as Selector
 from locum.rasp.handles import SOp as SOp
 from locum.rasp.program_files import load_program as load_program
 from locum.rasp.program_files import save_program as save_program
 from locum.rasp.python import aggregate as aggregate
 from locum.rasp.python import best as best
-from locum.rasp.python import bfloat16 as bfloat16
 from locum.rasp.python import constant as constant
 from locum.rasp.python import cos as cos
 from locum.rasp.python import erf as erf
 from locum.rasp.python import exp as exp
 from locum.rasp.python import family as family
-from locum.rasp.python import float16 as float16
-from locum.rasp.python import float32 as float32
-from locum.rasp.python import float64 as float64
 from locum.rasp.python import floor as floor
 from locum.rasp.python import full as full
 from locum.rasp.python import indicator as indicator
@@ -49,10 +36,8 @@ from locum.rasp.python import select as select
 from locum.rasp.python import selector_width as selector_width
 from locum.rasp.python import sin as sin
 from locum.rasp.python import sqrt as sqrt
-from locum.rasp.python import stable_hash as stable_hash
 from locum.rasp.python import sum_over as sum_over
 from locum.rasp.python import tanh as tanh
-from locum.rasp.python import to_rasp as to_rasp
 from locum.rasp.python import tokens as tokens
 from locum.rasp.python import tokens_bool as tokens_bool
 from locum.rasp.python import tokens_float as tokens_float
@@ -60,21 +45,19 @@ from locum.rasp.python import tokens_int as tokens_int
 from locum.rasp.python import tokens_str as tokens_str
 from locum.rasp.python import where as where
 from locum.rasp.tabulated import map as map  # noqa: A004
-from locum.rasp.tracr import from_tracr as from_tracr
 from locum.simulators import Attention as Attention
-from locum.simulators import DecoderLayer as DecoderLayer
 from locum.simulators import Encoder as Encoder
-from locum.simulators import FactoredAttention as FactoredAttention
-from locum.simulators import LinearAttention as LinearAttention
-from locum.simulators import Linformer as Linformer
-from locum.simulators import MultiHeadAttention as MultiHeadAttention
-from locum.simulators import Order as Order
-from locum.simulators import Performer as Performer
-from locum.simulators import Stack as Stack
-from locum.simulators import Sumformer as Sumformer
 from locum.simulators import UniversalSimulator as UniversalSimulator
-from locum.simulators import from_torch as from_torch
 
+from . import constructions as constructions
+from . import experiments as experiments
+from . import graph as graph
+from . import languages as languages
+from . import networks as networks
+from . import paper as paper
+from . import proofs as proofs
+from . import rasp as rasp
+from . import simulators as simulators
 from . import torch as torch
 
 __version__: str

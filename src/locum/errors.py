@@ -111,7 +111,23 @@ class CompileError(LocumError):
 _SIMULATE = "locum.torch.simulate(model, ...)"
 _COMPILE = 'torch.compile(model, backend="locum")'
 _GENERATE = 'model.compile(backend="locum", fullgraph=True) and model.generate(...)'
+_MOVED = {
+    "languages": ("classify", "equivalent"),
+    "networks.compiler": ("values_of",),
+    "proofs": ("certify", "prove"),
+    "rasp": (
+        *("Architecture", "architecture", "bfloat16", "float16", "float32", "float64"),
+        *("from_tracr", "stable_hash", "to_rasp"),
+    ),
+    "simulators": (
+        *("DecoderLayer", "FactoredAttention", "LinearAttention", "Linformer", "MultiHeadAttention"),
+        *("Order", "Performer", "Stack", "Sumformer"),
+    ),
+    "torch": ("from_torch",),
+}
+#: Names of ``locum`` that were removed or moved, each with its replacement.
 REPLACEMENTS = {
+    **{name: f"locum.{package}.{name}" for package, names in _MOVED.items() for name in names},
     "EncoderModel": f"transformers.AutoModel.from_pretrained(folder) and {_SIMULATE}",
     "LanguageModel": _GENERATE,
     "ModelRun": _SIMULATE,
@@ -131,8 +147,8 @@ def missing_name(package: str, name: str) -> AttributeError | ImportError:
     Python replaces an AttributeError by another message in ``from package import name``. The error is
     therefore an ImportError in that statement.
     """
-    if name not in REPLACEMENTS:
+    if name not in REPLACEMENTS or package not in ("locum", "locum.simulators"):
         return AttributeError(f"module {package!r} has no attribute {name!r}")
-    message = f"{package}.{name} was removed in 0.3; try {REPLACEMENTS[name]}"
+    message = f"{package}.{name} is not available since 0.3; try {REPLACEMENTS[name]}"
     is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"
     return ImportError(message, name=name) if is_import else AttributeError(message)

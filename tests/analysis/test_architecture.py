@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 
 import locum
-from locum import architecture, indices, length, tokens
+from locum import indices, length, tokens
 from locum.graph import Node, traversal
+from locum.rasp import architecture
 from tests.cases import before, dyck1, histogram, matmul, most_frequent, reverse, sort
 from tests.strategies import programs
 

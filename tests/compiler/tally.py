@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from locum import SOp, to_rasp
+from locum import SOp
 from locum.errors import CompileError, LocumError
 from locum.graph import Node
 from locum.networks import compiler
+from locum.rasp import to_rasp
 from locum.rasp.handles import wrap
 from tests.compiler.agreement import fingerprint, is_close, others
 

@@ -10,10 +10,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locum import SOp, to_rasp
+from locum import SOp
 from locum.errors import CompileError, LocumError
 from locum.graph import Atom, Node, Sort
 from locum.networks import compiler
+from locum.rasp import to_rasp
 from locum.rasp.handles import wrap
 from tests.strategies import programs
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from locum import architecture
-from locum.rasp import Result, Session
+from locum.rasp import Result, Session, architecture
 
 CORPUS = Path(os.environ.get("LOCUM_RASP_CORPUS") or Path(__file__).with_name("rasp.json"))
 CASES: list[dict[str, Any]] = json.loads(CORPUS.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from locum.errors import InputError, LimitError
 from locum.languages import c_rasp, regular
 from locum.languages.automata import DFA, words
 from locum.languages.c_rasp_programs import program
-from locum.languages.classify import classify
+from locum.languages.classification import classify
 from locum.languages.equivalence import EQUIVALENT, equivalent
 from locum.languages.recogniser import END, LAST
 from tests.cli.commands import command_line, json_of, refused

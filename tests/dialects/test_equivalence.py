@@ -12,7 +12,7 @@ import pytest
 from locum.errors import InputError
 from locum.languages import c_rasp
 from locum.languages.equivalence import EQUIVALENT, SEPARATED, UNDECIDED, equivalent
-from locum.languages.minimise import minimise, size
+from locum.languages.minimisation import minimise, size
 from locum.languages.named_languages import Language, read
 from tests.cli.commands import command_line, json_of, refused
 

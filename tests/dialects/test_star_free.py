@@ -11,7 +11,7 @@ from hypothesis import settings
 from locum.errors import InputError, LimitError
 from locum.languages import b_rasp, regular
 from locum.languages.automata import words
-from locum.languages.classify import classify
+from locum.languages.classification import classify
 from locum.languages.formulas import Formula, fold
 from locum.languages.ltl import LTL
 from locum.languages.star_free import ltl_of

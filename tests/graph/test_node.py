@@ -101,10 +101,10 @@ def test_a_long_chain() -> None:
         chain = chain + 1
     assert chain.depth == 30_000
     assert chain("abc") == [30_000, 30_001, 30_002]
-    assert locum.architecture(chain).layers == 0
+    assert locum.rasp.architecture(chain).layers == 0
     assert graph.loads(graph.dumps(chain.node)) is chain.node
     assert "depth 30000" in repr(chain)
-    assert locum.to_rasp(chain).count("+ 1") == 30_000
+    assert locum.rasp.to_rasp(chain).count("+ 1") == 30_000
 
 
 def test_threads_agree_on_one_handle() -> None:

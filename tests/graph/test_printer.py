@@ -40,7 +40,7 @@ def test_shared_parts_are_said_once() -> None:
     for _ in range(30):
         inside = inside * inside
     program = locum.sum_over(l, inside) + value
-    text = locum.to_rasp(program)
+    text = locum.rasp.to_rasp(program)
     assert len(text) < 2_000
     assert read_back(text) is program.node
 
@@ -49,7 +49,7 @@ def test_deep_programs_round_trip() -> None:
     chain = locum.indices
     for _ in range(5_000):
         chain = -(chain + 1)
-    assert read_back(locum.to_rasp(chain)) is chain.node
+    assert read_back(locum.rasp.to_rasp(chain)) is chain.node
 
 
 def test_names_are_used() -> None:
@@ -61,7 +61,7 @@ def test_names_are_used() -> None:
 
 
 def test_matmul_is_a_few_lines() -> None:
-    text = locum.to_rasp(matmul(3, 2, 4))
+    text = locum.rasp.to_rasp(matmul(3, 2, 4))
     assert "sum l in range(3), m in range(4) {" in text
     assert len(text.splitlines()) <= 4
     assert read_back(text) is matmul(3, 2, 4).node
@@ -70,7 +70,7 @@ def test_matmul_is_a_few_lines() -> None:
 def test_what_rasp_cannot_say() -> None:
     for text in ('a"b', "a\nb"):
         with pytest.raises(locum.GraphError, match="no literal"):
-            locum.to_rasp(locum.constant(text))
+            locum.rasp.to_rasp(locum.constant(text))
 
 
 @given(programs())

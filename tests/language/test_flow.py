@@ -87,7 +87,7 @@ def test_the_picture_has_what_each_head_gives(case: Any) -> None:
     picture = flow_svg(case.program.node, tokens)
     titles = ["".join(title.itertext()) for title in ET.fromstring(picture).iter(f"{SVG}title")]
     root = expand_definitions(case.program.node)
-    for layer in locum.architecture(root).structure:
+    for layer in locum.rasp.architecture(root).structure:
         for head in layer:
             for shown in shown_heads(head, tokens, names):
                 assert shown.label in titles
@@ -101,7 +101,7 @@ def test_a_head_that_carries_a_family_of_values() -> None:
     column = locum.family(3)
     value = locum.where(locum.indices == column, locum.tokens, 0)
     program = locum.sum_over(column, locum.aggregate(locum.full, value))
-    (layer,) = locum.architecture(program).structure
+    (layer,) = locum.rasp.architecture(program).structure
     (head,) = shown_heads(layer[0], [3.0, 6.0, 9.0], {})
     assert [value.reads for value in head.values] == [[3.0, 0, 0], [0, 6.0, 0], [0, 0, 9.0]]
     assert [value.gives[0] for value in head.values] == [1.0, 2.0, 3.0]
@@ -113,7 +113,7 @@ def test_equal_selectors_of_different_families_are_one_head_with_both_values() -
     for place, factor in ((first, 1), (second, 5)):
         chosen = locum.select(locum.indices, place, "==")
         parts.append(locum.sum_over(place, locum.aggregate(chosen, locum.tokens * (factor + place))))
-    (layer,) = locum.architecture(parts[0] + parts[1]).structure
+    (layer,) = locum.rasp.architecture(parts[0] + parts[1]).structure
     heads = list(shown_heads(layer[0], [10.0, 100.0], {}))
     assert [[value.gives[0] for value in head.values] for head in heads] == [
         [10.0, 50.0],

@@ -15,7 +15,7 @@ from locum.errors import ExecutionError, GraphError
 def test_the_first_lines_of_the_readme() -> None:
     histogram = locum.selector_width(locum.select(locum.tokens, locum.tokens, "=="))
     assert histogram("hello") == [1, 1, 2, 2, 1]
-    assert locum.architecture(histogram).layers == 1
+    assert locum.rasp.architecture(histogram).layers == 1
 
 
 @pytest.mark.parametrize("predicate", ["==", "!=", "<", "<=", ">", ">="])
@@ -93,8 +93,8 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.select(tokens, tokens, 3), 'expected a predicate as a string, got 3; try "=="'),  # type: ignore[arg-type]
     (lambda: locum.select(locum.full, tokens, "=="), "select: expected an s-op, got the selector"),  # type: ignore[arg-type]
     (lambda: locum.full + 1, "there is no arithmetic or order of selectors"),
-    (lambda: locum.architecture(3), "expected a program (an s-op or a selector), got 3"),  # type: ignore[arg-type]
-    (lambda: locum.to_rasp(locum.family(2)), "only a whole program can be printed"),
+    (lambda: locum.rasp.architecture(3), "expected a program (an s-op or a selector), got 3"),  # type: ignore[arg-type]
+    (lambda: locum.rasp.to_rasp(locum.family(2)), "only a whole program can be printed"),
     (lambda: locum.member(tokens, 3), "member: expected a set of atoms"),  # type: ignore[arg-type]
     (lambda: locum.lookup(tokens, 3), "lookup: expected a table"),  # type: ignore[arg-type]
     (lambda: tokens + np.array([1, 2]), "add: expected an s-op or an atom"),

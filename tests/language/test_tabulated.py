@@ -81,9 +81,11 @@ def test_a_predicate_costs_classes() -> None:
 
 def test_values_of() -> None:
     count = selector_width(select(tokens, tokens, "=="))
-    assert locum.values_of(count % 2, vocabulary="ab", length=4) == (0, 1)
+    assert locum.networks.compiler.values_of(count % 2, vocabulary="ab", length=4) == (0, 1)
     with pytest.raises(locum.CompileError, match="finitely many"):
-        locum.values_of(aggregate(locum.full, locum.exp(tokens)), vocabulary=range(9), length=40)
+        locum.networks.compiler.values_of(
+            aggregate(locum.full, locum.exp(tokens)), vocabulary=range(9), length=40
+        )
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def plain(value: Any) -> Any:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_what_tracr_gives(name: str) -> None:
     program = PROGRAMS[name]
-    ours = locum.from_tracr(program, vocabulary="abc", length=5)
+    ours = locum.rasp.from_tracr(program, vocabulary="abc", length=5)
     model = locum.compile(ours, length=5, vocabulary="abc")
     draw = random.Random(1)
     for _ in range(20):
@@ -93,11 +93,13 @@ def test_a_program_gives_what_tracr_gives(name: str) -> None:
 
 def test_what_cannot_be_taken_over_is_refused() -> None:
     with pytest.raises(GraphError, match="expected an SOp of tracr"):
-        locum.from_tracr(locum.tokens, vocabulary="ab", length=3)
+        locum.rasp.from_tracr(locum.tokens, vocabulary="ab", length=3)
     with pytest.raises(GraphError, match="a function of means"):
-        locum.from_tracr(mapped(lambda x: "much" if x > 0.5 else "", share), vocabulary="ab", length=3)
+        locum.rasp.from_tracr(
+            mapped(lambda x: "much" if x > 0.5 else "", share), vocabulary="ab", length=3
+        )
     with pytest.raises(GraphError, match="a predicate on means"):
-        locum.from_tracr(
+        locum.rasp.from_tracr(
             rasp.SelectorWidth(selector=select(share, share, lambda a, b: a + b == 1)),
             vocabulary="ab",
             length=3,
@@ -107,7 +109,9 @@ def test_what_cannot_be_taken_over_is_refused() -> None:
 def test_a_predicate_of_pairs_costs_classes_not_cells() -> None:
     program = PROGRAMS["a predicate of pairs"]
     model = locum.compile(
-        locum.from_tracr(program, vocabulary="abcdefgh", length=12), length=12, vocabulary="abcdefgh"
+        locum.rasp.from_tracr(program, vocabulary="abcdefgh", length=12),
+        length=12,
+        vocabulary="abcdefgh",
     )
     assert model.architecture.d_model < 100
 
@@ -166,7 +170,7 @@ NONE = {
 def test_none_is_told_apart_from_every_value(name: str) -> None:
     """What Tracr gives, with None as one atom that no other value is; networks have it, too."""
     program = NONE[name]
-    ours = locum.from_tracr(program, vocabulary="ab", length=3)
+    ours = locum.rasp.from_tracr(program, vocabulary="ab", length=3)
     model = locum.compile(ours, length=3, vocabulary="ab")
     atoms: dict[Any, Any] = {}
     for size in (1, 2, 3):
@@ -185,7 +189,7 @@ def test_none_is_told_apart_from_every_value(name: str) -> None:
 
 def test_tokens_of_several_kinds_are_looked_up_as_they_are() -> None:
     program = mapped(lambda t: f"{t}!", tokens)
-    ours = locum.from_tracr(program, vocabulary=["a", 1], length=2)
+    ours = locum.rasp.from_tracr(program, vocabulary=["a", 1], length=2)
     assert ours(["a", "a"]) == ["a!", "a!"]
     assert ours([1]) == ["1!"]
 
@@ -195,11 +199,11 @@ def test_values_that_texts_stand_for_compare_as_values(comparison: Any) -> None:
     """Texts were compared: (2,) came behind (10,), and a token was not what had been moved."""
     ten = mapped(lambda i: (10 if i else 2,), indices)
     program = rasp.SelectorWidth(selector=select(ten, ten, comparison))
-    ours = locum.from_tracr(program, vocabulary="ab", length=3)
+    ours = locum.rasp.from_tracr(program, vocabulary="ab", length=3)
     assert ours("aba") == program(list("aba"))
     moved = aggregate(select(indices, mapped(lambda i: i + 1, indices), C.EQ), tokens, "a")
     other = rasp.SelectorWidth(selector=select(tokens, moved, C.NEQ))
-    assert locum.from_tracr(other, vocabulary=["a", 1], length=3)("aa") == other(["a", "a"])
+    assert locum.rasp.from_tracr(other, vocabulary=["a", 1], length=3)("aa") == other(["a", "a"])
 
 
 everywhere = select(indices, indices, C.TRUE)
@@ -236,7 +240,7 @@ MEANS = {
 def test_what_tracr_averages_is_right_or_refused(name: str) -> None:
     """Means of None, and of values that a predicate was not tabulated for, came out as numbers."""
     program = MEANS[name]
-    ours = locum.from_tracr(program, vocabulary=[0, 1, 3], length=3)
+    ours = locum.rasp.from_tracr(program, vocabulary=[0, 1, 3], length=3)
     model = locum.compile(ours, length=3, vocabulary=[0, 1, 3])
     result: list[Any] | None
     for inputs in (list(row) for size in (1, 2, 3) for row in product((0, 1, 3), repeat=size)):
@@ -252,7 +256,7 @@ def test_what_tracr_averages_is_right_or_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["a mean of None", "a mean of some None", "a mean of nothing"])
 def test_refusing_a_mean_costs_nothing_in_a_network(name: str) -> None:
-    guarded = locum.from_tracr(MEANS[name], vocabulary=[0, 1, 3], length=3)
+    guarded = locum.rasp.from_tracr(MEANS[name], vocabulary=[0, 1, 3], length=3)
     sizes = [
         locum.compile(program, length=3, vocabulary=[0, 1, 3]).architecture
         for program in (guarded, locum.SOp(guarded.node.inputs[0]))

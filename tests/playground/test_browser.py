@@ -571,7 +571,7 @@ def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
     )
     content = state("#" + page.locator("#link").input_value().partition("#")[2])
     assert content["source"] == source
-    assert content["options"] == options
+    assert content["options"] == {**options, "dtype": "float64", "reuse_slots": True}
     assert content["input"] == "[1, 2.0]"
 
 

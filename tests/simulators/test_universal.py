@@ -66,10 +66,10 @@ def test_the_program_depends_on_the_order_alone() -> None:
     for seed in range(3):
         chance = Chance(seed)
         U(chance.attention(3, 1), chance(2, 3))
-        seen.add(locum.stable_hash(U.program))
+        seen.add(locum.rasp.stable_hash(U.program))
     assert seen == {
         U.hash,
-        locum.stable_hash(UniversalSimulator.of(Chance(9).attention(3, 1), 2).program),
+        locum.rasp.stable_hash(UniversalSimulator.of(Chance(9).attention(3, 1), 2).program),
     }
     assert UniversalSimulator(2, 3, 2).hash not in seen
 
@@ -271,7 +271,7 @@ def test_a_t_of_another_order() -> None:
     with pytest.raises(InputError, match="mask causal instead of None"):
         U(Attention(np.eye(2), np.eye(2), mask="causal"), X)
     with pytest.raises(InputError, match="T: expected an Attention"):
-        U("attention", X)  # type: ignore[arg-type]
+        U("attention", X)  # type: ignore[call-overload]
 
 
 def test_orders_that_are_none() -> None:
@@ -321,7 +321,7 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: U.embed(eye, X), "T: expected an Attention"),
         (lambda: U(anything, anything), "X: expected real numbers"),
-        (lambda: U(X, anything), "T comes first"),  # type: ignore[arg-type]
+        (lambda: U(X, anything), "T comes first"),  # type: ignore[call-overload]
         (lambda: U.embed(X, anything), "T comes first"),  # type: ignore[arg-type]
         (lambda: U(T, np.ones((0, 2))), "X: expected 3×2, got 0×2"),
         (lambda: Stack([anything]), "expected UniversalSimulators, got Attention"),

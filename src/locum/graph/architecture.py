@@ -17,7 +17,7 @@ has 4 heads in its second layer, not 8).
 >>> import locum
 >>> backwards = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
 >>> reverse = locum.aggregate(backwards, locum.tokens)
->>> locum.architecture(reverse).heads
+>>> locum.rasp.architecture(reverse).heads
 [1, 1]
 """
 
@@ -51,7 +51,7 @@ class Architecture:
     """The size of the transformer that a program describes.
 
     >>> import locum
-    >>> size = locum.architecture(locum.selector_width(locum.full))
+    >>> size = locum.rasp.architecture(locum.selector_width(locum.full))
     >>> size.layers, size.heads, size.width
     (1, [2], 2)
     """

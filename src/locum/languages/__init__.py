@@ -1,1 +1,10 @@
-"""The languages that people write transformers in, on the one graph: C-RASP, B-RASP, LTL, RASP-L."""
+"""Languages of transformers: C-RASP, B-RASP, LTL, RASP-L and regular languages.
+
+:func:`classify` finds the kinds of attention that recognise a language. :func:`equivalent` compares
+two languages.
+"""
+
+from locum.public_names import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)
+del attach

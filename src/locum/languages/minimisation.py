@@ -30,9 +30,7 @@ def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -
     >>> redundant = c_rasp.parse('x = #"a" > #"b" && #"a" >= 0')
     >>> print(c_rasp.show(minimise(redundant)))
     #accept last
-    v1 = #"b"
-    v2 = #"a"
-    accepted = (v2 > v1)
+    accepted = (#"a" > #"b")
     <BLANKLINE>
     """
     if program.dialect != "C-RASP":

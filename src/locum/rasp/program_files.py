@@ -20,6 +20,13 @@ def save_program(program: Handle, path: str | Path) -> None:
     """Write an s-op or selector to a file, completely or not at all.
 
     The suffix ``.rasp`` selects RASP text. Any other file contains JSON.
+
+    >>> import tempfile
+    >>> from locum.rasp.python import indices
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_program(indices + 1, f"{folder}/next.rasp")
+    ...     print(Path(f"{folder}/next.rasp").read_text().strip())
+    indices + 1;
     """
     is_text = Path(path).suffix == ".rasp"
     write_file(path, to_rasp(program) + "\n" if is_text else graph.dumps(node_of(program)))

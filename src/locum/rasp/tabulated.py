@@ -29,9 +29,10 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
     """Apply a Python function at every position, as a table over the values that ``over`` lists.
 
     ``over`` has the values of one s-op, or one list for each. Where the function raises, or for a value
-    that is not listed, there is none, and running the program is an error. ``locum.values_of`` lists
-    the values of any s-op that takes finitely many; programs hold no vocabulary, so that ``over`` has
-    to be given. Results of several kinds, or that are not atoms (tuples), come out as text.
+    that is not listed, there is none, and running the program is an error.
+    ``locum.networks.compiler.values_of`` lists the values of an s-op that has finitely many. Programs
+    contain no vocabulary, so ``over`` has to be given. Results of several kinds, or that are not
+    atoms (tuples), become text.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -119,13 +120,13 @@ def domains(over: Iterable[Any] | None, count: int, name: str) -> list[Domain]:
         lists = "values" if count == 1 else f"{count} lists of values, one for each s-op"
         raise GraphError(
             f"{name}: expected over=… with {lists}, since a program holds no vocabulary, got {over!r}; "
-            'try "abc", or locum.values_of(x, vocabulary=…, length=…)'
+            'try "abc", or locum.networks.compiler.values_of(x, vocabulary=…, length=…)'
         )
     listed = [over] if count == 1 else list(over)
     if len(listed) != count or not all(isinstance(each, Iterable) for each in listed):
         raise GraphError(
             f"{name}: expected over=… with {count} lists of values, one for each s-op, got {over!r}; "
-            "locum.values_of lists the values of an s-op"
+            "locum.networks.compiler.values_of lists the values of an s-op"
         )
     read = []
     for each in listed:

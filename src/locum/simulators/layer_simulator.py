@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -32,8 +32,14 @@ from locum.simulators.token_layout import Layout
 from locum.text import matrix
 
 if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
     from locum.execution.fast import Plan
     from locum.execution.fast.cuda_graph import GraphRunner
+
+#: A matrix of numbers in NumPy.
+Matrix: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True)
@@ -143,15 +149,35 @@ class LayerSimulator(Simulator):
             T.__dict__.update(remembered_order_of_parts=self.order, remembered_parts=own)
         return parts
 
+    @overload
     def __call__(
         self,
         T: Module,
-        X: Array,
-        memory: Array | None = None,
+        X: Tensor,
+        memory: Tensor | None = None,
         *,
         executor: str | None = None,
         check: bool = True,
-    ) -> Array:
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self,
+        T: Module,
+        X: Matrix | Sequence[Any],
+        memory: Matrix | Sequence[Any] | None = None,
+        *,
+        executor: str | None = None,
+        check: bool = True,
+    ) -> Matrix: ...
+    def __call__(
+        self,
+        T: Module,
+        X: Any,
+        memory: Any = None,
+        *,
+        executor: str | None = None,
+        check: bool = True,
+    ) -> Any:
         """Compute T(X) by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch.
 
         A batch of X's, [batch, row, column], is one run of the program for so many (``of_batch``).

@@ -31,7 +31,8 @@ _SIZE = Setting("an integer", least=1)
 class Order:
     """The order of a T on n rows: an attention, or a whole encoder or decoder layer.
 
-    >>> from locum import Order, UniversalSimulator
+    >>> from locum import UniversalSimulator
+    >>> from locum.simulators import Order
     >>> UniversalSimulator(Order.of(4, 3, 2, heads=2, mask="causal")).architecture.layers
     6
     """

@@ -1,8 +1,17 @@
 """``torch.compile(model, backend="locum")``: PyTorch programs as RASP programs."""
 
+from locum.simulators.from_torch import from_torch
 from locum.torch.simulation import simulate
 from locum.torch.step_recorder import Recorder, record
 from locum.torch.translation import UnsupportedOperationError
 from locum.torch.usage_report import Report, report
 
-__all__ = ["Recorder", "Report", "UnsupportedOperationError", "record", "report", "simulate"]
+__all__ = [
+    "Recorder",
+    "Report",
+    "UnsupportedOperationError",
+    "from_torch",
+    "record",
+    "report",
+    "simulate",
+]

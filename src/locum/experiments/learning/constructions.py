@@ -107,7 +107,7 @@ def stands_in(label: str) -> bool:
     return '"softmax"' not in label
 
 
-@functools.cache
+@functools.lru_cache(maxsize=32)
 def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Construction:
     n, d, d_v = order
     simulator = UniversalSimulator(n, d, d_v)
@@ -141,7 +141,7 @@ def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Con
     return Construction(model, tuple(range(n * d_v)), answers, smaller if d > 1 or d_v > 1 else None)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=32)
 def _matmul(size: int, tolerance: float) -> Construction:
     left, right = (Matrix(tokens, size, size, offset=o) for o in (0, size * size))
     product = matmul(left, right, "fetch")
@@ -188,7 +188,7 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
     raise InputError(f"expected keys of squares, one-hot or bits, got {kind!r}")
 
 
-@functools.cache
+@functools.lru_cache(maxsize=32)
 def _fetch(kind: str, count: int, beta: float) -> Construction:
     """Return one head that reverses a sequence: position i fetches the token of position N − 1 − i.
 

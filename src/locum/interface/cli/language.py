@@ -15,7 +15,7 @@ from locum.interface.cli.runner import Group, Report
 from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
-    from locum.languages.classify import Classification
+    from locum.languages.classification import Classification
     from locum.languages.named_languages import Language
     from locum.languages.recogniser import Recogniser
 
@@ -57,7 +57,7 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
 def find_recogniser(language: Language, verdicts: Classification | None = None) -> Recogniser | None:
     """Return a program that recognises a language, or None if no dialect has one."""
     from locum.languages import b_rasp
-    from locum.languages.classify import classify
+    from locum.languages.classification import classify
     from locum.languages.star_free import ltl_of
 
     if language.program is not None:
@@ -88,7 +88,7 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     compiles such a program.
     """
     from locum.languages.automata import show_alphabet
-    from locum.languages.classify import classify as decide
+    from locum.languages.classification import classify as decide
     from locum.languages.equivalence import regular_automaton
 
     read = read_language(language, options)
@@ -206,7 +206,7 @@ def minimise(program: str, limit: float, **options: Any) -> Report:
     PROGRAM is a file of C-RASP. Every step is proven by z3 (pip install 'locum[solve]'). The result may
     not be the smallest equivalent program.
     """
-    from locum.languages.minimise import minimise, size
+    from locum.languages.minimisation import minimise, size
 
     read = read_language(program, options | {"from": "c-rasp"})
     assert read.program is not None

@@ -14,7 +14,7 @@ from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
 from locum.interface.playground.program_pane import Program, described
 from locum.interface.playground.requests import tokens as read_tokens
 from locum.languages import regular
-from locum.languages.classify import classify as classify_automaton
+from locum.languages.classification import classify as classify_automaton
 from locum.proofs import Unproven
 from locum.proofs import prove as prove_claim
 from locum.proofs.claims.named import FAMILIES

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -111,6 +111,10 @@ class CompiledTransformer(Interventions):
 
     # What it does -------------------------------------------------------------------------------
 
+    @overload
+    def __call__(self, inputs: np.ndarray[Any, Any], *, check: bool = True) -> np.ndarray[Any, Any]: ...
+    @overload
+    def __call__(self, inputs: str | Sequence[Any], *, check: bool = True) -> list[Any]: ...
     def __call__(self, inputs: Any, *, check: bool = True) -> Any:
         """Return the program's answer: a list for a list (or a string), an array for an array.
 
@@ -360,7 +364,14 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
 
 
 def save(model: CompiledTransformer, folder: str | Path) -> None:
-    """Write a model to a folder, from which :func:`load` reads it."""
+    """Write a model to a folder, from which :func:`load` reads it.
+
+    >>> import locum, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(locum.compile(locum.indices + 1, length=4, vocabulary="ab"), f"{folder}/model")
+    ...     load(f"{folder}/model")("ab")
+    [1, 2]
+    """
     model.save(folder)
 
 

@@ -1,0 +1,50 @@
+"""Import the public names of a package when they are first used.
+
+The stub ``__init__.pyi`` of the package lists each name with its module: ``from MODULE import NAME as
+NAME``. It is the only list of the names. Type checkers read the same file.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_LINE = re.compile(r"^from (\S+) import (\w+) as \2\b", re.MULTILINE)
+
+
+def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    ``__all__`` has no subpackages, and no names that would replace Python's own, such as ``map``.
+    """
+    stub = pkgutil.get_data(package, "__init__.pyi")
+    assert stub is not None
+    modules = {name: module for module, name in _LINE.findall(stub.decode())}
+    public = [name for name, module in modules.items() if module != "." and not hasattr(builtins, name)]
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise importlib.import_module("locum.errors").missing_name(package, name)
+        try:
+            if modules[name] == ".":
+                return importlib.import_module(f"{package}.{name}")
+            value = getattr(importlib.import_module(modules[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            message = (
+                f"{package}.{name} needs torch, which is not installed: try pip install 'locum[torch]'"
+            )
+            raise ModuleNotFoundError(message, name="torch") from None
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return load, names, sorted(public)
