@@ -12,7 +12,7 @@ from torch._C import DispatchKey
 
 from locum.torch import operations as operations
 from locum.torch.backend import decompositions
-from locum.torch.random_operations import OPERATIONS_BY_KIND, RANDOM
+from locum.torch.host_operations import OPERATIONS_BY_KIND, RANDOM
 from locum.torch.table import KINDS, TABLE, Row
 
 PAGE = DOCS / "torch_operations.md"

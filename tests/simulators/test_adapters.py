@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from locum.errors import GraphError, InputError
 from locum.simulators import UniversalSimulator, from_torch
-from locum.simulators.from_torch import FORMS
+from locum.simulators.conversion import FORMS
 from tests.simulators.random_modules import Chance, distance
 
 torch: Any = pytest.importorskip("torch")

@@ -14,8 +14,8 @@ from torch.utils import _pytree as pytree
 from locum.torch.backend import decompositions
 from locum.torch.compiled_graph import box_arguments
 from locum.torch.concrete_graph import read_metadata
+from locum.torch.host_operations import drawn_operation
 from locum.torch.program import Program, Settings
-from locum.torch.random_operations import drawn_operation
 from locum.torch.table import find_row
 from tests.torch.comparing import copy_tensors
 

@@ -20,9 +20,9 @@ from torch import nn  # noqa: E402
 from locum.torch import UnsupportedOperationError  # noqa: E402
 from locum.torch.backend import backend, decompositions  # noqa: E402
 from locum.torch.compiled_graph import MOST_PROGRAMS  # noqa: E402
+from locum.torch.host_operations import RANDOM, TABLE_OPERATIONS  # noqa: E402
 from locum.torch.numbers import require  # noqa: E402
 from locum.torch.program import Program  # noqa: E402
-from locum.torch.random_operations import RANDOM, TABLE_OPERATIONS  # noqa: E402
 from locum.torch.table import TABLE, Row  # noqa: E402
 from tests.torch.comparing import assert_same, check_like_eager, compile_on_u  # noqa: E402
 

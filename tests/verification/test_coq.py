@@ -15,7 +15,7 @@ from locum.errors import InputError
 from locum.graph import postorder
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
-from locum.proofs.coq.coq_terms import coq_term
+from locum.proofs.coq.coq_text import coq_term
 from locum.proofs.coq.equations import (
     FILES,
     HEADER,

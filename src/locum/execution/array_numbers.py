@@ -1,4 +1,4 @@
-"""Round arrays of float64 to the values of a narrower floating-point type.
+"""Numbers in arrays: round to narrower types, bound integers, look values up in finite tables.
 
 The results stay float64. Half precision is reached through float32, as torch converts a float64.
 

@@ -26,8 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from locum.execution.arrays import Array, Arrays, erf
-from locum.execution.rounding import (
+from locum.execution.array_numbers import (
     BIT,
     Interval,
     around_zero,
@@ -41,6 +40,7 @@ from locum.execution.rounding import (
     product_bound,
     round_array,
 )
+from locum.execution.arrays import Array, Arrays, erf
 from locum.graph.operations import COMPARISONS, ROUNDINGS
 
 #: How tightly a formula holds together, loosest first: it stands in brackets where more is needed.

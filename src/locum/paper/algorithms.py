@@ -2,7 +2,7 @@
 
 Each function follows the pseudocode: the attention matrices are built as printed, and the operation ∘
 applies them to a sequence. Comments give the numbers of the printed lines. ``*_corrected`` differs from
-the printed form in the line that an erratum names. ``algorithm_checks.py`` runs all of them.
+the printed form in the line that an erratum names. ``algorithm_evidence.py`` runs all of them.
 
 >>> A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 >>> algorithm_1(prop(A), 2, 3)

@@ -1,7 +1,7 @@
 """What ``make prove`` consists of, as cases of a sweep: proofs, refutations, certified errors.
 
 The functions are those of the kinds ``proof``, ``refutation`` and ``certificate``
-(``sweeps/kinds.py``), and the lists are what the kinds call "all" and "quick".
+(``sweeps/sweep_kinds.py``), and the lists are what the kinds call "all" and "quick".
 
 >>> refute("E2")["holds"]
 True

@@ -2,7 +2,7 @@
 
 Every label of the paper's source has a row, and so has each remark or passage that states something
 without a label. ``quote`` is the printed text, its formulas in Unicode; "…" marks what is left
-out. Lines are those of the paper's source. ``report.py`` derives the verdicts.
+out. Lines are those of the paper's source. ``paper_report.py`` derives the verdicts.
 
 >>> [evidence.holds for check in STATEMENTS["algo:trans"].checks for evidence in check()]
 [True]

@@ -1,4 +1,4 @@
-"""Handles: s-ops and selectors as Python objects with operators.
+"""S-ops and selectors as Python objects with operators and displays.
 
 A handle stands for one interned node and is interned itself, so the same program is the same object.
 It can be called on an input, printed, shown in a notebook and combined with others; what the

@@ -1,7 +1,7 @@
 """U, the universal simulator: ⟨T, X⟩ in, T(X) out; and the T's it simulates.
 
 Read ``formula/head.py`` and ``formula/layer.py`` first: they contain the formula of U. ``modules/`` has
-the T's, each with its direct computation. ``from_torch.py`` and ``from_arrays.py`` make T's from layers
+the T's, each with its direct computation. ``conversion.py`` makes T's from layers
 of PyTorch and from arrays. ``order.py`` has the sizes that U is built from, ``layout.py`` the positions
 of the entries in the sequence, and ``universal.py`` the simulator.
 
@@ -15,7 +15,7 @@ True
 
 from locum.errors import missing_name
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.from_torch import from_arrays, from_torch
+from locum.simulators.conversion import from_arrays, from_torch
 from locum.simulators.layer_simulator import ExplainedStep, Explanation
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.attention_kinds import LinearAttention, Linformer, Performer, Sumformer

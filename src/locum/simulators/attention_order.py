@@ -48,7 +48,7 @@ class Kind:
         return tuple(block.name for block in self.blocks(sample, 1))
 
 
-#: The kinds of attention by name: ``modules/kinds.py`` enters them, beside their classes.
+#: The kinds of attention by name: ``modules/attention_kinds.py`` enters them, beside their classes.
 KINDS: dict[str, Kind] = {}
 #: Fields of an order that some kinds have.
 _OF_KINDS = ("pooling", "feature_map", "nonlinearity", "key_heads", "rotary", "score_bias")

@@ -1,4 +1,4 @@
-"""Read a layer of PyTorch as a T: ``from_torch``.
+"""Make a T from a layer of PyTorch or from arrays.
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
 nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The types of a module

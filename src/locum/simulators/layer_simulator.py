@@ -1,4 +1,4 @@
-"""U for one order: its program, and running it on ⟨T, X⟩.
+"""U for one order: its program, its runs on ⟨T, X⟩, and its steps.
 
 The program is built from the order and the style alone, before any T is known.
 """

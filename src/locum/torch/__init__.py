@@ -1,6 +1,6 @@
 """``torch.compile(model, backend="locum")``: PyTorch programs as RASP programs."""
 
-from locum.simulators.from_torch import from_torch
+from locum.simulators.conversion import from_torch
 from locum.torch.simulation import simulate
 from locum.torch.step_recorder import Recorder, record
 from locum.torch.translation import UnsupportedOperationError

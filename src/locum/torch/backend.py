@@ -1,4 +1,4 @@
-"""The backend of ``torch.compile``: receives captured graphs and returns functions that run on U."""
+"""The backend of ``torch.compile``: options, decompositions, and AOT autograd."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from torch.nn.functional import gelu, layer_norm, linear, relu
 from locum.errors import InputError
 from locum.settings import read_settings, settings_of
 from locum.torch.compiled_graph import CompiledGraph, box_arguments
+from locum.torch.host_operations import RANDOM
 from locum.torch.program import Settings
-from locum.torch.random_operations import RANDOM
 from locum.torch.table import TABLE
 from locum.torch.usage import GraphUsage
 

@@ -1,4 +1,4 @@
-"""Run a captured graph: choose the program for the shapes of a call, count the run, record steps."""
+"""Run a captured graph: find or interpolate the program for the shapes of a call."""
 
 from __future__ import annotations
 

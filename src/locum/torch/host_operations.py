@@ -1,4 +1,4 @@
-"""Random numbers: PyTorch draws them on the host, with the generator that eager execution uses.
+"""Operations on the host: random numbers, and a closed list that PyTorch computes.
 
 A random operation reads at most the layout of its first argument, or parameters such as probabilities.
 ``separate_random_numbers`` rewrites a graph so that all random numbers come from nodes that the host

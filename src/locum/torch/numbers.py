@@ -1,4 +1,4 @@
-"""Types of numbers: which type an operation computes in, and when it rounds.
+"""The types in which operations compute and round, and conditions on inputs.
 
 An operation on half precision computes in float32 and rounds its result once. All others compute in
 the type of their result. Each step of a formula is rounded to the type it is computed in, as eager
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from locum.constructions.tensor import Layout, Tensor, contiguous_strides, is_dense, reduce_sum
-from locum.execution.rounding import round_array
+from locum.execution.array_numbers import round_array
 from locum.graph import Node, build
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS

@@ -1,4 +1,4 @@
-"""A captured graph with concrete shapes, as one RASP program.
+"""A captured graph with concrete shapes as one RASP program.
 
 The graph, its shapes, types and Python numbers are the *order*. Nothing of the values of parameters and
 inputs is in the program: they are its tokens.
@@ -29,7 +29,7 @@ from locum.rasp.python import constant
 from locum.settings import Setting
 from locum.torch.composition import Composition
 from locum.torch.concrete_graph import ConcreteGraph, plain_execution, read_metadata
-from locum.torch.random_operations import HostPart, choose_host_nodes, separate_random_numbers
+from locum.torch.host_operations import HostPart, choose_host_nodes, separate_random_numbers
 from locum.torch.step_recorder import Step, StepCollector, describe_origin
 from locum.torch.tensor_outputs import Outputs
 from locum.torch.translation import Feed, Translation, UnsupportedOperationError

@@ -1,4 +1,4 @@
-"""Record the steps of modules that run on U: attention patterns, and results of operations.
+"""Record attention patterns and results of modules that run on U, with their source lines.
 
 >>> import torch, locum.torch
 >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())

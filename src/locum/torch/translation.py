@@ -33,8 +33,8 @@ from locum.rasp.handles import SOp
 from locum.rasp.python import tokens, where
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
+from locum.torch.host_operations import drawn_operation
 from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, require
-from locum.torch.random_operations import drawn_operation
 from locum.torch.step_recorder import StepCollector, describe_origin
 from locum.torch.table import Row, find_row
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.budget import MAX_BITS, MAX_STRING
+from locum.execution.array_numbers import round_array
 from locum.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
-from locum.execution.rounding import round_array
 from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL

@@ -1,10 +1,9 @@
 """Fast execution: the same program by views and matrix products instead of heads.
 
-A program is lowered (``lowering.py``) to sums of products of loads at affine positions, those to steps
-on whole arrays (``emission.py``, ``contraction.py``), those fused where the array library can do better
-(``fusion.py``). What cannot be lowered, the structured tier runs in O(N log N); what that cannot do,
-dense execution does. This is an optimised execution of the program, not a run of its heads:
-``executor="heads"`` is that.
+``symbolic_lowering.py`` lowers a program to sums of products of loads at affine positions,
+``emission.py`` turns these into steps on whole arrays, and ``fusion.py`` fuses steps. What cannot be
+lowered, the structured tier runs in O(N log N); what that cannot do, dense execution does. This is an
+optimised execution of the program, not a run of its heads: ``executor="heads"`` is that.
 """
 
 from locum.execution.fast.execute import (

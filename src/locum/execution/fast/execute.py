@@ -1,6 +1,6 @@
 """Run programs fast: by plans, by the structured tier, or, where neither can, by dense execution.
 
-Numbers are run by a plan (``cache.py``). Programs with strings, strings and booleans as tokens, and
+Numbers are run by a plan (``plan_cache.py``). Programs with strings, tokens that are strings, and
 integers that floating point would round are run by the structured tier, on the tokens as they were
 given. The values equal those of dense execution and have one type (``types.py``).
 

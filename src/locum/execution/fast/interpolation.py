@@ -1,4 +1,4 @@
-"""Make plans for lengths between two lengths that have a plan.
+"""Make plans from other plans: join plans of parts, and interpolate between two lengths.
 
 Plans of one program for two lengths often have the same steps, whose sizes, strides and offsets grow
 linearly with the length. A plan for a length between them then has the same steps, and the numbers are

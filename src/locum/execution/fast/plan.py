@@ -1,4 +1,4 @@
-"""Run the steps of a program, planned for some shapes and bound to a backend, any number of times."""
+"""Plans: steps for some shapes, written as one Python function, run on a backend and printed."""
 
 from __future__ import annotations
 

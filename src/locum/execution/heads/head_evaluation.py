@@ -1,4 +1,4 @@
-"""The run: every s-op where it is needed, every head at its live rows against all keys.
+"""Run every head at the needed rows against all keys, and report what was run.
 
 In comes what ``demand.py`` found; values are computed in the order of the graph, each once, and
 forgotten when the last who reads them is done. Elementwise operations are broadcast over heads and

@@ -1,4 +1,4 @@
-"""Comparisons as scores: a query's vector times a key's, a number that the selected keys reach.
+"""Score keys by vectors, and sum the values of the selected keys.
 
 Keys and queries are numbered first, in their order, by integers from 0 (their own values, if those
 are whole and close together; else their ranks). Then

@@ -1,4 +1,4 @@
-"""Where a value is needed: positions, for each head of the families it depends on.
+"""The positions and heads at which a value is needed, and values that no token determines.
 
 :class:`Points` has an axis for each family and a last one for positions. Where every head needs the
 same positions, the family axes have length 1 (a *product* of heads and positions, never written

@@ -1,4 +1,4 @@
-"""Which heads of a family can add anything, and where: the points at which a summed body is not 0.
+"""Find the values that a run needs, and the heads of a family that can be non-zero.
 
 A head of the paper's matrix product selects keys for the one query l·c + m; at all others its row is
 empty and it gives 0. The reason stands in the program: a comparison that does not depend on the key,

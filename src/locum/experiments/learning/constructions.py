@@ -1,4 +1,4 @@
-"""What is trained: compiled networks, inputs for them, and what is right.
+"""The networks that are trained, their forward pass, and their inputs.
 
 ``U`` is the simulator itself, trained on random ⟨T, X⟩ against T(X); ``fetch`` is one head that brings
 every position the token of another (as reversing a sequence and transposing a matrix do), by keys of

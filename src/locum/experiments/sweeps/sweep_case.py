@@ -1,4 +1,4 @@
-"""Cases: what is to be computed, under a name that depends on nothing but what it is.
+"""Cases of a sweep and their results, identified by settings and versions.
 
 The key of a case is the SHA-256 of its kind, its settings and the versions that define what they mean:
 that of Locum and that of the kind. So a result is found again whatever the spec, the order, the shard

@@ -2,7 +2,7 @@ r"""Print what commands print: text, tables and JSON, on whatever standard outpu
 
 Every command writes through here, so that in one place
 
-- control characters of programs and model folders become visible escapes (``terminal_text.py``);
+- control characters of programs and model folders become visible escapes (``locum.text``);
 - a reader that has gone (``| head -1``) or a closed output loses the text, but not the exit code;
 - characters that the encoding of the output lacks are written as escapes such as ``\u2208``.
 """

@@ -164,7 +164,7 @@ def export(name: str | None, shape: tuple[int, ...]) -> Report:
     The term is of the type sop that proofs/Rasp.v defines. `make coq` checks that it is the
     definition that the theorem for all shapes is about. Without NAME, the constructions are listed.
     """
-    from locum.proofs.coq.coq_terms import coq_term
+    from locum.proofs.coq.coq_text import coq_term
     from locum.proofs.coq.tie_table import BY_NAME, TIES
 
     if name is None:

@@ -1,4 +1,4 @@
-"""What the panes of the page show of a program: values, counts and heads."""
+"""The content of the panes for values, counts, heads and claims."""
 
 from __future__ import annotations
 

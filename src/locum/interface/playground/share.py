@@ -1,4 +1,4 @@
-"""Put the state of the page into a link, and take it out again, as the page's own script does.
+"""Links with the state of the page, and files that the page saves.
 
 The state is JSON, compressed by raw deflate, in the alphabet of base64url, behind ``#v1=``: nothing is
 stored anywhere, and a server never sees it, since browsers do not send fragments.

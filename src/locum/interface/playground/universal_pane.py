@@ -1,4 +1,4 @@
-"""U on a T and an X of the page: the tokens ⟨T, X⟩, every step with its heads, the error of each."""
+"""U on a T and an X of the page: the tokens ⟨T, X⟩, every step, and its rounding error."""
 
 from __future__ import annotations
 

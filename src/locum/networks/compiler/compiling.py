@@ -1,4 +1,4 @@
-"""From a program to a transformer: :func:`compile_for` calls the stages in their order."""
+"""Compile a program to a transformer: :func:`compile_for` calls the stages in their order."""
 
 from __future__ import annotations
 

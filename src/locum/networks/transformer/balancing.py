@@ -1,4 +1,4 @@
-"""Give the weights of a transformer one size, as far as its outputs leave them free.
+"""Give the weights of a transformer similar magnitudes without changing its outputs.
 
 A network computes the same if a slot of the stream is written larger and read smaller, a number of a
 query larger and that of its key smaller, a value larger and what its head writes smaller; relu units

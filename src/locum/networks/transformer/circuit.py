@@ -1,4 +1,4 @@
-"""Say which part of a network computes what: a circuit, as plain data.
+"""Circuits: the part of a network that computes each s-op, as data and as a figure.
 
 Nodes are embedding columns, heads with their queries, keys, values and outputs, groups of hidden units,
 slots of the residual stream and the output; each has the name of its TransformerLens hook and the s-op

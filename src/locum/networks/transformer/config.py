@@ -1,4 +1,4 @@
-"""Describe a compiled transformer beside its weights: plain data, as it stands in ``config.json``."""
+"""The configuration of a compiled transformer, and its report as text."""
 
 from __future__ import annotations
 

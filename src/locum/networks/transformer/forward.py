@@ -1,4 +1,4 @@
-"""Run the forward pass in NumPy, on a batch of sequences of one length: [batch, position, slot].
+"""Run the forward pass in NumPy on a batch [batch, position, slot], and keep activations.
 
 Heads are run in blocks of bounded memory. ``tap`` is shown every activation under the name of its
 TransformerLens hook and with the axes that TransformerLens has: this is how a cache is filled. Where it

@@ -1,4 +1,4 @@
-"""Ball arithmetic: enclosures of real numbers, and of what rounded arithmetic makes of them.
+"""Ball arithmetic: enclosures of real numbers and of rounded arithmetic.
 
 Values that depend on the input are flint's ``arb``, a midpoint and a radius; integers and
 rationals of the program stay exact. :class:`BallDomain` encloses the true result. With a

@@ -1,4 +1,4 @@
-"""How far roundings can move a result, all of them together: the mean value theorem on balls.
+"""Bound the effect of all roundings on a result, also where a selection is undecided.
 
 Balls that are widened by every rounding do not see that errors cancel: the greatest score of a row is
 subtracted from all its scores, and the softmax does not depend on it; weights that sum to 1 meet values

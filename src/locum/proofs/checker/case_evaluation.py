@@ -1,4 +1,4 @@
-"""Evaluate a program in one case: every node at every position.
+"""Evaluate a program and its formula in one case, entry by entry.
 
 Each node is evaluated once for each head of its free families, from the values of its inputs. A
 selector has a row of booleans for every query. An operation that may have no value is a *site*. A site

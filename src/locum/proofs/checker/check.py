@@ -1,4 +1,4 @@
-"""Check a certificate of a proof, or a refutation.
+"""Read and check the certificate of a proof or of a refutation.
 
 A certificate contains a claim and *trees* of cases. A branch of a tree asks a question and has a child
 for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each leaf, the checker

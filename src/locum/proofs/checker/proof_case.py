@@ -1,4 +1,4 @@
-"""Values in one case of a proof, and the table of elementwise operations on them.
+"""Values in one case of a proof, elementwise operations on them, and bounds of exp, log and √.
 
 A value at one position is a bool, an int or a Fraction, a :class:`Quotient` in the variables of the
 case, or

@@ -1,4 +1,4 @@
-"""Exact arithmetic: polynomials with rational coefficients, and quotients of polynomials.
+"""Exact arithmetic with quotients of polynomials, and the facts of one case.
 
 A monomial is one integer: bits ``WIDTH·v`` to ``WIDTH·v + WIDTH − 1`` hold the exponent of variable v.
 The product of two monomials is the sum of the integers, and the order of the integers is a monomial

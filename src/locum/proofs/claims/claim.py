@@ -74,7 +74,7 @@ class Claim:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The claim as certificates contain it (``checker/content.py``)."""
+        """The claim as certificates contain it (``checker/check.py``)."""
         return {
             "inputs": [x.attribute for x in self.inputs],
             "domain": "integer" if self.integer else "real",

@@ -1,4 +1,4 @@
-"""Print a program as a term of ``proofs/Rasp.v``.
+"""Print programs and labelled tokens as terms of ``proofs/Rasp.v``.
 
 Every node becomes one ``let``, so the term is as small as the graph; families of heads stay binders,
 so it does not grow with the shape.

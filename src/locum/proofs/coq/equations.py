@@ -1,4 +1,4 @@
-"""Write the equations that ``make coq`` generates, and compare them with those that Coq accepted.
+"""Write the equations for Coq, and compare them with the accepted ones and with dense execution.
 
 Some equations are the same in every run. After Coq accepted them, ``make coq`` writes their hashes and
 the hashes of the files in ``proofs/`` to ``proofs/accepted.txt``. The tests compare the hashes without
@@ -24,7 +24,7 @@ from locum.graph import PREDICATES, Node, Sort, postorder, sort_of
 from locum.graph.atoms import canonical_set
 from locum.graph.operations import PREDICATE_OF
 from locum.graph.random_programs import grow
-from locum.proofs.coq.coq_terms import BINARY, UNARY, coq_term
+from locum.proofs.coq.coq_text import BINARY, UNARY, coq_term
 from locum.proofs.coq.tie_table import BY_NAME, LAYOUTS, MUTANTS, TIES, state_positions
 from locum.proofs.coq.ties import PREAMBLE, Tie, state_inequality
 

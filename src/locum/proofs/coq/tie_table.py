@@ -9,7 +9,7 @@ from typing import Any
 
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.proofs.coq import coq_terms as sequences
+from locum.proofs.coq import coq_text as sequences
 from locum.proofs.coq.ties import Result, Shape, Tie
 from locum.rasp.python import indices, select, tokens
 from locum.simulators import UniversalSimulator

@@ -17,7 +17,7 @@ import numpy as np
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.graph import Node
-from locum.proofs.coq.coq_terms import Tokens, coq_term
+from locum.proofs.coq.coq_text import Tokens, coq_term
 from locum.rasp.handles import SOp
 from locum.simulators.layer_simulator import LayerSimulator
 

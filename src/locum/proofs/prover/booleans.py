@@ -1,4 +1,4 @@
-"""Booleans that may be open, by Kleene's logic, and patterns of them; equal numbers, equal booleans."""
+"""Booleans that may be undecided (Kleene's logic), and the limits of a search."""
 
 from __future__ import annotations
 

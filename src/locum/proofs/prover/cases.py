@@ -1,4 +1,4 @@
-"""Cases: assumptions about the signs of polynomials.
+"""Cases of a proof: assumptions about signs of polynomials, and operands without a value.
 
 A :class:`Case` decides comparisons from its assumptions, or returns :class:`Undecided` with a
 :class:`Question`. Questions are about irreducible polynomials without choices. A case is impossible if

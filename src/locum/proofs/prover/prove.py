@@ -1,4 +1,4 @@
-"""Prove a claim: a proof, a refutation, or neither; the checker checks both.
+"""Prove a claim: return a proof with its certificate, a refutation, or neither.
 
 >>> proof = prove("transpose", 2, 2)
 >>> proof.holds, proof.cases

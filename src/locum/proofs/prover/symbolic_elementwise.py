@@ -1,7 +1,7 @@
 """Elementwise operations on symbols, in one case.
 
 A value is a rational number, a boolean, a :class:`~locum.proofs.prover.ring.Ratio`, or an open
-:class:`~locum.proofs.prover.booleans.Boolean`. ``Broken`` (``operands.py``) has no value.
+:class:`~locum.proofs.prover.booleans.Boolean`. ``Broken`` (``cases.py``) has no value.
 ``Undecided`` may have no value.
 """
 

@@ -1,4 +1,4 @@
-"""Draw a program on an input: layers as columns, heads as grids, values flowing through.
+"""Draw a program on an input: layers as columns, heads as grids, values as arrows.
 
 Each head is drawn as RASPy draws it: queries on the left, keys on top, the values it reads at the
 bottom, what comes out on the right; a head that carries several values has a row and a column for each.

@@ -1,4 +1,4 @@
-"""The names every RASP program starts with that are not themselves written in RASP.
+"""The names that every RASP program starts with.
 
 :func:`base_scope` has the leaves, ``True`` and ``False``, the functions that are operations of the
 table, and our extensions. What *can* be written in RASP is in ``library.rasp``.

@@ -1,4 +1,4 @@
-"""Rules for plain values: names, literals, lists, dicts, comprehensions, ranges."""
+"""Rules for names, literals, lists, dicts, comprehensions and ranges, and for assignments."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The machine that evaluates trees: a driver, the state of one run, and what it asks of its host.
+"""The machine that evaluates syntax trees, with its scopes and values.
 
-What each rule of the grammar means is a function of the modules beside this one (``statements.py``,
-``literals.py``, ``operators.py``, ``attention.py``, ``application.py``); ``interpreter.py`` joins them
-in one table. A rule that has parts is a generator that asks for their values (``yield tree, scope``),
-as in the dense executor: a sum of 100,000 terms or a deep recursion costs memory, not Python's stack.
+Each rule of the grammar is a function of ``literal_rules.py``, ``operator_rules.py`` or
+``interpreter.py``, which joins them in one table. A rule that has parts is a generator that asks for
+their values (``yield tree, scope``), as in the dense executor: a sum of 100,000 terms or a deep
+recursion costs memory, not Python's stack.
 
 Nothing is run on an example here. Loops unroll, functions are called, atoms are computed as Python
 computes them, and whatever contains an s-op becomes a node.

@@ -1,4 +1,4 @@
-"""RASP text → statements: cuts a text up, parses each piece, and says well what is wrong with it.
+"""Parse RASP text into statements with tables that are stored next to the grammar.
 
 A statement ends with ``;`` or, for ``def`` and ``for``, with its closing brace; the commands of the
 REPL (``set example …``, ``examples off``, …) end with their line. Each is parsed by itself, so one

@@ -1,4 +1,4 @@
-"""The running examples: what s-ops and selectors are shown on, and how values become results.
+"""The examples of a session, and the commands of the REPL.
 
 Only what is shown is run, and on one example every part of a program is run once: values of earlier
 statements are remembered until the example changes.

@@ -1,4 +1,4 @@
-"""What a T is: matrices of known shapes, to be flattened into tokens, and a way to evaluate itself.
+"""The interface of a T: matrices of known shapes, masks, and a direct computation.
 
 A module gives its *order* (from which U is built), its *matrices* by the names that the layout of that
 order has, and its *steps*: every intermediate result, computed directly with NumPy under the names

@@ -6,10 +6,10 @@ from locum.torch.operations import (
     indexing_operations,
     losses,
     normalisation_operations,
-    pooling,
     products,
     reduction_operations,
     views,
+    windows,
 )
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "indexing_operations",
     "losses",
     "normalisation_operations",
-    "pooling",
     "products",
     "reduction_operations",
     "views",
+    "windows",
 ]

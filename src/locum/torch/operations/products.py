@@ -1,4 +1,4 @@
-"""Products of matrices: sums over a family of heads."""
+"""Products of matrices, also in groups: sums over a family of heads."""
 
 from __future__ import annotations
 

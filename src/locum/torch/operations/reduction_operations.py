@@ -1,4 +1,4 @@
-"""Sums, means, variances, maxima and products along dimensions."""
+"""Sums, means, variances, maxima, products and histograms along dimensions."""
 
 from __future__ import annotations
 

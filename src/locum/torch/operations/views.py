@@ -1,4 +1,4 @@
-"""Views: another shape, strides and offset of the same s-op. They cost no head.
+"""Views, copies, writes to storage, and tensors that depend on shapes alone.
 
 Each view that ATen also has as a copy, such as ``permute_copy``, has a row for the copy.
 """

@@ -1,4 +1,4 @@
-"""Average and maximum of windows, and their gradients."""
+"""Convolution and pooling over windows, and their gradients."""
 
 from __future__ import annotations
 

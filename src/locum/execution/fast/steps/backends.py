@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
+from locum.execution.array_numbers import round_array
 from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number, lasting
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
 from locum.execution.fast.steps.tiling import attention_by_rows, softmax_attention
-from locum.execution.rounding import round_array
 from locum.graph.operations import ROUNDINGS
 
 Function = Callable[..., Any]

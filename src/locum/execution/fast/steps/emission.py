@@ -1,4 +1,4 @@
-"""From terms to steps: each factor an array over its axes, each sum of products a contraction."""
+"""Turn terms into steps: each factor is an array over its axes, each sum of products a contraction."""
 
 from __future__ import annotations
 

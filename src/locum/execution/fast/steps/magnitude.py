@@ -1,4 +1,4 @@
-"""Bound the integers that a plan computes, before it runs.
+"""Find the types of the steps of a plan, and bound the integers that they compute.
 
 Dense execution computes with Python's integers, which have no limit. A plan holds them in floating
 point, exactly as long as none exceeds 2⁵³. Which integers can occur follows from the program, the types

@@ -1,4 +1,4 @@
-"""The steps of a plan: operations on whole arrays, each made once however often it is needed.
+"""The steps of a plan, and their values with named axes.
 
 A plan is a graph again, but of arrays: views, contractions, sums, functions. :class:`Steps` builds it;
 two requests for the same step give the same object, and what depends on no input is computed at once

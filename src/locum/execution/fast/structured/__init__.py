@@ -2,7 +2,7 @@
 
 Selectors are held as intervals in the order of their keys (``selectors.py``), so that a program costs
 O(N log N) where dense execution costs N² per head. It answers with dense execution's values, or raises
-:class:`Unstructured`; see ``evaluate.py``.
+:class:`Unstructured`; see ``structured_evaluation.py``.
 """
 
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array

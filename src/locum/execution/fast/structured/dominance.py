@@ -1,4 +1,4 @@
-"""Count and sum keys by two orders at once, without visiting pairs: O(N log N).
+"""Count and sum keys by two orders at once in O(N log N), after reducing columns of intervals.
 
 How many earlier tokens are larger (the inversions of a sequence)? The keys of a query are the first few
 in one order (by position) whose rank in another (by token) lies in an interval. The ranks are the

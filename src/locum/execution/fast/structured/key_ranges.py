@@ -7,7 +7,7 @@ than one key nothing is sorted, whatever the other columns ask: a :class:`Gather
 tests it.
 
 Several columns of long intervals are made into one where they have structure of their own
-(``partitions.py``). Two that are left are two orders at once (``dominance.py``); more are
+(``dominance.py``). Two that are left are two orders at once (``dominance.py``); more are
 :class:`Unstructured`.
 """
 

@@ -1,4 +1,4 @@
-"""Elementwise comparison, logic and finite tables on whole arrays.
+"""Elementwise arithmetic, comparison, logic and finite tables on series.
 
 Truth is Python's: 0, 0.0, False and the empty string do not hold. A string never equals a number, and
 has no order with one. Choosing between values of two kinds gives what Python's list would hold: bools
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from locum.execution import elementwise, rounding
+from locum.execution import array_numbers, elementwise
+from locum.execution.array_numbers import Interval
 from locum.execution.arrays import Array, Arrays
 from locum.execution.elementwise import MEANINGS, apply, checked, ieee, refusing
 from locum.execution.fast.structured.columns import texts_of_few
@@ -26,7 +27,6 @@ from locum.execution.fast.structured.series import (
     constant,
     tokens_array,
 )
-from locum.execution.rounding import Interval
 from locum.graph import COMPARISONS, Atom
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
@@ -105,15 +105,17 @@ def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Seri
 def member(arrays: Arrays, a: Series, *, values: tuple[Atom, ...]) -> Series:
     """Return whether a is one of a finite set."""
     _require_plain(values)
-    return Series(rounding.member(arrays, a.data, values=values), "bool")
+    return Series(array_numbers.member(arrays, a.data, values=values), "bool")
 
 
 def lookup(arrays: Arrays, a: Series, *, table: tuple[tuple[Atom, Atom], ...]) -> Series:
     """Return what a finite table has for a; nothing may be missing."""
     keys = [key for key, _ in table]
     _require_plain(keys)
-    entries = rounding.usable(arrays, a.data, keys)
-    place, hit = rounding.find(arrays, a.data, [keys[n] for n in entries]) if entries else (None, False)
+    entries = array_numbers.usable(arrays, a.data, keys)
+    place, hit = (
+        array_numbers.find(arrays, a.data, [keys[n] for n in entries]) if entries else (None, False)
+    )
     if not arrays.all(hit):
         raise Unstructured("the table has nothing for a value here")
     # The type is that of the values that occur: others may be strings beside numbers.

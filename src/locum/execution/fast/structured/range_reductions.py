@@ -1,4 +1,4 @@
-"""Sum and maximise over each query's range of keys, without ever visiting a pair.
+"""Sum and maximise over the interval of keys of each query, without visiting pairs.
 
 Which way depends on the ranges, and each is counted:
 

@@ -1,4 +1,4 @@
-"""Compute select, best, selector_width and aggregate on structured selectors.
+"""Compute attention on structured selectors, and on other selectors in bounded memory.
 
 ``best`` needs nothing of its own: of the selected keys it keeps those whose score *equals* the
 greatest selected one. That is an equality with the codes of the scores, and combines with every other

@@ -10,7 +10,7 @@ sums and counts over it are those over its boxes.
 - not: what fails the first condition of a box, or meets it and fails the second, …;
 - or: one of them, and the other without it.
 
-Nothing here looks at how a box will be summed (``ranges.py``); too many boxes are not structure any
+Nothing here looks at how a box will be summed (``key_ranges.py``); too many boxes are not structure any
 more and raise :class:`Unstructured`.
 """
 

@@ -1,4 +1,4 @@
-"""Represent positions as affine expressions over a box of loop variables.
+"""Represent positions as affine expressions over a box of loop variables in a scope.
 
 Where dense execution has a position 0 … N−1, lowering has an expression such as 4·i + t + 12, where
 i and t are loop variables that run over 0 … size−1. The sizes of all variables make up the *box*.

@@ -1,4 +1,4 @@
-"""Re-roll terms that differ only in their numbers into one term, summed over a new variable.
+"""Re-roll terms that differ only in their numbers into a sum over a new variable.
 
 RASP text has no families: Listing 3 writes out its twelve heads one by one. Lowered, they are twelve
 terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m], alike but for integers that grow in equal steps. A

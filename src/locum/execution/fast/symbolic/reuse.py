@@ -1,4 +1,4 @@
-"""Keep lowered buffers: programs that share s-ops, such as the steps of a U, lower these once.
+"""Keep lowered buffers, so that programs that share s-ops lower these once.
 
 What a buffer is lowered to depends on the s-op, on the positions that are read, on the length of the
 sequence, and on which of the nodes that lowering comes across are held in buffers of their own. All

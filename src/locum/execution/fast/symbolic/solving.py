@@ -1,4 +1,4 @@
-"""Solve guards: find the values of the summed variables that can contribute to a term.
+"""Represent conditions on positions, and solve them for summed variables.
 
 Every rule replaces a term by an equal one with fewer guards, fewer summed variables or smaller ranges,
 until none applies. The rules are local and none mentions a matrix:

@@ -1,7 +1,7 @@
-"""How exact each part has to be, so that the whole is as exact as was asked for.
+"""Bound the error of a network, and choose units and temperatures that meet the tolerance.
 
-The error of the whole network is carried through it (``bounds.py``) for a common tolerance of its gates
-and heads, and that tolerance is made smaller until the bound meets the goal. What is reported is the
+:class:`Bounds` propagates the error of the whole network for a common tolerance of its gates and
+heads. That tolerance is made smaller until the bound meets the goal. What is reported is the
 bound of the network as it is in the end, with the errors that its parts really have.
 """
 

@@ -1,4 +1,4 @@
-"""How wrong a head can be.
+"""Bound the error of heads and of the sink.
 
 A head whose scores are off by up to δ and whose unselected keys get a share λ of the weight moves the
 mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on

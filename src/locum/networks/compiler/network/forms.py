@@ -1,4 +1,4 @@
-"""What stands in the residual stream, and what is read from it.
+"""The contents of the residual stream: forms, exact grids of numbers, and gates.
 
 A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals;
 since every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and

@@ -1,8 +1,8 @@
 """The network before it has weights: heads and units that read forms and write signals.
 
-``lowering.py`` makes it; ``slots.py`` gives its signals places, ``fitting.py`` its gates units and its
-heads temperatures, ``assemble.py`` all of it weights. Time runs in sublayers: 0 is the embedding, 2l−1
-the attention of layer l, 2l its feed-forward.
+``network_lowering.py`` makes it, ``schedule`` assigns sublayers and ``lay_out`` slots of the residual
+stream, ``fitting.py`` chooses units and temperatures, and ``assemble.py`` makes weights. Sublayer 0 is
+the embedding, 2l−1 the attention of layer l, 2l its feed-forward.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Unit:
     time: int
     #: What it reads: the parts of ``node`` that are there already.
     reads: Mapping[Node, Form] = field(default_factory=dict)
-    #: What it is where feed-forwards have units of one kind (``gates.py``); None: any function.
+    #: What it is where feed-forwards have units of one kind (``forms.py``); None: any function.
     gate: Gate | None = None
 
     @property

@@ -1,8 +1,8 @@
 """Stage *lowering*: from s-ops to a network, heads and units that read forms and write signals.
 
 A program comes in with its roles and its schedule, a :class:`Network` comes out. Sums and constant
-factors become forms and cost nothing; what is known from the position or the token is embedded
-(``embedding.py``); heads with equal scores become one that moves several values (``heads.py``).
+factors become forms and cost nothing; what is known from the position or the token is embedded.
+Heads with equal scores become one head that moves several values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which values an aggregate can take: what it moves, or the means of what it may select."""
+"""Find the values of an aggregate: values that it moves, or means of values that it may select."""
 
 from __future__ import annotations
 

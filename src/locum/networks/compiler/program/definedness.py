@@ -1,4 +1,4 @@
-"""Find s-ops that may have no value: a table without an entry, a division by zero, a mixture.
+"""Find s-ops that may have no value, and s-ops that are not causal.
 
 Dense execution refuses such inputs. Heads and hidden units compute some number all the same, or never
 look (a selector that is decided before there is any input is folded), so the network has to be told.

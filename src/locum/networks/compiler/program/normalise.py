@@ -1,4 +1,4 @@
-"""Stage *normalise*: the program without families. Each head of a family becomes a head of its own.
+"""Stage *normalise*: rewrite a program without families; substitute values; keep names.
 
 What is the same in two heads is one node afterwards, since nodes are interned.
 

@@ -1,4 +1,4 @@
-"""What tables of values range over: sources, the values of each, and which of these occur together."""
+"""Tables of values: the sources that an s-op depends on, its value for each, and conditions on them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which values an s-op can take: what tells the compiler a table, a code or a category will do.
+"""Find the values of each s-op, and the codes of strings.
 
 The *sources* of an s-op are what its value depends on, position by position: the position
 (``indices``), the ``length`` of the input, the token, and the results of attention: what is moved,
-counts, and means, which are fractions of finitely many sums (``means.py``). Where all sources are
+counts, and means, which are fractions of finitely many sums (``aggregates.py``). Where all sources are
 finite and few, its :class:`ValueTable` lists the value for every combination of them that can occur,
 computed as RASP computes: strings, integers of any size. So anything that depends on the position alone
 becomes a positional encoding, anything that depends on the token alone an embedding, and whatever is

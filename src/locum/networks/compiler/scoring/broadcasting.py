@@ -1,4 +1,4 @@
-"""Stage *broadcasting*: selectors that no dot product can score, by bringing keys to the queries.
+"""Stage *broadcasting*: rewrite selectors that no dot product can score.
 
 One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
 (docs/compiler.md). But a network can bring keys to every position first, and let the feed-forward

@@ -1,4 +1,4 @@
-"""Which keys are brought to a query, and how they get there.
+"""Bring candidates for keys to a query, and split a width into a sum of widths.
 
 - :class:`EveryKey`: all of them, at every position. Whole numbers (ranks of finite values, too) by
   **one** head: each position writes its value into a slot of its own, a uniform head takes the mean,

@@ -1,4 +1,4 @@
-"""Stage *scores*: which scores stand for a selector.
+"""Stage *scores*: find the scores q·k of a selector, and classes of queries with equal rows.
 
 A selector comes in, :class:`Scores` come out, made of those that ``scores.py`` describes; or
 :class:`Unscored`, where its values are not few enough to be told apart, and ``broadcasting.py`` has to

@@ -1,4 +1,4 @@
-"""Selectors as scores: q·k is greatest exactly where the selector holds.
+"""Scores of selectors: linear combinations of s-ops and features of values.
 
 A selector is a conjunction of conditions, and each condition becomes a *penalty*: 0 where it holds,
 −1 or less where it does not. Penalties add up, so all conditions hold exactly where the sum is 0.

@@ -1,6 +1,6 @@
 """Roles where a feed-forward has units of one kind instead of any function: every function is a gate.
 
-An s-op becomes one *gate* (``gates.py``), or stands for a linear combination of other s-ops that are
+An s-op becomes one *gate* (``network/forms.py``), or a linear combination of other s-ops that are
 gates:
 
 - whatever is finite is a table (``tables.py``): of the positions, tokens and attention results that it

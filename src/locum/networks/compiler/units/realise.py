@@ -1,8 +1,8 @@
-"""Gates as hidden units, within a tolerance.
+"""Compute gates, and products of two numbers, by hidden units within a tolerance.
 
-A gate comes in, with the kind of unit and what is known of its arguments; its units come out, with the
-error that they really have. Noise in an argument is carried on (``bounds.py``), or cut off where a gate
-is level around every value that its argument may have.
+The input is a gate, the kind of unit, and facts about the gate's arguments. The output is its units,
+with the error that they have. Noise in an argument is propagated (``bounds/fitting.py``), or cut off
+where a gate is level around every value that its argument may have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The residual stream: how forms are read from its slots, and what the sink holds.
+"""Read forms from the slots of the residual stream, and decode outputs.
 
 The sink is a token like any other: every matrix acts on it. What it holds in each slot is known here,
 since it attends to itself alone; so whatever reads the stream can read 0, or a default, at the sink,

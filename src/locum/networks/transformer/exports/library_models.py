@@ -1,4 +1,4 @@
-"""Export a compiled transformer to TransformerLens: configuration, state and inputs.
+"""Export a compiled transformer to TransformerLens, or as a stock encoder of PyTorch.
 
 TransformerLens has the same number and width of heads, and the same d_mlp, in every layer; smaller ones
 are padded with zeros. Its gated feed-forward adds ``b_in`` after the product (ours before), and since

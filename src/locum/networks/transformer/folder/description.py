@@ -1,4 +1,4 @@
-"""Write and read ``config.json``: a transformer without its numbers.
+"""Write and read ``config.json`` by the annotations of dataclasses.
 
 Reading takes nothing on trust. Every field is checked for its type and against the others, instructions
 and tables of exact feed-forwards included; whatever does not fit is an :class:`InputError` that says
