@@ -160,20 +160,3 @@ def test_files_named_in_the_documents_exist() -> None:
         text = page.read_text(encoding="utf-8")
         for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
-
-
-def test_the_table_of_sizes_is_true() -> None:
-    """Each row of CONTRIBUTING's table is within a twentieth of the lines that there are."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([\w, ]+) \| [\w(),–]+ \| ([\d,]+) \| ", text, re.MULTILINE)
-    source, counted = ROOT / "src" / "locum", set[str]()
-    for rooms, number in rows:
-        lines = 0
-        for room in rooms.split(", "):
-            files = source.glob("*.py") if room == "single files" else (source / room).rglob("*.py")
-            lines += sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
-            counted.add(room)
-        shown = int(number.replace(",", ""))
-        assert abs(shown - lines) <= lines / 20, (rooms, shown, lines)
-    packages = {path.parent.name for path in source.glob("*/__init__.py")}
-    assert counted == packages | {"single files"}

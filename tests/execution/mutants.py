@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
 @contextmanager
 def in_force(mutant: Mutant) -> Iterator[None]:
     """Run with the mutant instead of the rule."""
-    rooms = {"planning": "", "emission": "steps.", "contraction": "steps.", "fusion": "steps."}
+    rooms = {"planning": "", "emission": "steps.", "fusion": "steps."}
     module = import_module(
         f"locum.execution.fast.{rooms.get(mutant.module, 'symbolic.')}{mutant.module}"
     )

@@ -31,7 +31,7 @@ def test_every_operation_has_a_meaning_or_a_stated_refusal(name: str) -> None:
 
 @pytest.mark.parametrize("op", sorted(DOMAINS["exact"].refusals))
 def test_refusals_are_said(op: str) -> None:
-    program = getattr(locum, op)(locum.tokens)
+    program = getattr(locum.rasp, op)(locum.tokens)
     with pytest.raises(
         locum.ExecutionError, match=rf"{op} has no meaning in the exact domain: it (leaves|rounds)"
     ):

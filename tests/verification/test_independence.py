@@ -15,7 +15,7 @@ FOLDER = Path(locum.proofs.checker.__file__).parent
 #: All that the checker may import of Locum beside itself: the reader of graphs, and errors.
 ALLOWED = ("locum.graph", "locum.errors", "locum.proofs.checker")
 #: What the reader of graphs stands on: the lock of its pool, limits, the parsing of JSON.
-LOADED = (*ALLOWED, "locum.shared_state", "locum.budget", "locum.files")
+LOADED = (*ALLOWED, "locum.shared_state", "locum.budget", "locum.files", "locum.public_names")
 #: Arithmetic and executors that are the prover's.
 FOREIGN = ("flint", "numpy", "sympy", "mpmath", "gmpy2")
 

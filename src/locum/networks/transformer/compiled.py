@@ -25,7 +25,7 @@ from locum.networks.transformer.balancing import balance, slot_exponents
 from locum.networks.transformer.circuit import Circuit, CircuitNode, parts_of
 from locum.networks.transformer.config import Config, render
 from locum.networks.transformer.encoding import Encoding, Rows
-from locum.networks.transformer.exports import library_models
+from locum.networks.transformer.exports import lens
 from locum.networks.transformer.folder import saving
 from locum.networks.transformer.forward import ActivationCache, Tap, forward, shown_to
 from locum.networks.transformer.interventions import ForwardHook, Interventions, tap_of
@@ -292,7 +292,7 @@ class CompiledTransformer(Interventions):
         Its norms are replaced by identities. For softmax attention with gelu or relu feed-forwards.
         """
         with _needs("torch", "torch"):
-            from locum.networks.transformer.exports.library_models import StockEncoder
+            from locum.networks.transformer.exports.torch_module import StockEncoder
         return StockEncoder(self.config, self.weights)
 
     def to_decoder(self) -> Any:
@@ -302,7 +302,7 @@ class CompiledTransformer(Interventions):
         Otherwise as :meth:`to_encoder`.
         """
         with _needs("torch", "torch"):
-            from locum.networks.transformer.exports.library_models import StockDecoder
+            from locum.networks.transformer.exports.torch_module import StockDecoder
         return StockDecoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class CompiledTransformer(Interventions):
 
         Since TransformerLens 4.0, they are fields of a ``TransformerBridgeConfig``.
         """
-        return library_models.settings(self.config, self.weights)
+        return lens.settings(self.config, self.weights)
 
     def state_dict_for_transformer_lens(self) -> dict[str, Any]:
         """Return the weights of :meth:`to_transformer_lens` as tensors by TransformerLens's names.
@@ -320,7 +320,7 @@ class CompiledTransformer(Interventions):
         """
         with _needs("torch", "torch"):
             import torch
-        arrays = library_models.state(self.config, self.weights)
+        arrays = lens.state(self.config, self.weights)
         return {name: torch.tensor(array) for name, array in arrays.items()}
 
     def transformer_lens_inputs(self, inputs: Any) -> Any:
@@ -331,16 +331,14 @@ class CompiledTransformer(Interventions):
         with _needs("torch", "torch"):
             import torch
         rows = self._encoding.read(inputs)[0]
-        return torch.tensor(
-            library_models.inputs(self.config, self._encoding.encode(rows), self.embed(rows))
-        )
+        return torch.tensor(lens.inputs(self.config, self._encoding.encode(rows), self.embed(rows)))
 
     def to_transformer_lens(self) -> Any:
         """Return a ``HookedTransformer``; since TransformerLens 4.0, a ``TransformerBridge``."""
         for package in ("torch", "transformer_lens"):
             with _needs(package, "lens"):
                 importlib.import_module(package)
-        return library_models.to_lens(self.config, self.weights)
+        return lens.to_lens(self.config, self.weights)
 
     def to_onnx(self, path: str | Path) -> None:
         """Write an ONNX graph from ``inputs``, as :meth:`encode` gives them, to ``logits``."""
