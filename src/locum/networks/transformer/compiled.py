@@ -27,15 +27,16 @@ from locum.networks.transformer.config import Config, render
 from locum.networks.transformer.encoding import Encoding, Rows
 from locum.networks.transformer.exports import lens
 from locum.networks.transformer.folder import saving
-from locum.networks.transformer.forward import ActivationCache, Tap, forward, shown_to
+from locum.networks.transformer.forward import ActivationCache, Tap, affine, forward, shown_to
 from locum.networks.transformer.interventions import ForwardHook, Interventions, tap_of
 from locum.networks.transformer.notebook import model_html
 from locum.networks.transformer.residual import ResidualStream
 from locum.networks.transformer.transformer_architecture import TransformerArchitecture
 from locum.networks.transformer.weights import Array, Weights
 
-#: The least number of tokens that a thread runs the network on.
-_TOKENS = 2**13
+#: Tokens of a large batch that are run at a time: their activations fit into the cache of a core, and
+#: their matrix products are too small for threads of BLAS.
+_TOKENS = 2**12
 
 
 class CompiledTransformer(Interventions):
@@ -200,9 +201,8 @@ class CompiledTransformer(Interventions):
             self._encoding.check(batch)
         if tap is not None or encoded.size < 2 * _TOKENS:
             return self._encoding.decode(self._logits(encoded, tap, patterns))
-        # NumPy runs the small matrix products of a large batch on one core: each core gets a part.
-        parts = np.array_split(encoded, min(os.cpu_count() or 1, encoded.size // _TOKENS))
-        with ThreadPoolExecutor(len(parts)) as pool:
+        parts = np.array_split(encoded, encoded.size // _TOKENS)
+        with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
             logits = list(pool.map(lambda part: self._logits(part, None, False), parts))
         return self._encoding.decode(np.concatenate(logits))
 
@@ -214,8 +214,7 @@ class CompiledTransformer(Interventions):
         how = {"sink": self.config.sink, "causal": self.config.causal}
         after = forward(self.weights, words + places, **how, tap=tap, patterns=patterns)
         with np.errstate(all="ignore"):
-            logits: Array = after[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
-        return logits
+            return affine(after[:, self.config.sink :], self.weights.W_U, self.weights.b_U)
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs as the exports take them, [batch, position]: token ids, or numbers."""

@@ -41,13 +41,20 @@ class Encoding:
             raise InputError(f"expected {count} tokens, got {batch.length}")
         rows = batch.sequences
         if batch.array is not None:
-            rows = batch.array.tolist() if batch.batch else [batch.array.tolist()]
+            rows = np.atleast_2d(batch.array) if self._has_ids(batch.array) else batch.array.tolist()
+            rows = rows if batch.batch or isinstance(rows, np.ndarray) else [rows]
         return rows, batch.answer
 
     def encode(self, rows: Rows) -> Any:
         """Return token ids [batch, position], or the numbers themselves where tokens are numbers."""
         if self.config.vocabulary is None:
             return self._in_range(self._numbers(rows))
+        if isinstance(rows, np.ndarray):
+            keys, places = self._sorted_ids
+            found = np.searchsorted(keys, rows).clip(max=len(keys) - 1)
+            if (keys[found] == rows).all():
+                return places[found]
+            rows = rows.tolist()
         if self._ids_by_value is not None:
             with contextlib.suppress(KeyError):
                 ids = map(self._ids_by_value.__getitem__, chain.from_iterable(rows))
@@ -58,7 +65,8 @@ class Encoding:
         """Raise the error of dense execution if an s-op of the program has no value on an input."""
         if not self._checks:
             return
-        for row in {tuple(map(identity, row)): row for row in rows}.values():
+        lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        for row in {tuple(map(identity, row)): row for row in lists}.values():
             dense.evaluate_all(self._checks, row, FloatDomain())
 
     def decode(self, logits: Any) -> Any:
@@ -216,7 +224,12 @@ class Encoding:
     def _outputs(self) -> NDArray[Any]:
         """Return the possible answers: numbers of one type, or objects if there are strings."""
         outputs = self.config.outputs or ()
-        if str in types_of(outputs):
+        types = types_of(outputs)
+        if types == {str} and not any(
+            str(text).endswith("\0") for text in outputs
+        ):  # NumPy would cut them
+            return np.array(outputs)
+        if str in types:
             return np.array(outputs, dtype=object)
         return np.array(list(map(self._kind, outputs)))
 
@@ -247,6 +260,22 @@ class Encoding:
         ids = {t: i for i, t in enumerate(tokens) if identity(t) not in undefined}
         one_type = types_of(tokens) == {str} or all(token in self._ids for token in tokens)
         return ids if one_type and len(set(tokens)) == len(tokens) else None
+
+    @functools.cached_property
+    def _sorted_ids(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the tokens of ``_ids_by_value`` in order, and their rows of W_E."""
+        keys = np.array(list(self._ids_by_value or ()))
+        order = np.argsort(keys)
+        return keys[order], np.array(list((self._ids_by_value or {}).values()))[order]
+
+    def _has_ids(self, array: Any) -> bool:
+        """Return whether ids of an array are found without lists: strings, or integers of 64 bits."""
+        if not isinstance(array, np.ndarray) or not self._ids_by_value:
+            return False
+        types = types_of(self._ids_by_value)
+        if types == {str}:  # NumPy cuts "\0" at the end of strings
+            return array.dtype.kind == "U" and not any(t.endswith("\0") for t in self._ids_by_value)
+        return types == {int} and array.dtype.kind == "i" and self._sorted_ids[0].dtype.kind == "i"
 
     def _id(self, token: Any) -> int:
         place = self._ids.get(identity(token), self._ids.get(token))

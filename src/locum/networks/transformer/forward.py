@@ -89,13 +89,13 @@ def attend(
     patterns: bool = False,
 ) -> Array:
     """Return what the heads of one layer add to the stream."""
-    each = stream[:, None]  # [batch, 1, position, slot]
-    q: Array = each @ weights.W_Q + weights.b_Q[:, None]  # [batch, head, position, d_head]
-    k: Array = each @ weights.W_K + weights.b_K[:, None]
-    v: Array = each @ weights.W_V + weights.b_V[:, None]
-    q, k, v = (
-        np.swapaxes(show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2)), 1, 2)
-        for name, value in (("q", q), ("k", k), ("v", v))
+    q, k, v = (  # [batch, head, position, d_head]
+        np.swapaxes(show(f"{prefix}.attn.hook_{name}", _project(stream, W, b)), 1, 2)
+        for name, W, b in (
+            ("q", weights.W_Q, weights.b_Q),
+            ("k", weights.W_K, weights.b_K),
+            ("v", weights.W_V, weights.b_V),
+        )
     )
     hard = np.array([kind == HARD for kind in weights.kinds])[:, None, None]
     z: Array = np.empty_like(v)
@@ -110,14 +110,32 @@ def attend(
             kept[:, heads, queries] = scores
             continue
         chosen = _weigh(scores, hard[heads])
-        counts = chosen.sum(axis=-1, keepdims=True)
+        counts = np.einsum("...k->...", chosen)[..., None]
         # Summed first and divided after: a mean of integers then has no rounding but the last.
         z[:, heads, queries] = chosen @ v[:, heads] / counts
     if kept is not None:
         z = _by_patterns(kept, v, hard, prefix, show)
-    z = np.swapaxes(show(f"{prefix}.attn.hook_z", np.swapaxes(z, 1, 2)), 1, 2)
-    out: Array = (z @ weights.W_O).sum(axis=1) + weights.b_O
-    return show(f"{prefix}.hook_attn_out", out)
+    z = show(f"{prefix}.attn.hook_z", np.swapaxes(z, 1, 2))  # [batch, position, head, d_head]
+    W_O = weights.W_O.reshape(-1, stream.shape[-1])
+    return show(f"{prefix}.hook_attn_out", affine(z.reshape(*z.shape[:2], -1), W_O, weights.b_O))
+
+
+def affine(rows: Array, W: Array, b: Array | None = None) -> Array:
+    """Return rows · W + b for [batch, position, slot].
+
+    This is one matrix product; NumPy would make one for each input of the batch.
+    """
+    result: Array = rows.reshape(-1, rows.shape[-1]) @ W
+    if b is not None:
+        result += b
+    return result.reshape(*rows.shape[:-1], W.shape[-1])
+
+
+def _project(stream: Array, W: Array, b: Array) -> Array:
+    """Return queries, keys or values of all heads: [batch, position, head, d_head]."""
+    heads, slots, width = W.shape
+    flat = affine(stream, W.transpose(1, 0, 2).reshape(slots, heads * width), b.ravel())
+    return flat.reshape(*stream.shape[:2], heads, width)
 
 
 def _by_patterns(scores: Array, v: Array, hard: NDArray[np.bool_], prefix: str, show: Show) -> Array:
@@ -145,7 +163,7 @@ def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, sli
 
 def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
     """Return the weights of keys before they are divided by their sum; ``hard`` is one per head."""
-    top = scores.max(axis=-1, keepdims=True)
+    top = _greatest(scores)
     weights: Array = (scores == top).astype(scores.dtype) if hard.any() else scores
     if not hard.all():
         soft = scores - top
@@ -154,21 +172,30 @@ def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
     return weights
 
 
+def _greatest(scores: Array) -> Array:
+    """Return the greatest score of each query. NumPy is slow at the maximum of a few numbers."""
+    if scores.shape[-1] > 32:
+        return np.asarray(scores.max(axis=-1, keepdims=True))
+    top: Array = scores[..., 0].copy()
+    for key in range(1, scores.shape[-1]):
+        np.maximum(top, scores[..., key], out=top)
+    return top[..., None]
+
+
 def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Show, *, sink: bool) -> Array:
     """Return what the feed-forward of one layer adds to the stream."""
-    before = show(f"{prefix}.mlp.hook_pre", stream @ weights.W_in + weights.b_in)
+    before = show(f"{prefix}.mlp.hook_pre", affine(stream, weights.W_in, weights.b_in))
     if weights.functions is not None:
         after = _exact(weights, before, sink)
     elif weights.kind == "glu":
         assert weights.W_gate is not None
-        after = relu(show(f"{prefix}.mlp.hook_gate", stream @ weights.W_gate)) * before
+        after = relu(show(f"{prefix}.mlp.hook_gate", affine(stream, weights.W_gate))) * before
     elif weights.kind == "gelu":
         after = gelu(before)
     else:
         after = relu(before)
     after = show(f"{prefix}.mlp.hook_post", after)
-    out: Array = after @ weights.W_out + weights.b_out
-    return show(f"{prefix}.hook_mlp_out", out)
+    return show(f"{prefix}.hook_mlp_out", affine(after, weights.W_out, weights.b_out))
 
 
 def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
