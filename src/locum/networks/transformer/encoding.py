@@ -39,7 +39,7 @@ class Encoding:
         if not shortest <= batch.length <= longest:
             count = str(longest) if shortest == longest else f"{shortest} to {longest}"
             raise InputError(f"expected {count} tokens, got {batch.length}")
-        rows = batch.sequences
+        rows: Any = batch.sequences
         if batch.array is not None:
             rows = np.atleast_2d(batch.array) if self._has_ids(batch.array) else batch.array.tolist()
             rows = rows if batch.batch or isinstance(rows, np.ndarray) else [rows]
@@ -225,9 +225,8 @@ class Encoding:
         """Return the possible answers: numbers of one type, or objects if there are strings."""
         outputs = self.config.outputs or ()
         types = types_of(outputs)
-        if types == {str} and not any(
-            str(text).endswith("\0") for text in outputs
-        ):  # NumPy would cut them
+        # NumPy would cut "\0" at the end of a string.
+        if types == {str} and not any(str(text).endswith("\0") for text in outputs):
             return np.array(outputs)
         if str in types:
             return np.array(outputs, dtype=object)

@@ -141,7 +141,7 @@ def _project(stream: Array, W: Array, b: Array) -> Array:
 def _by_patterns(scores: Array, v: Array, hard: NDArray[np.bool_], prefix: str, show: Show) -> Array:
     """Return the means by all scores at once, and show scores and patterns."""
     chosen = _weigh(show(f"{prefix}.attn.hook_attn_scores", scores), hard)
-    counts = chosen.sum(axis=-1, keepdims=True)
+    counts = np.einsum("...k->...", chosen)[..., None]
     pattern = chosen / counts
     kept = pattern.copy()
     other = show(f"{prefix}.attn.hook_pattern", pattern)
