@@ -7,6 +7,7 @@ returns an array, the network goes on with that one: this is how interventions a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -116,8 +117,9 @@ def attend(
     if kept is not None:
         z = _by_patterns(kept, v, hard, prefix, show)
     z = show(f"{prefix}.attn.hook_z", np.swapaxes(z, 1, 2))  # [batch, position, head, d_head]
-    W_O = weights.W_O.reshape(-1, stream.shape[-1])
-    return show(f"{prefix}.hook_attn_out", affine(z.reshape(*z.shape[:2], -1), W_O, weights.b_O))
+    heads, width, slots = weights.W_O.shape
+    W_O = weights.W_O.reshape(heads * width, slots)
+    return show(f"{prefix}.hook_attn_out", affine(z.reshape(*z.shape[:2], len(W_O)), W_O, weights.b_O))
 
 
 def affine(rows: Array, W: Array, b: Array | None = None) -> Array:
@@ -125,7 +127,8 @@ def affine(rows: Array, W: Array, b: Array | None = None) -> Array:
 
     This is one matrix product; NumPy would make one for each input of the batch.
     """
-    result: Array = rows.reshape(-1, rows.shape[-1]) @ W
+    # Sizes may be 0, so no axis is left to be found by NumPy.
+    result: Array = rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1]) @ W
     if b is not None:
         result += b
     return result.reshape(*rows.shape[:-1], W.shape[-1])
