@@ -149,7 +149,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*start, "--vocab", "ab"), "expected --length"),
         (
             (*start, "--length", "0", "--vocab", "ab"),
-            "expected an integer ≥ 1",
+            "expected an integer from 1 to 100,000",
         ),
         ((*start, "--length", "many", "--vocab", "ab"), "not a valid integer"),
         ((*start, "--length", "4"), "either --vocab TOKENS or --numeric"),

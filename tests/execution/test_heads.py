@@ -545,5 +545,5 @@ def test_an_integer_that_a_comparison_of_constants_would_round_is_refused() -> N
     selector = locum.select(2**53 + 1, 1.0, ">=")
     program = locum.aggregate(selector, locum.tokens_float, 2**53 + 1)
     assert program([1.0]) == [1.0]
-    with pytest.raises(ExecutionError, match="an integer above 9007199254740992 meets floats"):
+    with pytest.raises(ExecutionError, match="floats may round an integer"):
         program([1.0], executor="heads")

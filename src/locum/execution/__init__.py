@@ -94,7 +94,13 @@ def _heads(
     if number > _MOST_HEADS:
         problem = f"its families expand to {number:,} heads; the limit of 'heads' is {_MOST_HEADS:,}"
         raise ExecutionError(problem, abbreviate(program), kind="too large")
-    value = heads.execute(program, tokens, domain, names, positions=positions)
+    possible = types.possible_types(program, types.types_of(tokens))
+    reason = types.averages_booleans(possible) or types.rounds_atoms(possible)
+    if reason is not None and domain.name == "float":
+        problem = f'{reason}; try executor="dense"'
+        raise ExecutionError(problem, abbreviate(program), kind="refused")
+    mixed = types.computed_mixtures(possible)
+    value = heads.execute(program, tokens, domain, names, positions=positions, mixed=mixed)
     if sort_of(program) is not Sort.SOP:
         return value
     return types.cast(value, types.result_type(program, types.types_of(tokens)), program)

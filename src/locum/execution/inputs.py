@@ -73,6 +73,8 @@ def _array(values: Any) -> Any:
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)
+    if array.dtype.kind == "U" and not all(map(_is_text, values)):  # numbers must not become strings
+        return np.array([_plain_list(value) for value in values], dtype=object)
     if array.dtype.kind != "f" or _has_floats(values) or all(map(_has_floats, values)):
         return array
     atoms = np.array([_plain_list(value) for value in values], dtype=object)
@@ -81,6 +83,15 @@ def _array(values: Any) -> Any:
         return array
     is_unsigned = len(integers) == atoms.size and min(integers) >= 0 and max(integers) < 2**64
     return atoms.astype(np.uint64) if is_unsigned else atoms
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value, or every value of a list or array, is a string."""
+    if isinstance(value, str):
+        return True
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return bool(value.dtype.kind == "U")
+    return isinstance(value, Iterable) and all(map(_is_text, value))
 
 
 def _has_floats(value: Any) -> bool:
@@ -104,6 +115,8 @@ def _tensor(values: Any, like: Any) -> Any:
         dtype = torch.float64 if any(isinstance(value, float) for value in values) else None
         if dtype is not None:
             _require_exact(values)
+    elif not isinstance(values, np.ndarray):
+        _require_exact(values)
     try:
         return torch.as_tensor(values, dtype=dtype, device=like.device)
     except (ValueError, TypeError, RuntimeError, OverflowError):

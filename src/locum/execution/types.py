@@ -94,6 +94,36 @@ def atoms(node: Node) -> list[object]:
     return []
 
 
+def averages_booleans(possible: Mapping[Node, Types]) -> str | None:
+    """Return where a mean may be of booleans alone, which dense execution rejects and arrays do not."""
+    for node in possible:
+        # Tokens that are booleans alone are known to be.
+        if node.op == "aggregate" and node.inputs[1].op != "tokens":
+            values = possible[node.inputs[1]]
+            if bool in values and values != {bool}:
+                return "values that may be booleans are averaged"
+    return None
+
+
+def rounds_atoms(possible: Mapping[Node, Types]) -> str | None:
+    """Return why floats may not hold an integer of the program: it exceeds 2⁵³, among floats."""
+    large = any(
+        type(atom) is int and abs(atom) > LARGEST_EXACT for node in possible for atom in atoms(node)
+    )
+    if large and any(float in types for types in possible.values()):
+        return "floats may round an integer of the program"
+    return None
+
+
+def computed_mixtures(possible: Mapping[Node, Types]) -> frozenset[Node]:
+    """Return the s-ops that compute integers and floats, which arrays hold as floats."""
+    return frozenset(
+        node
+        for node, types in possible.items()
+        if {int, float} <= types and (node.op in MIXING or node.op == "sum_over")
+    )
+
+
 def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
     """List the atoms that may come out as they are: constants, defaults, entries of tables and tokens.
 

@@ -376,6 +376,9 @@ class Selector(Handle):
     def __or__(self, other: Selector) -> Selector:
         return _combine("selector_or", self, other)
 
+    def __xor__(self, other: Selector) -> Selector:
+        return (self & ~other) | (~self & other)
+
     def __invert__(self) -> Selector:
         return _combine("selector_not", self)
 

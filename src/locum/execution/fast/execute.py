@@ -73,6 +73,8 @@ class _Facts:
     result: type
     #: Why plans cannot run it; None if they can.
     unplanned: str | None
+    #: Why only dense execution can run it; None if others can.
+    dense_only: str | None
     #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
     has_arithmetic: bool
 
@@ -82,23 +84,15 @@ def _facts(root: Node, tokens: types.Types) -> _Facts:
         possible = types.possible_types(root, tokens)
         return _Facts(
             types.join(possible[root]),
-            "the program has strings" if types.has_strings(root) else _averages_booleans(possible),
+            "the program has strings"
+            if types.has_strings(root)
+            else types.averages_booleans(possible) or types.rounds_atoms(possible),
+            types.rounds_atoms(possible),
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
         )
 
     facts: _Facts = _remember(root, tokens, find)
     return facts
-
-
-def _averages_booleans(possible: dict[Node, types.Types]) -> str | None:
-    """Return where a mean may be of booleans alone, which dense execution rejects and plans do not."""
-    for node in possible:
-        # Tokens are known not to be booleans alone: those are not run by plans.
-        if node.op == "aggregate" and node.inputs[1].op != "tokens":
-            values = possible[node.inputs[1]]
-            if bool in values and values != {bool}:
-                return "values that may be booleans are averaged"
-    return None
 
 
 def evaluate(
@@ -135,6 +129,8 @@ def evaluate(
 
 def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _Facts) -> Any:
     """Return the value of an s-op: by a plan, else by the structured tier."""
+    if facts.dense_only is not None:
+        raise _Unfit(facts.dense_only)
     on_tensor = is_tensor(tokens.values)
     # Floats are made only where they are read: integers may be moved or sorted as they are.
     if facts.unplanned is None and (tokens.whole is not None or tokens.numbers is not None):

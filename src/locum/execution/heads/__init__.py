@@ -25,7 +25,7 @@ division by zero there goes unnoticed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,8 +107,12 @@ def execute(
     names: Names | None = None,
     *,
     positions: range | None = None,
+    mixed: Collection[Node] = (),
 ) -> Any:
-    """Run for ``executor="heads"``: arrays and tensors as :func:`evaluate`, lists on NumPy."""
+    """Run for ``executor="heads"``: arrays and tensors as :func:`evaluate`, lists on NumPy.
+
+    ``mixed`` are s-ops that compute integers and floats in one array of floats.
+    """
     if domain.name != "float":
         problem = f"heads compute with floats, not in the {domain.name} domain"
         raise ExecutionError(problem, abbreviate(root), kind="refused")
@@ -117,7 +121,7 @@ def execute(
     chosen = _positions(positions, len(tokens))
     # Tokens become an array only if they are read: a program may run on strings without reading them.
     (value,) = _Run(
-        {root: chosen}, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), names
+        {root: chosen}, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), names, mixed
     ).values()
     return value if value.ndim == 2 else value.tolist()
 
@@ -131,6 +135,7 @@ class _Run:
     length: int
     arrays: Arrays
     names: Names | None
+    mixed: Collection[Node] = ()
 
     def values(
         self,
@@ -148,6 +153,7 @@ class _Run:
             statics = Statics(self.roots, self.length, self.called, self.arrays.ieee)
             demand = PointDemand(self.roots, statics)
             run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
+            run.mixed = self.mixed
             with np.errstate(all="ignore"):
                 values = run.run(self.roots)
         except ElementError as error:  # found before any head was run, in comparing positions

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.execution.arrays import Array, Arrays
+from locum.errors import ExecutionError
+from locum.execution.arrays import Array, Arrays, largest
 from locum.execution.heads import head_numbers
 from locum.execution.heads.head_numbers import ElementError
 from locum.execution.heads.head_scores import HeadValues
@@ -24,6 +25,7 @@ from locum.execution.heads.points import Points, product, spread
 from locum.execution.heads.selection import Selection
 from locum.execution.heads.support import PointDemand
 from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
+from locum.graph.atoms import LARGEST_EXACT
 
 
 @dataclass
@@ -83,6 +85,8 @@ class Evaluation:
         self.report = report
         self.progress = progress
         self.values: dict[Node, Array] = {}
+        #: S-ops that compute integers and floats in one array of floats.
+        self.mixed: Collection[Node] = ()
 
     def run(self, roots: Mapping[Node, NDArray[np.int64]]) -> list[Array]:
         """Return each root at its positions; for a selector, its rows there."""
@@ -92,11 +96,22 @@ class Evaluation:
             left.update([root] if sort_of(root) is Sort.SOP else self.demand.reads(root))
         for node in order:
             self.values[node] = self.value(node, self.demand.points[node])
+            if node in self.mixed:
+                self.require_exact(node)
             left.subtract(self.demand.reads(node))
             for read in self.demand.reads(node):
                 if left[read] == 0:
                     self.values.pop(read, None)
         return [self.result(root, positions) for root, positions in roots.items()]
+
+    def require_exact(self, node: Node) -> None:
+        """Raise an error if an integer that was computed among floats may have been rounded."""
+        if largest(self.values[node]) >= LARGEST_EXACT:
+            raise ExecutionError(
+                'floats may round its integers; try executor="dense"',
+                abbreviate(node, self.names()),
+                kind="refused",
+            )
 
     def result(self, root: Node, positions: NDArray[np.int64]) -> Array:
         """Return a root at its positions, when all that it reads is computed."""

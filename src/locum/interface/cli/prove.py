@@ -60,8 +60,16 @@ def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: 
 )
 @click.option("--tolerance", type=float, help="Of inverse: below it a determinant counts as 0.")
 @limit_option(600.0)
-@click.option("--terms", default=200_000, show_default=True, help="Limit of the number of terms.")
-@click.option("--megabytes", default=1_500, show_default=True, help="Memory limit.")
+@click.option(
+    "--terms",
+    type=click.IntRange(1),
+    default=200_000,
+    show_default=True,
+    help="Limit of the number of terms.",
+)
+@click.option(
+    "--megabytes", type=click.IntRange(1), default=1_500, show_default=True, help="Memory limit."
+)
 @output_option(text="File of the certificate, which `locum prove check` verifies.")
 def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any) -> Report:
     """Prove a claim for all inputs of a shape, or refute it: locum prove claim matmul 3 3 4.

@@ -85,7 +85,9 @@ class Target:
     ('a', 'b')
     """
 
-    length: Annotated[int, Setting("an integer", "Number of tokens of the longest input.", least=1)]
+    length: Annotated[
+        int, Setting("an integer", "Number of tokens of the longest input.", least=1, most=100_000)
+    ]
     vocabulary: Annotated[
         tuple[Atom, ...] | None,
         Setting("a list of tokens", "Tokens, in the order of W_E's rows.", convert=_vocabulary),

@@ -37,8 +37,8 @@ def undefined(
     """Yield the s-ops and selectors of a program that may have no value on some input.
 
     ``written_out`` is the program without families, of which ``selectors`` knows. ``computed`` are the
-    s-ops that the network computes: of real-valued tokens, their units serve exactly the numbers that
-    they have a value for, or refuse the others when they are run.
+    s-ops that the network computes. On real-valued tokens, the units of elementwise s-ops serve exactly
+    the numbers for which they have a value, or raise an error when they are run.
 
     >>> from locum import select, selector_width, tokens
     >>> from locum.networks.compiler.target import Target
@@ -57,7 +57,8 @@ def undefined(
             yield node  # it begins with 0, to which no string can be added
     definedness = _Definedness(selectors, possible_types(written_out, tokens))
     for node in postorder(written_out):
-        served = numeric and node in computed and node.op != "lookup"
+        is_computed = numeric and node in computed and OPERATIONS[node.op].elementwise
+        served = is_computed and node.op != "lookup" and not _mixed(definedness.types_at(node))
         if not served and definedness.may_fail(node):
             yield node
 

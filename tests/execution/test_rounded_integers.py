@@ -1,0 +1,64 @@
+"""Integers that floats would round: executors give the value of dense execution or raise an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locum
+from locum import aggregate, full, indices, select, tokens, tokens_bool, tokens_float, where
+
+LARGE = 2**53 + 1
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["fast", "heads", "auto"])
+@pytest.mark.parametrize(
+    ("program", "inputs"),
+    [
+        (aggregate(~full, tokens_float, LARGE), [1.5]),
+        (aggregate(~full, tokens_float, LARGE) == LARGE - 1, [1.5]),
+        (aggregate(select(indices, indices, ">="), aggregate(~full, tokens, LARGE)), [0]),
+        ((tokens + 1) == 2**53, [2**53, 0.5]),
+        ((tokens + 1) % 2, [2**53, 0.5]),
+        (tokens * tokens, [10**8 + 1, 0.5]),
+        (aggregate(full, aggregate(~full, tokens, False)), [1, 2]),
+        (where(tokens > 1, LARGE, 0), [2, 0]),
+    ],
+)
+def test_values_are_those_of_dense_execution_or_an_error(
+    program: locum.SOp, inputs: list[Any], executor: str
+) -> None:
+    try:
+        expected = program(inputs)
+    except locum.LocumError:
+        expected = None
+    try:
+        result = program(inputs, executor=executor)
+    except locum.LocumError:
+        return
+    assert result == expected
+
+
+def test_arrays_keep_numbers_next_to_strings() -> None:
+    program = where(tokens > 1, "x", tokens)
+    assert program(np.array([[2, 2], [1, 1]])).tolist() == [["x", "x"], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs"),
+    [
+        (aggregate(select(indices, tokens, "<"), tokens_bool), [0, 3]),
+        (where(indices > 0, "a", 2.0), [1.5, 2.5]),
+    ],
+)
+def test_networks_of_real_tokens_reject_inputs_without_a_value(
+    program: locum.SOp, inputs: list[Any]
+) -> None:
+    with pytest.raises(locum.ExecutionError):
+        program(inputs)
+    model = locum.compile(program, length=2, numeric=True, feed_forward="exact")
+    with pytest.raises(locum.ExecutionError):
+        model(inputs)
