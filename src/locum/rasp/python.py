@@ -260,10 +260,8 @@ def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = Non
     if not isinstance(table, Mapping):
         raise GraphError(f"lookup: expected a table, got {table!r}; try {{'a': 1}}")
     atoms = {plain_atom(key, "lookup"): plain_atom(value, "lookup") for key, value in table.items()}
-    if not atoms and default is not None:
-        return constant(plain_atom(default, "lookup"))
     if not atoms:
-        raise GraphError("lookup: expected a table with at least one entry, got none; try default=…")
+        raise GraphError("lookup: expected a table with one or more entries, got {}; try {'a': 1}")
     if default is None:
         return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
     # Both branches of where are computed everywhere, so the lookup must have a value everywhere.
