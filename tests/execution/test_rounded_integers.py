@@ -26,6 +26,7 @@ LARGE = 2**53 + 1
         (tokens * tokens, [10**8 + 1, 0.5]),
         (aggregate(full, aggregate(~full, tokens, False)), [1, 2]),
         (where(tokens > 1, LARGE, 0), [2, 0]),
+        (where(tokens > 0, tokens, 0.5) + 1, [2**53, 0]),
     ],
 )
 def test_values_are_those_of_dense_execution_or_an_error(
@@ -40,6 +41,13 @@ def test_values_are_those_of_dense_execution_or_an_error(
     except locum.LocumError:
         return
     assert result == expected
+
+
+def test_heads_reject_rounded_integers_of_arrays() -> None:
+    program = where(tokens > 0, tokens, 0.5) + 1
+    assert program([2**53, 0]) == [2**53 + 1, 1.5]
+    with pytest.raises(locum.ExecutionError, match="floats may round its integers"):
+        program(np.array([2**53, 0]), executor="heads")
 
 
 def test_arrays_keep_numbers_next_to_strings() -> None:

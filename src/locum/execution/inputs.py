@@ -113,9 +113,7 @@ def _tensor(values: Any, like: Any) -> Any:
     dtype = like.dtype
     if not dtype.is_floating_point:  # torch would make float32 of Python's floats
         dtype = torch.float64 if any(isinstance(value, float) for value in values) else None
-        if dtype is not None:
-            _require_exact(values)
-    elif not isinstance(values, np.ndarray):
+    if dtype is not None and not isinstance(values, np.ndarray):
         _require_exact(values)
     try:
         return torch.as_tensor(values, dtype=dtype, device=like.device)

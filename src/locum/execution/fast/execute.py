@@ -82,12 +82,13 @@ class _Facts:
 def _facts(root: Node, tokens: types.Types) -> _Facts:
     def find() -> _Facts:
         possible = types.possible_types(root, tokens)
+        dense_only = types.rounds_atoms(possible)
         return _Facts(
             types.join(possible[root]),
             "the program has strings"
             if types.has_strings(root)
-            else types.averages_booleans(possible) or types.rounds_atoms(possible),
-            types.rounds_atoms(possible),
+            else types.averages_booleans(possible) or dense_only,
+            dense_only,
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
         )
 

@@ -57,6 +57,7 @@ def evaluate(
     progress: Progress | None = None,
     report: Report | None = None,
     names: Names | None = None,
+    mixed: Collection[Node] = (),
 ) -> Array:
     """Return the value of ``root`` at ``positions`` (ascending; all by default), on an array of tokens.
 
@@ -65,6 +66,7 @@ def evaluate(
     of a head and how many pairs it has just scored; ``report`` collects what was run. Static numbers
     (of positions and heads alone) are computed and compared with each other in float64 even if
     ``dtype`` has fewer digits; where they meet tokens they are rounded to it.
+    ``mixed`` are s-ops that compute integers and floats in one array of floats.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError(
@@ -83,7 +85,7 @@ def evaluate(
         raise InputError(
             f"memory for a chunk of scores: expected a positive number of bytes, got {memory}"
         )
-    run = _Run({root: chosen}, lambda: head_numbers, tokens.shape[0], arrays, names)
+    run = _Run({root: chosen}, lambda: head_numbers, tokens.shape[0], arrays, names, mixed)
     return run.values(memory, progress, report)[0]
 
 
@@ -117,7 +119,7 @@ def execute(
         problem = f"heads compute with floats, not in the {domain.name} domain"
         raise ExecutionError(problem, abbreviate(root), kind="refused")
     if is_numpy_array(tokens) or is_torch_array(tokens):
-        return evaluate(root, tokens, positions=positions, names=names)
+        return evaluate(root, tokens, positions=positions, names=names, mixed=mixed)
     chosen = _positions(positions, len(tokens))
     # Tokens become an array only if they are read: a program may run on strings without reading them.
     (value,) = _Run(
@@ -152,8 +154,9 @@ class _Run:
         try:
             statics = Statics(self.roots, self.length, self.called, self.arrays.ieee)
             demand = PointDemand(self.roots, statics)
-            run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
-            run.mixed = self.mixed
+            run = Evaluation(
+                self.tokens, self.arrays, demand, self.called, memory, report, progress, self.mixed
+            )
             with np.errstate(all="ignore"):
                 values = run.run(self.roots)
         except ElementError as error:  # found before any head was run, in comparing positions

@@ -75,8 +75,11 @@ class Evaluation:
         memory: int,
         report: Report,
         progress: Progress | None,
+        mixed: Collection[Node],
     ) -> None:
         self.tokens = tokens
+        #: S-ops that compute integers and floats in one array of floats.
+        self.mixed = mixed
         self.arrays = arrays
         self.demand = demand
         self.statics = demand.statics
@@ -85,8 +88,6 @@ class Evaluation:
         self.report = report
         self.progress = progress
         self.values: dict[Node, Array] = {}
-        #: S-ops that compute integers and floats in one array of floats.
-        self.mixed: Collection[Node] = ()
 
     def run(self, roots: Mapping[Node, NDArray[np.int64]]) -> list[Array]:
         """Return each root at its positions; for a selector, its rows there."""
