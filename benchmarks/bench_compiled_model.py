@@ -1,4 +1,4 @@
-"""The call of a compiled network, ``model(inputs)``, beside the forward pass of its export to torch.
+"""Compare ``model(inputs)`` of a compiled network with the forward pass of its export to torch.
 
 Inputs are lists of lists and a NumPy array; torch gets token ids that were made before. The exit code
 is 1 if a call takes more than 1.5 times as long as torch's forward pass. Needs the extra ``torch``.
