@@ -50,6 +50,16 @@ def test_heads_reject_rounded_integers_of_arrays() -> None:
         program(np.array([2**53, 0]), executor="heads")
 
 
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["dense", "fast", "heads", "auto"])
+def test_tensors_reject_rounded_integers(executor: str) -> None:
+    torch = pytest.importorskip("torch")
+    program = where(tokens > 0, tokens, 0.5) + 1
+    with pytest.raises(locum.LocumError):
+        program(torch.tensor([2**53, 0]), executor=executor)
+    assert program(torch.tensor([4, 0]), executor=executor).tolist() == [5.0, 1.5]
+
+
 def test_arrays_keep_numbers_next_to_strings() -> None:
     program = where(tokens > 1, "x", tokens)
     assert program(np.array([[2, 2], [1, 1]])).tolist() == [["x", "x"], [1, 1]]

@@ -77,6 +77,8 @@ class _Facts:
     dense_only: str | None
     #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
     has_arithmetic: bool
+    #: Whether it computes integers and floats in one array.
+    is_mixed: bool
 
 
 def _facts(root: Node, tokens: types.Types) -> _Facts:
@@ -90,6 +92,7 @@ def _facts(root: Node, tokens: types.Types) -> _Facts:
             else types.averages_booleans(possible) or dense_only,
             dense_only,
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
+            bool(types.computed_mixtures(possible)),
         )
 
     facts: _Facts = _remember(root, tokens, find)
@@ -147,6 +150,8 @@ def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _F
                 parts = [tokens.numbers]
                 value = _planned(root, parts, len(tokens), positions, strict, tokens.types)
                 return _whole(value, facts.result)
+    if on_tensor and facts.is_mixed and int in tokens.types:  # only NumPy's arrays are checked
+        raise _Unfit("integers among floats that floating point may round")
     return _structured(root, tokens, positions, strict)
 
 
