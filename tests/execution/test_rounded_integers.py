@@ -80,3 +80,9 @@ def test_networks_of_real_tokens_reject_inputs_without_a_value(
     model = locum.compile(program, length=2, numeric=True, feed_forward="exact")
     with pytest.raises(locum.ExecutionError):
         model(inputs)
+
+
+def test_heads_accept_large_floats_among_small_integers() -> None:
+    program = where(tokens > 0, tokens, -1e300) - aggregate(~full, tokens_float, 0)
+    assert program([2, 0], executor="heads") == [2.0, -1e300]
+    assert program(np.array([2.0, 0.0]), executor="heads").tolist() == [2.0, -1e300]

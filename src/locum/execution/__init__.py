@@ -99,7 +99,7 @@ def _heads(
     if reason is not None and domain.name == "float":
         problem = f'{reason}; try executor="dense"'
         raise ExecutionError(problem, abbreviate(program), kind="refused")
-    mixed = types.computed_mixtures(possible)
+    mixed = types.computed_mixtures(possible, types.largest_token(tokens))
     value = heads.execute(program, tokens, domain, names, positions=positions, mixed=mixed)
     if sort_of(program) is not Sort.SOP:
         return value

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import permutations, product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +30,7 @@ import numpy as np
 from locum.errors import ExecutionError
 from locum.execution.arrays import floating, is_floating, is_tensor, largest
 from locum.execution.elementwise import MEANINGS
-from locum.graph import Node, abbreviate, postorder
+from locum.graph import Node, abbreviate, postorder, size_of
 from locum.graph.atoms import LARGEST_EXACT, short
 
 #: The types that a value may have at some position.
@@ -49,6 +50,10 @@ _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": s
 #: Operations whose result has a type that follows from the types of all inputs; not those that hand on
 #: one of their operands.
 MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
+#: A bound for integers of any size.
+UNBOUNDED = 2**64
+#: No input is longer.
+_LONGEST = 2**31
 #: Operations that hand on values as they are (or means, which are floats).
 _MOVING = ("aggregate", "if_else", "minimum", "maximum")
 
@@ -115,13 +120,67 @@ def rounds_atoms(possible: Mapping[Node, Types]) -> str | None:
     return None
 
 
-def computed_mixtures(possible: Mapping[Node, Types]) -> frozenset[Node]:
-    """Return the s-ops that compute integers and floats, which arrays hold as floats."""
+def computed_mixtures(possible: Mapping[Node, Types], token: int = UNBOUNDED) -> frozenset[Node]:
+    """Return the s-ops that compute integers and floats, if a float may round such an integer.
+
+    Arrays hold these integers as floats. ``token`` is the largest absolute value of an integer token.
+    """
+    bounds: dict[Node, int] = {}
+    for node, types in possible.items():
+        bound = _largest_integer(node, [bounds[i] for i in node.inputs], possible, token)
+        bounds[node] = min(bound, UNBOUNDED) if types & {bool, int} else 0
     return frozenset(
         node
         for node, types in possible.items()
-        if {int, float} <= types and (node.op in MIXING or node.op == "sum_over")
+        if {int, float} <= types
+        and (node.op in MIXING or node.op == "sum_over")
+        and bounds[node] >= LARGEST_EXACT
     )
+
+
+def _largest_integer(node: Node, below: list[int], possible: Mapping[Node, Types], token: int) -> int:
+    """Bound the absolute value of the integers of an s-op, given the bounds of its inputs."""
+    match node.op:
+        case "indices" | "length" | "selector_width":
+            return _LONGEST
+        case "family":
+            return size_of(node)
+        case "constant" | "lookup":
+            return _largest(atoms(node))
+        case "tokens":
+            return token if node.cast == "asis" else UNBOUNDED
+        case "aggregate":
+            return max(below[1], _largest(atoms(node)))
+        case "if_else":
+            return max(below[1:])
+        case "minimum" | "maximum":
+            return max(below)
+        case "add" | "subtract":
+            return sum(below)
+        case "multiply":
+            return below[0] * below[1]
+        case "negate" | "absolute" | "floor_divide":
+            return below[0]
+        case "modulo":
+            return below[1]
+        case "sum_over":
+            return below[0] * prod(map(size_of, node.inputs[1:]))
+    return 1 if possible[node] <= {bool} or node.op == "indicator" else UNBOUNDED
+
+
+def _largest(values: Iterable[object]) -> int:
+    return max((abs(value) for value in values if isinstance(value, int)), default=0)
+
+
+def largest_token(tokens: Any) -> int:
+    """Return the largest absolute value of the integers among the tokens.
+
+    >>> largest_token([-3, 2.5, True]), largest_token(np.array([1.5]))
+    (3, 0)
+    """
+    if isinstance(tokens, np.ndarray) or is_tensor(tokens):
+        return 0 if float in types_of(tokens) or str in types_of(tokens) else int(largest(tokens))
+    return _largest(tokens)
 
 
 def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
