@@ -228,9 +228,8 @@ class Encoding:
         # NumPy would cut "\0" at the end of a string.
         if types == {str} and not any(str(text).endswith("\0") for text in outputs):
             return np.array(outputs)
-        if str in types:
-            return np.array(outputs, dtype=object)
-        return np.array(list(map(self._kind, outputs)))
+        one_type = [atom if isinstance(atom, str) else self._kind(atom) for atom in outputs]
+        return np.array(one_type, dtype=object if str in types else None)
 
     # Tokens -------------------------------------------------------------------------------------
 
