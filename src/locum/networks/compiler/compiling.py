@@ -266,6 +266,7 @@ def _compiled(
         undefined=lowered.undefined,
         partial=tuple(map(lowered.label, gaps)),
         checks=_checks(gaps, source) if not softmax_scores else (source,) if gaps else (),
+        inputs=target.inputs or (),
         program=source,
         program_hash=stable_hash(reference or root),
         name=name,
