@@ -17,7 +17,8 @@ from typing import Self
 import numpy as np
 
 from locum.errors import CompileError
-from locum.graph import Atom, Node, Sort, postorder, sort_of
+from locum.graph import OPERATIONS, Atom, Node, Sort, postorder, sort_of
+from locum.graph.atoms import LARGEST_EXACT
 from locum.networks.compiler.program.assumed_inputs import AssumedInputs
 from locum.networks.compiler.program.sources import (
     MAX_POSITIONS,
@@ -41,6 +42,7 @@ class Patterns:
         self.values = Values(target, self, self._assumed.possible)
         self._patterns: dict[Node, Pattern | None] = {}
         self._widths: dict[Node, tuple[int, int]] = {}
+        self._same: dict[Node, bool] = {}
         self._empty: dict[Node, bool] = {}
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]]) -> Self:
@@ -164,13 +166,44 @@ class Patterns:
 
     def _different_everywhere(self, node: Node) -> bool:
         """Return whether an s-op has a different value at every position of an input."""
-        slope = self.values.affine(node)
-        if slope is not None:
-            return slope.indices != 0
-        if not self.values.depends_on(node, "indices"):
-            return False
-        at = self.values.at_positions(node)
-        return len(set(at)) == len(at)
+        while True:
+            slope = self.values.affine(node)
+            if slope is not None:
+                return slope.indices != 0
+            if self.values.depends_on(node, "indices"):
+                at = self.values.at_positions(node)
+                return len(set(at)) == len(at)
+            # What is the same everywhere does not matter to an exact sum.
+            varying = [i for i in node.inputs if not self._same_everywhere(i)]
+            if node.op not in ("add", "subtract") or len(varying) != 1 or not self._is_whole(node):
+                return False
+            (node,) = varying
+
+    def _is_whole(self, node: Node) -> bool:
+        """Return whether an s-op and its inputs are integers that floats hold exactly."""
+        ranges = [self.values.integers(part) for part in (node, *node.inputs)]
+        return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
+
+    def _same_everywhere(self, node: Node) -> bool:
+        """Return whether an s-op has one value at all positions of an input."""
+        if node not in self._same:
+            for below in postorder(node, into=lambda n: n not in self._same):
+                self._same[below] = self._is_same(below)
+        return self._same[node]
+
+    def _is_same(self, node: Node) -> bool:
+        """Return whether a node, the inputs of which are known, is the same for all queries."""
+        match node.op:
+            case "constant" | "length":
+                return True
+            case "select":
+                return self._same[node.inputs[1]]
+            case "aggregate" | "best":
+                return self._same[node.inputs[0]]
+            case op if op.startswith("selector_") or OPERATIONS[op].elementwise:
+                return all(self._same[i] for i in node.inputs)
+            case _:
+                return False
 
     def may_be_empty(self, selector: Node) -> bool:
         """Return whether some query may select nothing."""
