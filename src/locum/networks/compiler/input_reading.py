@@ -24,8 +24,8 @@ from locum.settings import show
 
 #: What ``inputs`` may be, in words.
 EXPECTED = (
-    "counts of tokens such as {'+': 1} or {'+': (0, 2)}, a language of locum.languages, an s-op that is "
-    "true at every position, or a list of these"
+    "counts of tokens such as {'+': 1} or {'+': (0, 2)}, a language of locum.languages, an s-op that "
+    "is true at every position, or a list of these"
 )
 #: Transitions of an automaton that is saved with the weights.
 MAX_TRANSITIONS = 2**18
@@ -112,8 +112,8 @@ def _bounds(count: Any, token: Any) -> tuple[int, int | None]:
         if _is_count(low) and (high is None or (_is_count(high) and low <= high)):
             return low, high
     raise CompileError(
-        f"inputs: expected a number of occurrences of {short(token)}, such as 1 or (0, 2), or (1, None) "
-        f"for one or more, got {show(count)}"
+        f"inputs: expected a number of occurrences of {short(token)}, such as 1 or (0, 2), or "
+        f"(1, None) for one or more, got {show(count)}"
     )
 
 

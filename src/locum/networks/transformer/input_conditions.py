@@ -109,8 +109,8 @@ def check_conditions(conditions: Sequence[InputCondition], vocabulary: Sequence[
 def read_condition(data: Mapping[str, Any]) -> InputCondition:
     """Return a condition from the data of a report.
 
-    >>> read_condition({"text": "no input", "automaton": {"transitions": [[0]], "accepting": []}})
-    InputCondition(text='no input', automaton=TokenAutomaton(transitions=((0,),), accepting=()), program='')
+    >>> read_condition({"text": "any", "automaton": {"transitions": [[0]], "accepting": [0]}}).automaton
+    TokenAutomaton(transitions=((0,),), accepting=(0,))
     """
     automaton = data.get("automaton")
     if automaton is not None:

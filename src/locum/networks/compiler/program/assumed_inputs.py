@@ -50,7 +50,8 @@ class AssumedInputs:
         """Return the least and the greatest number of positions with one of some tokens.
 
         >>> target = Target.read(length=5, vocabulary="ab+", inputs={"+": 1, "a": (0, 2)})
-        >>> AssumedInputs(target).counts(frozenset({2})), AssumedInputs(target).counts(frozenset({0, 2}))
+        >>> assumed = AssumedInputs(target)
+        >>> assumed.counts(frozenset({2})), assumed.counts(frozenset({0, 2}))
         ((1, 1), (1, 3))
         """
         if tokens not in self._counts:

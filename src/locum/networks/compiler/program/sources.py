@@ -336,7 +336,8 @@ class Sources:
             named = ("tokens", "indices", "length")
             others = tuple(axis for axis, name in enumerate(named) if name not in axes)
             chosen = tuple(grid[axes[name]] for name in named if name in axes)
-            occurs &= self._possible.any(axis=others)[chosen]
+            possible: Pattern = np.any(self._possible, axis=others)
+            occurs &= possible[chosen]
         for source, axis in axes.items():
             for other, limit in {} if isinstance(source, str) else self._limits.get(source, {}).items():
                 if other in axes:
