@@ -84,6 +84,10 @@ class AssumedInputs:
             holds = _local(conjunct, target)
             if holds is not None:
                 result &= holds
+        # An input has a token at every position.
+        result &= (result.any(axis=0) | ~inside).all(axis=0)
+        if not result.any():
+            raise _no_input(target)
         return result
 
     # How it is found ------------------------------------------------------------------------------

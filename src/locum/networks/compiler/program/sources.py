@@ -321,6 +321,8 @@ class Sources:
                 return _Combinations(sources, sizes, total, range(total)) if total <= most else None
             grid = np.indices(sizes).reshape(len(sizes), -1)
             occurs = np.flatnonzero(self._occur(sources, grid))
+            if not len(occurs):
+                raise CompileError("inputs: expected a condition that some input satisfies")
             if len(occurs) < total:
                 grid = grid[:, occurs]
             self._latest = _Combinations(sources, sizes, total, occurs.tolist(), grid)
