@@ -58,21 +58,19 @@ def about_tokens(seed: int, vocabulary: list[Atom]) -> Node:
     """A program with a selector of some tokens."""
     draw = random.Random(seed)
     programs = _Programs(draw, vocabulary)
-    chosen = build(
-        "select", TOKENS, _constant(draw.choice(vocabulary)), predicate=draw.choice(("==", "!="))
-    )
+
+    def of_token(*predicates: str) -> Node:
+        token = _constant(draw.choice(vocabulary))
+        return build("select", TOKENS, token, predicate=draw.choice(predicates))
+
+    chosen = of_token("==", "!=")
     if draw.random() < 0.3:
-        other = build("select", TOKENS, _constant(draw.choice(vocabulary)), predicate="==")
-        chosen = build(draw.choice(("selector_or", "selector_and")), chosen, other)
+        chosen = build(draw.choice(("selector_or", "selector_and")), chosen, of_token("=="))
     if draw.random() < 0.3:
         chosen = build("selector_and", chosen, programs.selector(1, 1))
     if draw.random() < 0.3:
-        chosen = build(
-            "select",
-            TOKENS,
-            programs.text(1) if programs.strings else programs.number(1),
-            predicate="==",
-        )
+        query = programs.text(1) if programs.strings else programs.number(1)
+        chosen = build("select", TOKENS, query, predicate="==")
     if draw.random() < 0.2:
         node = build("selector_width", chosen)
     else:

@@ -132,7 +132,7 @@ class AssumedInputs:
             numbers = [i.value for i in node.inputs if i.op == "constant"]
             if len(widths) != 1 or len(numbers) != 1:
                 continue
-            tokens = _selected_tokens(widths[0].inputs[0], vocabulary)
+            tokens = selected_tokens(widths[0].inputs[0], vocabulary)
             if tokens is None:
                 continue
             counts = list(range(longest + 1))
@@ -217,7 +217,7 @@ def _product(one: TokenAutomaton, other: TokenAutomaton) -> TokenAutomaton | Non
     return TokenAutomaton(tuple(rows), tuple(accepting))
 
 
-def _selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | None:
+def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | None:
     """Return the ids of the tokens that a selector of tokens selects; None for other selectors."""
 
     def leaf(node: Node, _: Sequence[Pattern]) -> Pattern:
