@@ -62,7 +62,7 @@ def _conditions(given: Any, vocabulary: Sequence[Atom] | None, length: int) -> I
         for part in given:
             yield from _conditions(part, vocabulary, length)
     elif (automaton := _automaton(given)) is not None:
-        yield _of_automaton(automaton, _require_vocabulary(vocabulary))
+        yield _of_automaton(automaton, getattr(given, "text", ""), _require_vocabulary(vocabulary))
     elif isinstance(given, Node) or hasattr(given, "node"):
         yield _of_program(node_of(given), vocabulary)
     else:
@@ -161,7 +161,7 @@ def _automaton(given: Any) -> Any:
     return made if known else None
 
 
-def _of_automaton(automaton: Any, vocabulary: Sequence[Atom]) -> InputCondition:
+def _of_automaton(automaton: Any, text: Any, vocabulary: Sequence[Atom]) -> InputCondition:
     """Return the condition that an automaton accepts the input; letters are tokens as texts."""
     letters = {letter: place for place, letter in enumerate(automaton.alphabet)}
     texts = [str(token) for token in vocabulary]
@@ -181,7 +181,7 @@ def _of_automaton(automaton: Any, vocabulary: Sequence[Atom]) -> InputCondition:
         tuple(row[letters[text]] if text in letters else dead for text in texts) for row in rows
     )
     return InputCondition(
-        "an input of the language that inputs=… names",
+        f"an input of the language {text or 'of inputs=…'}",
         TokenAutomaton(transitions, tuple(sorted(automaton.accepting))),
     )
 
