@@ -98,6 +98,8 @@ WAYS: dict[str, Any] = {
     "formula": LTL.parse('F "+" & G ("+" -> WX G !"+")', alphabet="ab+"),
     "width": selector_width(PLUS) == 1,
     "width below": (selector_width(PLUS) < 2) & (selector_width(PLUS) > 0),
+    "examples": (selector_width(PLUS) == 1, ["+", "a+b"]),
+    "several": [(selector_width(PLUS) >= 1, ["+", ["+", "+"]]), {"+": (0, 1)}],
     "node": (1 == selector_width(PLUS)).node,
 }
 
@@ -291,6 +293,9 @@ def test_conditions_of_files_that_do_not_fit(inputs: Any, tmp_path: Path) -> Non
         (language("c*"), "over tokens of the vocabulary, got the letter 'c'"),
         (tokens, "expected an s-op that is true or false, got values of type str"),
         (PLUS, "expected an s-op, got a selector"),
+        ((tokens != "a", ["b", "ba"]), "is true everywhere as an example, got 'ba'"),
+        ((tokens != "a", ["bc"]), "expected examples of tokens of the vocabulary, got 'c'"),
+        ((tokens != "a", [""]), "got an empty input"),
         (language("∅", alphabet="ab"), "that some input of 1 to 4 tokens satisfies"),
         ([{"+": 1}, {"+": 2}], "that some input of 1 to 4 tokens satisfies"),
         (selector_width(PLUS) == 9, "that some input of 1 to 4 tokens satisfies"),

@@ -1,7 +1,8 @@
 """Read the option ``inputs`` of ``compile``: conditions that every input of a network satisfies.
 
 A condition is a mapping from tokens to counts, a language of :mod:`locum.languages` or another object
-with an automaton, an s-op that is true at every position, or a list of conditions.
+with an automaton, an s-op that is true at every position, or a list of conditions. An s-op and a list
+of inputs are a condition with examples, which are checked.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from locum.errors import CompileError, InputError
+import numpy as np
+
+from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution.types import possible_types, types_of
-from locum.graph import Atom, Node, Sort, abbreviate, dumps, sort_of
+from locum.graph import Atom, Node, Sort, abbreviate, dumps, is_atom, sort_of
 from locum.graph.atoms import identity, short
 from locum.graph.node import node_of
 from locum.networks.transformer.input_conditions import (
@@ -25,7 +28,7 @@ from locum.settings import show
 #: What ``inputs`` may be, in words.
 EXPECTED = (
     "counts of tokens such as {'+': 1} or {'+': (0, 2)}, a language of locum.languages, an s-op that "
-    "is true at every position, or a list of these"
+    "is true at every position (or a pair with a list of examples), or a list of these"
 )
 #: Transitions of an automaton that is saved with the weights.
 MAX_TRANSITIONS = 2**18
@@ -58,12 +61,17 @@ def _conditions(given: Any, vocabulary: Sequence[Atom] | None, length: int) -> I
         else:
             for token, count in given.items():
                 yield _counted(token, count, _require_vocabulary(vocabulary), length)
+    elif isinstance(given, (list, tuple)) and _has_examples(given):
+        predicate, examples = given
+        condition = _of_program(node_of(predicate), vocabulary)
+        _check_examples(condition, examples, vocabulary)
+        yield condition
     elif isinstance(given, (list, tuple)):
         for part in given:
             yield from _conditions(part, vocabulary, length)
     elif (automaton := _automaton(given)) is not None:
         yield _of_automaton(automaton, getattr(given, "text", ""), _require_vocabulary(vocabulary))
-    elif isinstance(given, Node) or hasattr(given, "node"):
+    elif _is_program(given):
         yield _of_program(node_of(given), vocabulary)
     else:
         hint = "; try locum.languages.language(…)" if isinstance(given, str) else ""
@@ -184,6 +192,40 @@ def _of_automaton(automaton: Any, text: Any, vocabulary: Sequence[Atom]) -> Inpu
         f"an input of the language {text or 'of inputs=…'}",
         TokenAutomaton(transitions, tuple(sorted(automaton.accepting))),
     )
+
+
+def _is_program(given: Any) -> bool:
+    return isinstance(getattr(given, "node", given), Node)
+
+
+def _has_examples(given: Sequence[Any]) -> bool:
+    """Return whether these are an s-op and a list of inputs that satisfy it."""
+    if len(given) != 2 or not _is_program(given[0]) or not isinstance(given[1], (list, tuple)):
+        return False
+    return all(
+        isinstance(example, str) or (isinstance(example, (list, tuple)) and all(map(is_atom, example)))
+        for example in given[1]
+    )
+
+
+def _check_examples(
+    condition: InputCondition, examples: Sequence[Any], vocabulary: Sequence[Atom] | None
+) -> None:
+    """Raise an error for an example that is not an input of the network."""
+    for example in examples:
+        unknown = [token for token in example if vocabulary is not None and token not in vocabulary]
+        if unknown or not example:
+            got = repr(unknown[0]) if unknown else "an empty input"
+            raise CompileError(f"inputs: expected examples of tokens of the vocabulary, got {got}")
+        try:
+            accepted = condition.accepts([list(example)], np.zeros((1, 0), dtype=np.int64)).all()
+        except ExecutionError as error:
+            raise CompileError(f"inputs: the example {show(example)} has no value: {error}") from None
+        if not accepted:
+            raise CompileError(
+                f"inputs: expected {condition.text} as an example, got {show(example)}; try another "
+                "condition or another example"
+            )
 
 
 def _of_program(root: Node, vocabulary: Sequence[Atom] | None) -> InputCondition:

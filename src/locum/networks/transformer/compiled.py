@@ -106,7 +106,9 @@ class CompiledTransformer(Interventions):
         """Return the compiler's report as text: sizes, how everything was realised, bounds."""
         data = {"name": self.config.name} if self.config.name else {}
         report = {name: value for name, value in self.config.report.items() if name != "circuit"}
-        if self.config.inputs:
+        if self.config.inputs:  # in words, without the automata
+            options = self.config.report.get("options", {})
+            report["options"] = {name: options[name] for name in options if name != "inputs"}
             report["inputs"] = [condition.text for condition in self.config.inputs]
         if self.config.partial:
             report["may have no value"] = list(self.config.partial)
