@@ -276,13 +276,12 @@ class Encoding:
         return keys[order], np.array(list((self._ids_by_value or {}).values()))[order]
 
     def _has_ids(self, array: Any) -> bool:
-        """Return whether ids of an array are found without lists: strings, or integers of 64 bits."""
+        """Return whether ids of an array are found without lists: those of integers of 64 bits."""
         if not isinstance(array, np.ndarray) or not self._ids_by_value:
             return False
-        types = types_of(self._ids_by_value)
-        if types == {str}:  # NumPy cuts "\0" at the end of strings
-            return array.dtype.kind == "U" and not any(t.endswith("\0") for t in self._ids_by_value)
-        return types == {int} and array.dtype.kind == "i" and self._sorted_ids[0].dtype.kind == "i"
+        # Dictionaries find strings faster than arrays do.
+        is_integer = types_of(self._ids_by_value) == {int} and array.dtype.kind == "i"
+        return is_integer and self._sorted_ids[0].dtype.kind == "i"
 
     def _id(self, token: Any) -> int:
         place = self._ids.get(identity(token), self._ids.get(token))
