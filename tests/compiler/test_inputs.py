@@ -21,7 +21,6 @@ from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from locum.languages import LTL, language
 from locum.languages.automata import DFA
 from locum.networks.compiler.program import normalise
-from locum.networks.compiler.program.sources import ValueTable
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
 from locum.rasp.handles import wrap
@@ -100,7 +99,7 @@ WAYS: dict[str, Any] = {
     "width below": (selector_width(PLUS) < 2) & (selector_width(PLUS) > 0),
     "examples": (selector_width(PLUS) == 1, ["+", "a+b"]),
     "several": [(selector_width(PLUS) >= 1, ["+", ["+", "+"]]), {"+": (0, 1)}],
-    "node": (1 == selector_width(PLUS)).node,
+    "node": (selector_width(PLUS) == 1).node,
 }
 
 
@@ -117,8 +116,9 @@ def test_one_key_is_moved(way: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_kinds_of_networks(attention: str, feed_forward: str, dtype: str) -> None:
     program = (indices > POSITION) & (POSITION * 2 != locum.length)
-    options = {"attention": attention, "feed_forward": feed_forward, "dtype": dtype}
-    for more in ({}, {"fixed": True}, {"reuse_slots": False}):
+    options: dict[str, Any] = {"attention": attention, "feed_forward": feed_forward, "dtype": dtype}
+    choices: list[dict[str, Any]] = [{}, {"fixed": True}, {"reuse_slots": False}]
+    for more in choices:
         model = locum.compile(program, length=4, vocabulary="ab+", inputs={"+": 1}, **options, **more)
         assert check(model, program, "ab+", one_plus) >= 32
 
@@ -376,12 +376,11 @@ def _check_facts(facts: Selectors, node: Node, word: list[Atom], vocabulary: lis
         assert not facts.unique(node) or (widths <= 1).all()
         assert facts.may_be_empty(node) or (widths >= 1).all()
         return
-    listed, between, table = (
-        known(node) for known in (facts.values.finite, facts.values.integers, facts.values.table)
-    )
+    listed, between = facts.values.finite(node), facts.values.integers(node)
+    table = facts.values.table(node)
     assert listed is None or all(atom in listed for atom in value)
     assert between is None or all(between.low <= atom <= between.high for atom in value)
-    if isinstance(table, ValueTable) and all(isinstance(source, str) for source in table.sources):
+    if table is not None and all(isinstance(source, str) for source in table.sources):
         sizes = [len(facts.values.domain(source)) for source in table.sources]
         for position, atom in enumerate(value):
             at: dict[Any, int] = {
