@@ -20,6 +20,7 @@ from locum.execution.types import join, moved_atoms, only_moves, result_type, ty
 from locum.graph import Node, is_atom, loads, postorder
 from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
 from locum.networks.transformer.config import Config
+from locum.networks.transformer.input_conditions import require_accepted
 from locum.networks.transformer.weights import Array
 
 #: A batch of sequences of one length.
@@ -62,10 +63,17 @@ class Encoding:
         return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
 
     def check(self, rows: Rows) -> None:
-        """Raise the error of dense execution if an s-op of the program has no value on an input."""
-        if not self._checks:
+        """Raise an error for an input that does not satisfy ``config.inputs``, or has no value.
+
+        If an s-op of the program has no value on an input, the error is the error of dense execution.
+        """
+        if not self._checks and not self.config.inputs:
             return
         lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        if self.config.inputs:
+            require_accepted(self.config.inputs, lists, self.encode(rows))
+        if not self._checks:
+            return
         for row in {tuple(map(identity, row)): row for row in lists}.values():
             dense.evaluate_all(self._checks, row, FloatDomain())
 
