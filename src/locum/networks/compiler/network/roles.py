@@ -61,6 +61,11 @@ class Roles:
         """Which values each s-op can take."""
         return self.known.values
 
+    @property
+    def departs(self) -> bool:
+        """Whether some s-op has another form for the sake of fewer hidden units."""
+        return False
+
     def of(self, node: Node) -> Role:
         """Return the role of an s-op."""
         if node not in self._roles:
