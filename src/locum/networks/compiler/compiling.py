@@ -306,7 +306,7 @@ def _shallowest(
     label = Labels(names)
     for roles in units.assign_roles(plain, replace(known, target=target)):
         times = network.schedule(plain, roles)
-        if prefer == "small" and not roles.departs:
+        if prefer == "small" and not any(map(roles.departs, times.order)):
             return None
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)

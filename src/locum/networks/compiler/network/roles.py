@@ -61,9 +61,8 @@ class Roles:
         """Which values each s-op can take."""
         return self.known.values
 
-    @property
-    def departs(self) -> bool:
-        """Whether some s-op has another form for the sake of fewer hidden units."""
+    def departs(self, node: Node) -> bool:
+        """Return whether an s-op has another form for the sake of fewer hidden units."""
         return False
 
     def of(self, node: Node) -> Role:

@@ -82,15 +82,14 @@ class GateRoles(Roles):
     #: Estimates of hidden units, where the fewest are wanted.
     _sizes: dict[Node, float] = field(default_factory=dict)
     #: S-ops whose form with the fewest units is another than the usual one.
-    _departing: list[Node] = field(default_factory=list)
+    _departing: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._reals = RealFunctions(self.known)
 
-    @property
-    def departs(self) -> bool:
-        """Whether some s-op has another form for the sake of fewer hidden units."""
-        return bool(self._departing)
+    def departs(self, node: Node) -> bool:
+        """Return whether an s-op has another form for the sake of fewer hidden units."""
+        return node in self._departing
 
     def _role_of(self, node: Node) -> Role:
         if self.counted(node) is not node:
@@ -270,7 +269,7 @@ class GateRoles(Roles):
             return self._reals.recipe(node) if usual is None else self._looked_up(usual)
         table, recipe = forms[units.index(min(units))]
         if table is not usual:
-            self._departing.append(node)
+            self._departing.add(node)
         return recipe
 
     def _computed(self, node: Node) -> Linear | Recipe | None:
