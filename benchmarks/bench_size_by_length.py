@@ -42,13 +42,17 @@ PROGRAMS: dict[str, Task] = {
         _unbroken & (aggregate(select(indices, length - 1, "=="), _balance) == 0), tuple("()")
     ),
     "variance": Task(aggregate(full, (tokens - _mean) ** 2), _DIGITS),
-    "above the mean": Task(tokens > _mean, _DIGITS),
+    "above mean": Task(tokens > _mean, _DIGITS),
     "equal halves": Task(aggregate(_up_to_here, tokens) == aggregate(_from_here, tokens), _DIGITS),
     "sum": Task(round(length * _mean), _DIGITS),
 }
 
-#: Sizes with the names of their charts' axes.
-SIZES = {"layers": "layers", "d_model": "width of the residual stream", "units": "hidden units"}
+#: Sizes with the titles and the axes of their charts.
+SIZES = {
+    "layers": ("Layers", "layers"),
+    "d_model": ("Width (d_model)", "slots of the residual stream"),
+    "units": ("Hidden units", "units of all layers"),
+}
 #: The share of a size that is left, at least, from one length to the next.
 _LEFT = 0.9
 
@@ -89,13 +93,17 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     lengths = sorted({row["length"] for row in rows})
     drawn = []
-    for size, axis in SIZES.items():
+    for size, (title, axis) in SIZES.items():
         lines = {
             name: [max(row[size], 1) for row in rows if row["program"] == name] for name in PROGRAMS
         }
-        title = f"{axis.capitalize()} against the length of the input"
         chart = line_chart(
-            title, lengths, lines, "tokens", logarithmic=size != "layers", values=f"{axis}, number"
+            f"{title} against the length of the input",
+            lengths,
+            lines,
+            "tokens",
+            logarithmic=size != "layers",
+            values=axis,
         )
         path = folder / f"{size}.svg"
         path.write_text(as_file(chart), encoding="utf-8")
