@@ -375,7 +375,7 @@ class GateRoles(Roles):
 
     def _by_inputs(self, node: Node) -> Lookup | None:
         """Return a table over the values of an operation's inputs, if they are few."""
-        finite = [self.values.finite(i) for i in node.inputs]
+        finite = [self.values.finite(i) for i in dict.fromkeys(node.inputs)]
         known = [domain for domain in finite if domain is not None]
         if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:
             return None
