@@ -145,7 +145,7 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
 def count_layers(source: Node | HasNode, **options: Any) -> int:
     """Return how many layers the network of a program would have, without making it.
 
-    It has more where so few turn out too noisy.
+    It has more where so few turn out too noisy, or where a smaller form is deeper.
 
     >>> from locum import indices, select, selector_width
     >>> before = selector_width(select(indices, indices, "<"))
