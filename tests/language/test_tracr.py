@@ -221,7 +221,9 @@ MEANS = {
     "a numerical mean of truths and None": aggregate(
         select(indices, indices, C.GT), mapped(lambda t: t == 1, last), 0
     ).numerical(),
-    "a mean of nothing": aggregate(before, tokens).numerical(),
+    "a mean of nothing": aggregate(
+        select(tokens, mapped(lambda _: 1, tokens), C.EQ), tokens
+    ).numerical(),
     "a table of a mean": mapped(lambda x: {0: 1, 1: 2, 3: 4}.get(x, 7), mean),
     "a mean is compared": rasp.SelectorWidth(selector=select(mean, tokens, C.LT)),
     "a predicate of a mean": rasp.SelectorWidth(
@@ -252,6 +254,12 @@ def test_what_tracr_averages_is_right_or_refused(name: str) -> None:
             continue
         assert [-1 if value is None else value for value in program(inputs)] == pytest.approx(result)
         assert model(inputs) == pytest.approx([float(value) for value in result])
+
+
+def test_a_mean_of_nothing_at_every_first_position_is_rejected() -> None:
+    ours = locum.rasp.from_tracr(aggregate(before, tokens).numerical(), vocabulary=[0, 1, 3], length=3)
+    with pytest.raises(locum.CompileError, match="no value at position 0"):
+        locum.compile(ours, length=3, vocabulary=[0, 1, 3])
 
 
 @pytest.mark.parametrize("name", ["a mean of None", "a mean of some None", "a mean of nothing"])
