@@ -39,6 +39,9 @@ reverse = aggregate(select(indices, opposite, C.EQ), tokens)
 previous = aggregate(select(indices, mapped(lambda i: i - 1, indices), C.EQ), tokens)
 ones = mapped(lambda t: 1 if t == "a" else 0, tokens)
 share = aggregate(select(indices, indices, C.LEQ), ones, 0).numerical()
+half = aggregate(select(indices, indices, C.LEQ), mapped(lambda i: i / 3, indices), 0).numerical()
+negative = mapped(lambda x: x < 0.5, share)
+balanced = both(lambda x, y: x or y, negative, mapped(lambda x: x == 1, share))
 by_length = mapped(lambda t: {"a": "short", "b": "long"}.get(t, "none"), tokens)
 pairs = both(lambda t, i: (t, i % 2), tokens, indices)
 earlier = rasp.SelectorAnd(fst=select(tokens, tokens, C.EQ), snd=before)
@@ -50,6 +53,19 @@ PROGRAMS = {
     "previous is the same": both(lambda a, b: a == b, previous, tokens),
     "share of a": share,
     "twice the share": mapped(lambda x: x * 2, share),
+    "a truth of a mean": mapped(lambda x: not x, share),
+    "truths of means": both(lambda x, y: x and not y, negative, balanced),
+    "a mean of truths of means": mapped(
+        lambda x: not x,
+        aggregate(select(indices, indices, C.TRUE), mapped(lambda x: x, balanced), 0).numerical(),
+    ),
+    "branches on a mean": mapped(lambda x: 2 if x > 0.5 else -1 if x < 0.25 else 0, share),
+    "texts of a mean": mapped(lambda x: "much" if x > 0.5 else "little", share),
+    "a rounded share": mapped(lambda x: round(x, 1), share),
+    "a rounded mean is compared": rasp.SelectorWidth(
+        selector=select(share, share, lambda a, b: round(a, 1) < b)
+    ),
+    "a text of digits": mapped(lambda x: f"{x:.2f}", both(lambda x, i: x * i, share, indices)),
     "a lambda as a table": by_length,
     "seen before": mapped(lambda n: n > 0, rasp.SelectorWidth(selector=earlier)),
     "a predicate of pairs": rasp.SelectorWidth(
@@ -96,11 +112,11 @@ def test_what_cannot_be_taken_over_is_refused() -> None:
         locum.rasp.from_tracr(locum.tokens, vocabulary="ab", length=3)
     with pytest.raises(GraphError, match="a function of means"):
         locum.rasp.from_tracr(
-            mapped(lambda x: "much" if x > 0.5 else "", share), vocabulary="ab", length=3
+            mapped(lambda x: "much" if round(x, 1) > 0.5 else "", half), vocabulary="ab", length=3
         )
     with pytest.raises(GraphError, match="a predicate on means"):
         locum.rasp.from_tracr(
-            rasp.SelectorWidth(selector=select(share, share, lambda a, b: a + b == 1)),
+            rasp.SelectorWidth(selector=select(half, half, lambda a, b: a + b == 1)),
             vocabulary="ab",
             length=3,
         )

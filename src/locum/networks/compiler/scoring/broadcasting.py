@@ -38,6 +38,7 @@ from locum.networks.compiler.scoring.scores import (
     looked_up,
     rank,
     term,
+    whole_numbers,
 )
 from locum.networks.compiler.target import Target
 
@@ -151,32 +152,17 @@ class _Broadcasting:
         width = node.op == "selector_width"
         if not width and self.values.depends_on(node, "indices", "length"):
             return node  # a mean that is known without attention
-        known = self._counts(selector) if width else None
-        if known is not None:
-            return known
         pattern = self.selectors.pattern(selector)
         if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
             return node.inputs[1]  # each position attends to itself: nothing moves
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)
-        if not width and self._is_share(node):
-            return self._share(node)
-        if width:
-            parts = self._split_at_once(selector)
-            if parts is not None:
-                return self._sum_of_widths(parts)
-        if self._is_scored(selector, width=width):
+        by_heads = self._counted(node) if width else self._share(node)
+        if by_heads is not None:
+            return by_heads
+        if not width and self._is_scored(selector, width=False):
             return node
         few = self._few(selector)
-        if width:
-            parts = self._split(selector)
-            if parts is not None:
-                return self._sum_of_widths(parts)
-            # Every comparison of a formula takes a slot for each key that is brought.
-            compared = sum(part.op == "select" for part in selectors_of(selector))
-            brought = self.target.longest if few is None else len(few.places)
-            if self._is_scored(selector, width=True, slots=2 * brought * compared):
-                return node
         if few is not None and (width or self.values.finite(node.inputs[1]) is None):
             return self._among(few, node)
         if self.target.longest > MAX_KEYS:
@@ -201,29 +187,47 @@ class _Broadcasting:
         self.known = self.known.knowing(scores={selector: scores})
         return node
 
-    def _is_share(self, node: Node) -> bool:
-        """Return whether an aggregate is a number over a width: one key that is always selected has it.
+    def _counted(self, node: Node) -> Node | None:
+        """Return a width as heads count it; None where keys have to be brought to the query."""
+        selector = node.inputs[0]
+        known = self._known_width(selector)
+        if known is not None:
+            return known
+        early = self._split_at_once(selector)
+        if early is not None:
+            return self._sum_of_widths(early)
+        if self._is_scored(selector, width=True):
+            return node
+        parts = self._split(selector)
+        if parts is not None:
+            return self._sum_of_widths(parts)
+        # Every comparison of a formula takes a slot for each key that is brought.
+        few = self._few(selector)
+        compared = sum(part.op == "select" for part in selectors_of(selector))
+        brought = self.target.longest if few is None else len(few.places)
+        return node if self._is_scored(selector, width=True, slots=2 * brought * compared) else None
 
-        All other keys have 0. RASP counts so without ``selector_width``.
+    def _share(self, node: Node) -> Node | None:
+        """Return an aggregate as a number over a width, where one key has the number and others 0.
+
+        The key has to be selected on every input. RASP counts so without ``selector_width``.
         """
         selector, value = node.inputs
         if not self.values.depends_on(value, "indices"):
-            return False
+            return None
         at = self.values.at_positions(value)
-        places = [place for place, number in enumerate(at) if number != 0]
-        if len(places) != 1 or not all(isinstance(number, (int, float)) for number in at):
-            return False
-        return places[0] < self.target.shortest and bool(
-            self.selectors.certain(selector)[:, places[0]].all()
-        )
-
-    def _share(self, node: Node) -> Node:
-        """Return an aggregate as a number over a width."""
-        width = self.attention(build("selector_width", node.inputs[0]))
+        numbers = {place: number for place, number in enumerate(at) if number != 0}
+        if len(numbers) != 1 or not whole_numbers(at) or any(isinstance(v, bool) for v in at):
+            return None
+        ((place, number),) = numbers.items()
+        if place >= self.target.shortest or not self.selectors.certain(selector)[:, place].all():
+            return None
+        width = self._counted(build("selector_width", selector))
+        if width is None:
+            return None
         table = self.values.table(width)
         if table is None or table.sources == (width,):
             self.known = self.known.knowing(values={width: range(1, self.target.longest + 1)})
-        number = next(value for value in self.values.at_positions(node.inputs[1]) if value != 0)
         return build("divide", constant(number), width)
 
     def _counted_by_position(self, counts: NDArray[np.int64]) -> Node | None:
@@ -270,7 +274,7 @@ class _Broadcasting:
         parts = None if self._is_early(selector) else split(selector, self.values)
         if parts is None:
             return None
-        counted = [part for part, _ in parts if self._counts(part) is None]
+        counted = [part for part, _ in parts if self._known_width(part) is None]
         early = len(counted) == 1 and self._is_early(counted[0])
         return parts if early and self._is_scored(counted[0], width=True) else None
 
@@ -289,7 +293,7 @@ class _Broadcasting:
         parts, pending = list[tuple[Node, int]](), [(selector, 1)]
         while pending:
             part, sign = pending.pop()
-            if self._counts(part) is None and not self._is_scored(part, width=True):
+            if self._known_width(part) is None and not self._is_scored(part, width=True):
                 smaller = split(part, self.values)
                 if smaller is None:
                     return None
@@ -300,15 +304,16 @@ class _Broadcasting:
                 return None
         return parts
 
-    def _counts(self, selector: Node) -> Node | None:
-        """Return the width of a selector as a function of position and length, if it is a sum of two."""
+    def _known_width(self, selector: Node) -> Node | None:
+        """Return the width of a selector as a sum over position and length, if it is one."""
         counts = self.selectors.widths(selector)
         return None if counts is None else self._counted_by_position(counts)
 
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
         """Return the width of a selector that was split."""
         count: Node | None = None
-        for part, sign in parts:
+        # Functions of the position last: 1 / (width + 1) is the share that a head gives.
+        for part, sign in sorted(parts, key=lambda part: self._comes_last(*part)):
             counted = self.attention(build("selector_width", part))
             if count is None:
                 count = counted
@@ -319,6 +324,10 @@ class _Broadcasting:
         if table is None or len(table.sources) != 1:
             self.known = self.known.knowing(values={count: range(self.target.longest + 1)})
         return count
+
+    def _comes_last(self, part: Node, sign: int) -> int:
+        """Return the order in which parts of a width are added: subtrahends come last."""
+        return 2 if sign < 0 else int(self._known_width(part) is not None)
 
     def _few(self, selector: Node) -> FewKeys | None:
         """Return the few keys that positions allow each query, if only these are asked about.

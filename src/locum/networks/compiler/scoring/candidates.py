@@ -305,10 +305,10 @@ def _by_digits(condition: Node, values: Values) -> tuple[Node, Node] | None:
     base = math.isqrt(len(listed) - 1) + 1
     first, second = (
         [
-            looked_up(side, {value: digit(place) for place, value in enumerate(listed)})
+            looked_up(side, {value: divmod(place, base)[digit] for place, value in enumerate(listed)})
             for side in condition.inputs
         ]
-        for digit in (lambda place: place // base, lambda place: place % base)
+        for digit in (0, 1)
     )
     less = build("select", *first, predicate=_STRICT[condition.predicate])
     same = build("select", *first, predicate="==")

@@ -402,7 +402,7 @@ _SPARSE = 4
 
 
 def _sparse(values: Sequence[Atom]) -> bool:
-    """Return whether integers are much larger than their ranks, so that their squares are less exact."""
+    """Return whether integers are much larger than their ranks, so that squares are less exact."""
     return max(abs(float(value)) for value in values) > _SPARSE * len(values)
 
 
