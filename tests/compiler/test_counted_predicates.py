@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import locum
-from locum import SOp, aggregate, indices, length, select, selector_width, tokens
+from locum import SOp, aggregate, indicator, indices, length, select, selector_width, tokens
 from locum.networks.compiler.scoring.factoring import factored
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
@@ -141,3 +141,51 @@ def test_a_long_width_of_positions_takes_no_layer() -> None:
     model = locum.compile(prefix, length=600, vocabulary="ab")
     assert not model.weights.layers
     assert model("a" * 600) == list(range(1, 601))
+
+
+FIRST = select(indices, 0, "==")
+RANK = COUNT * 40 - tokens * 3 - indices
+
+
+def counted_by_first(selector: Any) -> SOp:
+    """Count without selector_width: the share of position 0, which is always selected."""
+    return round(1 / aggregate(selector | FIRST, indicator(indices == 0))) - 1
+
+
+SHARES: dict[str, SOp] = {
+    "equal tokens": counted_by_first(select(tokens, tokens, "==")),
+    "an order, ties by position": counted_by_first(
+        select(COUNT, COUNT, "<") | (select(COUNT, COUNT, "==") & select(indices, indices, "<"))
+    ),
+    "many values": counted_by_first(select(RANK, RANK, "<")),
+    "twice the share": aggregate(select(tokens, tokens, "<") | FIRST, 2 * indicator(indices == 0)),
+    "not always selected": aggregate(select(tokens, tokens, "=="), indicator(indices == 0), 3),
+}
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+@pytest.mark.parametrize("name", SHARES)
+def test_counts_without_selector_width_are_right(name: str, way: int) -> None:
+    agree(SHARES[name], 4, **WAYS[way])
+
+
+def test_counts_without_selector_width_are_as_small() -> None:
+    options: dict[str, Any] = {"length": 8, "vocabulary": VOCABULARY}
+    count = locum.compile(SHARES["equal tokens"], **options)
+    assert size_of(count) <= (1, 8)
+    ordered = locum.compile(SHARES["an order, ties by position"], **options)
+    assert size_of(ordered)[1] <= 32
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+@pytest.mark.parametrize("predicate", ["<", "<=", ">", ">=", "!="])
+def test_counts_of_many_values_are_right(predicate: str, way: int) -> None:
+    agree(selector_width(select(RANK, 10 * tokens + COUNT, predicate)), 4, **WAYS[way])
+
+
+def test_comparing_many_values_takes_fewer_slots_than_values() -> None:
+    ranked = selector_width(select(tokens + indices / 10, tokens + indices / 10, "<"))
+    model = locum.compile(ranked, length=20, vocabulary=range(10), attention="softmax")
+    assert size_of(model) <= (3, 40)
+    for inputs in ([3], [9, 0] * 10, list(range(10)), [0] * 20):
+        assert model(inputs) == ranked(inputs)

@@ -312,12 +312,15 @@ class Sources:
     def over_needed(self, table: ValueTable) -> ValueTable:
         """Return the same table without the sources that no value depends on.
 
+        Attention is kept with the position and length that limit what it gives.
+
         >>> from locum.networks.compiler.target import Target
         >>> sources = Sources(Target(length=2, vocabulary="ab"))
         >>> sources.over_needed(ValueTable(("tokens", "indices"), (3, 3, 4, 4)))
         ValueTable(sources=('tokens',), values=(3, 4))
         """
-        for source in table.sources if len(table.sources) > 1 else ():
+        known = all(isinstance(source, str) for source in table.sources)
+        for source in table.sources if known and len(table.sources) > 1 else ():
             shorter = self._without(table, source)
             if shorter is not None:
                 return self.over_needed(shorter)

@@ -198,11 +198,11 @@ class _Broadcasting:
             return self._sum_of_widths(early)
         if self._is_scored(selector, width=True):
             return node
-        parts = self._split(selector)
+        few = self._few(selector)
+        parts = self._split(selector, by_digits=few is None)
         if parts is not None:
             return self._sum_of_widths(parts)
         # Every comparison of a formula takes a slot for each key that is brought.
-        few = self._few(selector)
         compared = sum(part.op == "select" for part in selectors_of(selector))
         brought = self.target.longest if few is None else len(few.places)
         return node if self._is_scored(selector, width=True, slots=2 * brought * compared) else None
@@ -288,13 +288,13 @@ class _Broadcasting:
                         return False
         return True
 
-    def _split(self, selector: Node) -> list[tuple[Node, int]] | None:
+    def _split(self, selector: Node, *, by_digits: bool) -> list[tuple[Node, int]] | None:
         """Return selectors with scores, with signs, whose widths add up to that of this one."""
         parts, pending = list[tuple[Node, int]](), [(selector, 1)]
         while pending:
             part, sign = pending.pop()
             if self._known_width(part) is None and not self._is_scored(part, width=True):
-                smaller = split(part, self.values)
+                smaller = split(part, self.values, by_digits=by_digits)
                 if smaller is None:
                     return None
                 pending += [(each, sign * other) for each, other in reversed(smaller)]

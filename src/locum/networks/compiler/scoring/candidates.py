@@ -186,8 +186,10 @@ _HOLDS = {"<": "<", "<=": "<=", "==": "=", "!=": "<>", ">=": ">=", ">": ">"}
 _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
 
-def split(selector: Node, values: Values) -> list[tuple[Node, int]] | None:
+def split(selector: Node, values: Values, *, by_digits: bool = True) -> list[tuple[Node, int]] | None:
     """Return selectors with signs whose widths add up to that of this one, or None.
+
+    ``by_digits``: also comparisons of many values, by the digits of their ranks.
 
     >>> from locum import indices, select, tokens
     >>> less, same = select(tokens, tokens, "<"), select(tokens, tokens, "==")
@@ -210,7 +212,9 @@ def split(selector: Node, values: Values) -> list[tuple[Node, int]] | None:
         parts = _alternatives(condition)
         disjoint = False
         if parts is None:
-            parts = _by_parts(condition, values) or _by_digits(condition, values)
+            parts = _by_parts(condition, values)
+            if parts is None and by_digits:
+                parts = _by_digits(condition, values)
             disjoint = True
         if parts is None:
             continue

@@ -67,7 +67,7 @@ def factored(condition: Node, values: Values) -> list[Node] | None:
     of_keys, of_queries = (_Side.of(table, values) for table in tables)
     if of_keys is None or of_queries is None:
         return None
-    if len(of_keys.tuples) * len(of_queries.tuples) > MAX_CELLS:
+    if len(of_keys.places) * len(of_queries.places) > MAX_CELLS:
         return None
 
     def compared(node: Node, _: Sequence[Pattern]) -> Pattern:
@@ -170,12 +170,12 @@ def _chosen(node: Node, values: Sequence[Atom], chosen: Pattern, *, query: bool 
 
 def _projections(pattern: Pattern, queries: _Side, keys: _Side) -> list[_Part] | None:
     """Return conditions on pairs of s-ops whose conjunction is the pattern; None if there are none."""
-    rows, columns = np.nonzero(pattern)
+    selected = pattern.astype(np.float32)
     parts: list[tuple[_Part, Pattern]] = []
     for query, queried, at_query in zip(queries.sources, queries.domains, queries.grid, strict=True):
+        by_query = np.eye(len(queried), dtype=np.float32)[:, at_query] @ selected
         for key, keyed, at_key in zip(keys.sources, keys.domains, keys.grid, strict=True):
-            shadow = np.zeros((len(queried), len(keyed)), dtype=bool)
-            shadow[at_query[rows], at_key[columns]] = True
+            shadow = by_query @ np.eye(len(keyed), dtype=np.float32)[at_key] > 0
             part = _Part(query, queried, key, keyed, shadow)
             parts.append((part, shadow[at_query][:, at_key]))
     if not (_conjunction([whole for _, whole in parts], pattern) == pattern).all():
