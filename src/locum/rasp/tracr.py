@@ -11,6 +11,7 @@ the string "None" beside strings; where Tracr's evaluation has no value, or one 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,7 +122,7 @@ class _Importer:
         if _is(item, "Aggregate"):
             return self._aggregate(item)
         if _is(item, "SequenceMap"):
-            return self._function(item.f, [self._of(item.fst), self._of(item.snd)])
+            return self._function(_two_arguments(item), [self._of(item.fst), self._of(item.snd)])
         if _is(item, "Map"):
             return self._function(item.f, [self._of(item.inner)])
         raise GraphError(f"from_tracr: expected a construct of {_MODULE}, got {type(item).__name__}")
@@ -228,6 +229,14 @@ def _holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
             return False
 
     return holds
+
+
+def _two_arguments(item: Any) -> Callable[..., Any]:
+    """Return the function of a SequenceMap; a difference as one, without factors of 1 and −1."""
+    function: Callable[..., Any] = item.f
+    if _is(item, "LinearSequenceMap") and (item.fst_fac, item.snd_fac) == (1, -1):
+        return operator.sub
+    return function
 
 
 def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
