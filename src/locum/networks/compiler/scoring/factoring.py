@@ -181,8 +181,8 @@ def _projections(pattern: Pattern, queries: _Side, keys: _Side) -> list[_Part] |
     if not (_conjunction([whole for _, whole in parts], pattern) == pattern).all():
         return None
     needed = sorted(parts, key=lambda part: -part[0].cost)
-    for part in list(needed):
-        others = [other for other in needed if other is not part]
+    for pair in list(needed):
+        others = [other for other in needed if other is not pair]
         if (_conjunction([whole for _, whole in others], pattern) == pattern).all():
             needed = others
     kept = [part for part, _ in needed]
