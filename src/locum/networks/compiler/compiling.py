@@ -147,9 +147,9 @@ def count_layers(source: Node | HasNode, **options: Any) -> int:
 
     It has more where so few turn out too noisy, or where a smaller form is deeper.
 
-    >>> from locum import indices, select, selector_width
-    >>> before = selector_width(select(indices, indices, "<"))
-    >>> count_layers(before, length=4, vocabulary="ab")
+    >>> from locum import select, selector_width, tokens
+    >>> alike = selector_width(select(tokens, tokens, "=="))
+    >>> count_layers(alike, length=4, vocabulary="ab")
     1
     """
     target = Target.read(**options)

@@ -254,8 +254,12 @@ class Selectors(Patterns):
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
     ) -> Scores:
         """Score −(q − k)², for integers, or for ranks among all values."""
-        if not whole_numbers((*keys, *queries)):
-            together = distinct((*keys, *queries))
+        together = distinct((*keys, *queries))
+        computed = not all(
+            any(self.values.depends_on(side, source) for source in ("indices", "tokens"))
+            for side in (key, query)
+        )
+        if not whole_numbers(together) or (computed and _sparse(together)):
             key, query = rank(key, together), rank(query, together)
         return self._equal_integers(query, key)
 
@@ -411,6 +415,15 @@ class Selectors(Patterns):
         if values is None:
             return math.inf
         return max((abs(float(v)) for v in values if not isinstance(v, str)), default=0.0)
+
+
+#: Times as large as ranks: squares of such numbers are worth a table.
+_SPARSE = 4
+
+
+def _sparse(values: Sequence[Atom]) -> bool:
+    """Return whether integers are much larger than their ranks, so that squares are less exact."""
+    return max(abs(float(value)) for value in values) > _SPARSE * len(values)
 
 
 def _comparable(values: Sequence[Atom]) -> bool:

@@ -26,7 +26,8 @@ from locum.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
 from locum.networks.compiler.network.forms import SNAP, Curved, Form, Gate, Recipe, Snap, Table
-from locum.networks.compiler.network.roles import Role, Roles, in_order, source_nodes
+from locum.networks.compiler.network.roles import Role, Roles, in_order
+from locum.networks.compiler.program.sources import source_nodes
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
 from locum.networks.compiler.target import DEFAULT_TOLERANCE
@@ -382,7 +383,7 @@ class GateRoles(Roles):
         if sum(value is not None for value in column.values) > MAX_ROWS:
             return None
         domains = [self.values.domain(source) for source in column.sources]
-        by, values = self._by_shares(source_nodes(column), domains)
+        by, values = self._by_shares(source_nodes(column.sources), domains)
         off = any(map(self._is_off, by))
         return lookup(node, by, values, column.values, self.known.codes, off=off)
 
