@@ -206,7 +206,7 @@ def exact_roles(root: Node, known: Known) -> Roles:
     for node in _reachable(root, known):
         if not OPERATIONS[node.op].elementwise or exactness.embedded(node):
             continue
-        if all(map(exactness.reliable, jumps_on(node))):
+        if known.values.is_integer_sum(node) or all(map(exactness.reliable, jumps_on(node))):
             continue
         if _has_sources(node, known):
             pending.append(node)

@@ -20,8 +20,9 @@ from locum.errors import CompileError
 from locum.execution.types import has_strings, possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import short
-from locum.networks.compiler.program.aggregates import Aggregates, SelectorFacts
+from locum.networks.compiler.program.aggregates import Aggregates
 from locum.networks.compiler.program.integer_ranges import Affine, Range, affine, combined
+from locum.networks.compiler.program.integer_sums import SelectedKeys, SumOfKeys, find_sum, list_sums
 from locum.networks.compiler.program.sources import (
     MAX_BOOLEANS,
     MAX_COMBINATIONS,
@@ -42,21 +43,23 @@ from locum.networks.compiler.target import DOMAIN, EXACT_WHOLE, Target
 class Values:
     """Which values each s-op of a program takes, found when asked for."""
 
-    def __init__(self, target: Target, selectors: SelectorFacts) -> None:
+    def __init__(self, target: Target, selectors: SelectedKeys) -> None:
         self.target = target
         self._selectors = selectors
         self._tables: dict[Node, ValueTable | None] = {}
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._ranges: dict[Node, Range | None] = {}
         self._affine: dict[Node, Affine | None] = {}
+        #: Rounded sums of integers: their arguments are integers up to rounding.
+        self._sums: set[Node] = set()
         self._sources = Sources(target)
 
-    def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectorFacts) -> Values:
+    def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectedKeys) -> Values:
         """Copy that also knows which values these s-ops, new to the program, take."""
         copy = Values(self.target, selectors)
         copy._tables, copy._finite = dict(self._tables), dict(self._finite)
         copy._ranges, copy._affine = dict(self._ranges), dict(self._affine)
-        copy._sources = self._sources.copy()
+        copy._sources, copy._sums = self._sources.copy(), set(self._sums)
         for node, atoms in values.items():
             copy._tables[node] = copy._sources.add(node, atoms)
             copy._ranges[node] = copy._range(node)
@@ -140,6 +143,15 @@ class Values:
             return linear.over(self.target.shortest, self.target.longest)
         return combined(node, [self._ranges[i] for i in node.inputs])
 
+    def sum_of_keys(self, node: Node) -> SumOfKeys | None:
+        """Return the sum over selected keys that a product is, or that ``round`` rounds; else None."""
+        return find_sum(node, self.target, self, self._selectors)
+
+    def is_integer_sum(self, node: Node) -> bool:
+        """Return whether it rounds a sum of integers, which is an integer but for its last bits."""
+        self.table(node)
+        return node in self._sums
+
     def affine(self, node: Node) -> Affine | None:
         """Write the s-op as an integer combination of position and length, if its definition is one."""
         self.table(node)
@@ -211,6 +223,9 @@ class Values:
                 return Aggregates(self.target, self, self._selectors, self._sources).table(node)
             case "selector_width":
                 return self._sources.add(node, range(self.target.longest + 1))
+            case "round" if (sums := self._integer_sums(node)) is not None:
+                self._sums.add(node)
+                return self._sources.add(node, sums)
             case op if OPERATIONS[op].elementwise:
                 inputs = [self._tables[i] for i in node.inputs]
                 known = [table for table in inputs if table is not None]
@@ -220,6 +235,15 @@ class Values:
                 return table or self._by_kind(node) or self._by_inputs(node) or self._by_range(node)
             case _:
                 return None
+
+    def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
+        """List the sums of integers that ``round`` rounds; None where positions and length tell them."""
+        found = self.sum_of_keys(node)
+        if found is None or self._selectors.unique(found.selector):
+            return None
+        if self.depends_on(found.mean, "indices", "length"):
+            return None
+        return list_sums(found, self.target, self, self._selectors)
 
     def _most(self, node: Node, inputs: Sequence[ValueTable]) -> int:
         """Return how many combinations of sources are worth enumerating."""

@@ -23,7 +23,7 @@ from locum.errors import CompileError
 from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
-from locum.networks.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap
+from locum.networks.compiler.network.forms import SNAP, Form, Gate, Masked, Recipe, Snap
 from locum.networks.compiler.network.roles import Role, Roles, in_order, source_nodes
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
@@ -51,6 +51,8 @@ class GateRoles(Roles):
     _off: dict[Node, bool] = field(default_factory=dict)
     #: Gates whose integers are rounded in a layer of their own.
     _whole: frozenset[Node] = frozenset()
+    #: Sums of integers that are rounded, in the same way.
+    _rounded_sums: frozenset[Node] = frozenset()
 
     def __post_init__(self) -> None:
         self._reals = RealFunctions(self.known)
@@ -92,8 +94,9 @@ class GateRoles(Roles):
         first: list[list[Node]] = [[]] if self.known.target.attention == "softmax" else []
         for scored in (*first, tied, selectors):
             roles = self._keeping_whole(root, scored)
-            if roles._whole not in seen:
-                seen.add(roles._whole)
+            made = roles._whole | roles._rounded_sums
+            if made not in seen:
+                seen.add(made)
                 yield roles
 
     def _keeping_whole(self, root: Node, selectors: Iterable[Node]) -> GateRoles:
@@ -110,7 +113,16 @@ class GateRoles(Roles):
             if node in gates and self._may_be_off(node, off):
                 whole.add(node)
         new = copy(self)
-        new._whole = frozenset(whole)
+        sums = {node for node in whole if self.of(node) is Role.LINEAR}
+        new._whole = frozenset(whole - sums)
+        new._rounded_sums = frozenset(sums)
+        if sums:
+            new._instead = {node: linear for node, linear in self._instead.items() if node not in sums}
+            new._recipes = self._recipes | {
+                node: Recipe((self._instead[node],), Snap, exact=True) for node in sums
+            }
+            new._roles = self._roles | dict.fromkeys(sums, Role.FUNCTION)
+            new._reads = {node: reads for node, reads in self._reads.items() if node not in sums}
         return new
 
     def _is_off(self, node: Node) -> bool:
@@ -156,6 +168,8 @@ class GateRoles(Roles):
                 continue
             seen.add(node)
             match self.of(node):
+                case Role.LINEAR if self.values.is_integer_sum(node):
+                    yield node  # its parts are fractions
                 case Role.LINEAR:
                     stack += self.reads(node)
                 case Role.AGGREGATE:
@@ -205,6 +219,8 @@ class GateRoles(Roles):
         if node.op == "multiply" and self.known.target.feed_forward == "glu" and self._of_reals(node):
             return self._reals.recipe(node)  # exact, in two units
         by_sources = self._by_sources(node)
+        if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
+            return total
         if by_sources is not None and by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST:
             return self._looked_up(by_sources)
         by_inputs = self._by_inputs(node)
@@ -215,6 +231,28 @@ class GateRoles(Roles):
         if not tables:
             return self._reals.recipe(node)
         return self._looked_up(min(tables, key=lambda t: (t.precision, t.steps)))
+
+    def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
+        """Return the product that a sum is, without the table of all products; None for other s-ops.
+
+        The rounded sum of integers is the product, too: what they differ by is less than what the
+        bound of the product allows for the rounding of dense execution.
+        """
+        whole = self.values.is_integer_sum(node)
+        if not whole and self.values.sum_of_keys(node) is None:
+            return None
+        product = node.inputs[0] if whole else node
+        scaled = self._reals.scaled(*product.inputs)
+        if by_sources is not None and by_sources.precision < _LOST:
+            masks = 0 if scaled is None else len(scaled.terms)
+            if by_sources.steps <= 2**masks:
+                return None
+        if scaled is not None:
+            for masked, _ in scaled.terms:
+                if masked.op == "if_else":
+                    self._recipes[masked] = Recipe(tuple(map(term, masked.inputs[:2])), Masked)
+            return scaled
+        return term(product) if whole else self._reals.recipe(product)
 
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""

@@ -30,6 +30,9 @@ _LAST_BITS = 1e-9
 #: Sums of integers whose quotients are different numbers if they are.
 _MAX_SUM = 2**30
 
+#: Binary digits of an integer that a number is multiplied by, at most.
+_MAX_DIGITS = 10
+
 #: (swap the inputs, take the opposite) so that all comparisons become a > b.
 _ORDERINGS = {
     "greater": (False, False),
@@ -121,7 +124,39 @@ class RealFunctions:
             finite = self.values.finite(mask)
             if finite is not None and set(finite) <= {0, 1}:
                 return Recipe((term(mask), term(value)), Masked)
-        return Recipe((term(a), term(b)), Product)
+        return self.scaled(a, b) or Recipe((term(a), term(b)), Product)
+
+    def scaled(self, a: Node, b: Node) -> Linear | None:
+        """Write n·x as Σ 2^k·(x if digit k of n is 1 else 0), if one factor is an integer n.
+
+        These masks round less than relu units that multiply, and there are fewer of them. None where
+        no factor is an integer of few values, and where units multiply almost exactly.
+        """
+        target = self.known.target
+        if target.feed_forward == "glu" or (target.feed_forward, target.dtype) == ("gelu", "float64"):
+            return None
+        factors = [(factor, x) for factor, x in ((a, b), (b, a)) if self._digits(factor) is not None]
+        if not factors:
+            return None
+        factor, x = min(factors, key=lambda pair: (not self._by_position(pair[0]), self._digits(pair[0])))
+        integers, digits = self.values.integers(factor), self._digits(factor)
+        assert integers is not None and digits is not None
+        low = int(integers.low)
+        rest = build("subtract", factor, constant(low)) if low else factor
+        total = term(x, float(low)) if low else Linear()
+        for place in range(digits):
+            shifted = build("floor_divide", rest, constant(2**place)) if place else rest
+            masked = build("if_else", build("modulo", shifted, constant(2)), x, ZERO)
+            total = total.plus(term(masked, 2.0**place))
+        return total
+
+    def _digits(self, node: Node) -> int | None:
+        """Return how many binary digits its integers have; None if it has others, or too many values."""
+        integers = self.values.integers(node)
+        if integers is None or self.values.finite(node) is None or self.values.constant(node) is not None:
+            return None
+        digits = int(integers.high - integers.low).bit_length()
+        return digits if digits <= _MAX_DIGITS else None
 
     def _choice(self, condition: Node, a: Node, b: Node) -> Linear | Recipe:
         boolean = self._boolean(condition)
