@@ -9,6 +9,7 @@ is that integer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,8 @@ from locum.networks.compiler.program.aggregates import (
 from locum.networks.compiler.program.sources import MAX_POSITIONS, MAX_VALUES, Pattern
 from locum.networks.compiler.target import Target
 
+#: Sums of so few different integers are weighted sums of counts.
+FEW_ADDENDS = 3
 #: Integers up to here are told apart after a quotient and a product were rounded.
 _LARGEST = 2**50
 
@@ -86,6 +89,12 @@ def list_sums(
     empty = {0} if selectors.may_be_empty(found.selector) else set()
     listed = tuple(sorted(empty.union(sums)))
     return listed if len(listed) <= MAX_VALUES and max(map(abs, listed)) <= _LARGEST else None
+
+
+def is_exact(sums: Sequence[Atom], longest: int) -> bool:
+    """Return whether dense execution rounds no sum: it equals count · (sum / count) for every count."""
+    totals = np.array(sums, dtype=np.float64)
+    return all(np.array_equal(n * (totals / n), totals) for n in range(1, longest + 1))
 
 
 def _counts(

@@ -147,6 +147,16 @@ class Values:
         """Return the sum over selected keys that a product is, or that ``round`` rounds; else None."""
         return find_sum(node, self.target, self, self._selectors)
 
+    def list_sums(self, found: SumOfKeys) -> tuple[Atom, ...] | None:
+        """List the integers that a sum may be; None for sums of other numbers, and for too many."""
+        return list_sums(found, self.target, self, self._selectors)
+
+    def add_integer_sum(self, node: Node, sums: Sequence[Atom]) -> ValueTable:
+        """Note that an s-op rounds a sum of integers, and which integers these are."""
+        self._sums.add(node)
+        self._tables[node] = table = self._sources.add(node, sums)
+        return table
+
     def is_integer_sum(self, node: Node) -> bool:
         """Return whether it rounds a sum of integers, which is an integer but for its last bits."""
         self.table(node)
@@ -224,8 +234,7 @@ class Values:
             case "selector_width":
                 return self._sources.add(node, range(self.target.longest + 1))
             case "round" if (sums := self._integer_sums(node)) is not None:
-                self._sums.add(node)
-                return self._sources.add(node, sums)
+                return self.add_integer_sum(node, sums)
             case op if OPERATIONS[op].elementwise:
                 inputs = [self._tables[i] for i in node.inputs]
                 known = [table for table in inputs if table is not None]
@@ -243,7 +252,12 @@ class Values:
             return None
         if self.depends_on(found.mean, "indices", "length"):
             return None
-        return list_sums(found, self.target, self, self._selectors)
+        sums, product = self.list_sums(found), self._tables[node.inputs[0]]
+        if sums is not None:
+            self._sums.add(node)
+        if product is not None and sum(v is not None for v in product.values) <= MAX_PRODUCTS:
+            return None
+        return sums
 
     def _most(self, node: Node, inputs: Sequence[ValueTable]) -> int:
         """Return how many combinations of sources are worth enumerating."""
@@ -284,6 +298,8 @@ class Values:
         return self._sources.add(node, range(int(integers.low), int(integers.high) + 1))
 
 
+#: Combinations of a count and a mean by which what depends on their product is looked up at once.
+MAX_PRODUCTS = 384
 #: Rows of a table that is made of the values of an s-op's inputs.
 MAX_ROWS = 2**13
 

@@ -239,7 +239,7 @@ class GateRoles(Roles):
         bound of the product allows for the rounding of dense execution.
         """
         whole = self.values.is_integer_sum(node)
-        if not whole and self.values.sum_of_keys(node) is None:
+        if not whole and (node.op == "round" or self.values.sum_of_keys(node) is None):
             return None
         product = node.inputs[0] if whole else node
         scaled = self._reals.scaled(*product.inputs)
@@ -250,18 +250,32 @@ class GateRoles(Roles):
         if scaled is not None:
             for masked, _ in scaled.terms:
                 if masked.op == "if_else":
-                    self._recipes[masked] = Recipe(tuple(map(term, masked.inputs[:2])), Masked)
+                    self._mask(masked)
             return scaled
         return term(product) if whole else self._reals.recipe(product)
+
+    def _mask(self, node: Node) -> None:
+        """Make ``x if digit else 0`` a mask of x, never a table; float32 needs the digit exact."""
+        digit, x, _ = node.inputs
+        self._recipes[node] = Recipe((term(digit), term(x)), Masked)
+        table = self._by_sources(digit) if self.known.target.dtype == "float32" else None
+        if table is not None and digit not in self._roles and Role.FUNCTION is super()._role_of(digit):
+            recipe = self._looked_up(table, exact=True)
+            if isinstance(recipe, Recipe):
+                self._recipes[digit] = recipe
 
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""
         values = self.values.finite(node)
         return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
 
-    def _looked_up(self, table: Lookup) -> Linear | Recipe:
-        """Return the gate of a table; put its code on a grid first where units would round too much."""
-        if table.precision is not Precision.ON_GRID:
+    def _looked_up(self, table: Lookup, *, exact: bool = False) -> Linear | Recipe:
+        """Return the gate of a table; put its code on a grid first where units would round too much.
+
+        ``exact``: that is so wherever they round at all.
+        """
+        exact = exact and table.off and bool(table.steps) and not table.merged and table.fits_grid
+        if table.precision is not Precision.ON_GRID and not exact:
             return table.recipe()
         scale = SNAP[self.known.target.dtype][1] * table.grid_steps
         code = table.code.times(scale)
