@@ -158,6 +158,14 @@ class Roles:
         """Return the gate of a function that reads the stream so; None for an exact function."""
         return None
 
+    def made_for(self, node: Node) -> str | None:
+        """Return the s-op of the program that another s-op was made for; None for those of stages."""
+        return None
+
+    def names(self) -> dict[Node, str]:
+        """Return the names of numbers that no expression describes."""
+        return {}
+
     def sources(self, node: Node) -> list[Node]:
         """Return what a table is looked up by."""
         column = self.values.table(node)

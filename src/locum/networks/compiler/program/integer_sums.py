@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -31,7 +32,8 @@ FEW_ADDENDS = 3
 _LARGEST = 2**50
 
 
-class SumOfKeys(NamedTuple):
+@dataclass(frozen=True)
+class SumOfKeys:
     """The sum of ``values`` over the keys that a selector selects: ``count`` times their mean."""
 
     count: Node
@@ -110,7 +112,9 @@ def _counts(
         return False
     try:
         for length in range(target.longest, target.shortest - 1, -1):
-            keys = selectors.at_length(selector, length) if pattern is None else pattern[:length, :length]
+            keys = (
+                selectors.at_length(selector, length) if pattern is None else pattern[:length, :length]
+            )
             if keys is None or not np.array_equal(keys.sum(axis=1), values.at_length(count, length)):
                 return False
     except CompileError:

@@ -246,7 +246,7 @@ class Values:
                 return None
 
     def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
-        """List the sums of integers that ``round`` rounds; None where positions and length tell them."""
+        """List the sums of integers that ``round`` rounds; None where positions tell them."""
         found = self.sum_of_keys(node)
         if found is None or self._selectors.unique(found.selector):
             return None

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from locum.errors import CompileError
-from locum.graph import Atom, Node, Sort, build, postorder, sort_of
+from locum.graph import Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
 from locum.networks.compiler.network.forms import SNAP, Form, Gate, Masked, Recipe, Snap
@@ -47,6 +47,8 @@ class GateRoles(Roles):
     #: S-ops that others stand for, and those that are gates.
     _instead: dict[Node, Linear] = field(default_factory=dict)
     _recipes: dict[Node, Recipe] = field(default_factory=dict)
+    #: Numbers on a grid and digits of factors, and the s-ops that are computed by them.
+    _made_for: dict[Node, str] = field(default_factory=dict)
     #: Which s-ops may be off.
     _off: dict[Node, bool] = field(default_factory=dict)
     #: Gates whose integers are rounded in a layer of their own.
@@ -212,6 +214,17 @@ class GateRoles(Roles):
         recipe = self._recipes[node]
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
+    def made_for(self, node: Node) -> str | None:
+        """Return the s-op that a number on a grid, or a digit of a factor, was made for."""
+        return self._made_for.get(node)
+
+    def names(self) -> dict[Node, str]:
+        """Name the numbers on a grid."""
+        made = self._made_for.items()
+        return {
+            node: f"code of {name}" for node, name in made if node.attributes.get("table") == _ON_GRID
+        }
+
     def _realised(self, node: Node, role: Role) -> Linear | Recipe:
         if role is Role.LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
             first, *rest = (term(below, factor) for below, factor in super().parts(node))
@@ -250,6 +263,7 @@ class GateRoles(Roles):
         if scaled is not None:
             for masked, _ in scaled.terms:
                 if masked.op == "if_else":
+                    self._made_for |= dict.fromkeys((masked, masked.inputs[0]), abbreviate(node))
                     self._mask(masked)
             return scaled
         return term(product) if whole else self._reals.recipe(product)
@@ -284,6 +298,7 @@ class GateRoles(Roles):
         # A lookup that never has a value stands for the number on the grid, which no program can have.
         on_grid = build("lookup", total, table=_ON_GRID)
         self._recipes[on_grid] = Recipe((code,), lambda x: Snap(x, whole=False))
+        self._made_for.setdefault(on_grid, table.where)
         return table.on_grid(on_grid, scale)
 
     def _by_sources(self, node: Node) -> Lookup | None:

@@ -135,12 +135,17 @@ class RealFunctions:
         target = self.known.target
         if target.feed_forward == "glu" or (target.feed_forward, target.dtype) == ("gelu", "float64"):
             return None
-        factors = [(factor, x) for factor, x in ((a, b), (b, a)) if self._digits(factor) is not None]
+        factors = [
+            (not self._by_position(factor), digits, factor is b)
+            for factor in (a, b)
+            if (digits := self._digits(factor)) is not None
+        ]
         if not factors:
             return None
-        factor, x = min(factors, key=lambda pair: (not self._by_position(pair[0]), self._digits(pair[0])))
-        integers, digits = self.values.integers(factor), self._digits(factor)
-        assert integers is not None and digits is not None
+        _, digits, swapped = min(factors)
+        factor, x = (b, a) if swapped else (a, b)
+        integers = self.values.integers(factor)
+        assert integers is not None
         low = int(integers.low)
         rest = build("subtract", factor, constant(low)) if low else factor
         total = term(x, float(low)) if low else Linear()
@@ -151,9 +156,9 @@ class RealFunctions:
         return total
 
     def _digits(self, node: Node) -> int | None:
-        """Return how many binary digits its integers have; None if it has others, or too many values."""
+        """Return how many binary digits its integers have; None if it varies otherwise, or too much."""
         integers = self.values.integers(node)
-        if integers is None or self.values.finite(node) is None or self.values.constant(node) is not None:
+        if integers is None or self.values.finite(node) is None or self.number(node) is not None:
             return None
         digits = int(integers.high - integers.low).bit_length()
         return digits if digits <= _MAX_DIGITS else None
