@@ -45,14 +45,14 @@ def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any
     kinds = [{"feed_forward": kind} for kind in ("glu", "gelu", "relu") if kind != target.feed_forward]
     if soft:
         yield soft
-    yield from kinds
-    if soft:
-        yield from (soft | kind for kind in kinds)
+    yield kinds[0]
     if target.dtype != "float64":
-        double = {"dtype": "float64"}
-        yield double
-        yield from (double | kind for kind in kinds)
-        yield from (double | soft | kind for kind in [{}, *kinds] if soft)
+        yield {"dtype": "float64"}
+    yield from kinds[1:]
+    both = [soft | kind for kind in kinds] if soft else []
+    yield from both
+    if target.dtype != "float64":
+        yield from ({"dtype": "float64"} | change for change in (*kinds, soft, *both) if change)
     if len(target.ranges) == 1:
         yield from ({"length": target.length // part} for part in (2, 4) if target.length >= part)
 

@@ -235,7 +235,8 @@ def _compiled(
     origins: Origins | None,
 ) -> Made:
     """Call the stages, one after another."""
-    plain_of = partial(program.normalise, numeric=target.numeric)
+    hidden = target.feed_forward != "exact"
+    plain_of = partial(program.normalise, numeric=target.numeric, real_sums=target.numeric and hidden)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 
     plain = written_out = plain_of(root, origins=origins)

@@ -291,7 +291,7 @@ class _Fitting:
         if kind != "glu" and not self.target.bounded and not all(map(math.isfinite, ends)):
             raise CompileError(
                 f"{kind} units serve a range of numbers, and these have none: try ranges=(low, high)",
-                abbreviate(unit.node),
+                self._abbreviate(unit),
             )
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":

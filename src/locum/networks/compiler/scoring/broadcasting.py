@@ -85,7 +85,7 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
         if same.op in ("aggregate", "selector_width"):
             new[node] = stage.attention(same)
         else:
-            new[node] = stage.counted(same) or same
+            new[node] = stage.chosen(same) or stage.counted(same) or same
             stage.keep_integer_sum(node, new[node])
         if origins is not None:
             origins.rewrote(node, same)
@@ -161,6 +161,11 @@ class _Broadcasting:
         scores = Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         self.known = self.known.knowing(scores={selector: scores})
         return node
+
+    def chosen(self, node: Node) -> Node | None:
+        """Return the branch of ``if_else`` whose condition is the same everywhere; None for others."""
+        condition = self.values.constant(node.inputs[0]) if node.op == "if_else" else None
+        return None if condition is None else node.inputs[1 if condition else 2]
 
     def counted(self, node: Node) -> Node | None:
         """Write a sum of few different integers as a weighted sum of counts; None for other s-ops.

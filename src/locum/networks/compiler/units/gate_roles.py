@@ -242,7 +242,9 @@ class GateRoles(Roles):
             return self._reals.recipe(node)
         tables = [table for table in (by_inputs, by_sources) if table is not None]
         if not tables:
-            return self._reals.recipe(node)
+            recipe = self._reals.recipe(node)
+            scaled = node.op == "multiply" and isinstance(recipe, Linear)
+            return self._masked(node, recipe) if scaled else recipe
         return self._looked_up(min(tables, key=lambda t: (t.precision, t.steps)))
 
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
@@ -261,22 +263,24 @@ class GateRoles(Roles):
             if by_sources.steps <= 2**masks:
                 return None
         if scaled is not None:
-            for masked, _ in scaled.terms:
-                if masked.op == "if_else":
-                    self._made_for |= dict.fromkeys((masked, masked.inputs[0]), abbreviate(node))
-                    self._mask(masked)
-            return scaled
+            return self._masked(node, scaled)
         return term(product) if whole else self._reals.recipe(product)
 
-    def _mask(self, node: Node) -> None:
-        """Make ``x if digit else 0`` a mask of x, never a table; float32 needs the digit exact."""
-        digit, x, _ = node.inputs
-        self._recipes[node] = Recipe((term(digit), term(x)), Masked)
-        table = self._by_sources(digit) if self.known.target.dtype == "float32" else None
-        if table is not None and digit not in self._roles and Role.FUNCTION is super()._role_of(digit):
-            recipe = self._looked_up(table, exact=True)
+    def _masked(self, node: Node, scaled: Linear) -> Linear:
+        """Make each ``x if digit else 0`` a mask of x, never a table; float32 needs the digit exact."""
+        single = self.known.target.dtype == "float32"
+        for masked, _ in scaled.terms:
+            if masked.op != "if_else":
+                continue
+            digit, x, _ = masked.inputs
+            self._made_for |= dict.fromkeys((masked, digit), abbreviate(node))
+            self._recipes[masked] = Recipe((term(digit), term(x)), Masked)
+            table = self._by_sources(digit) if single else None
+            new = digit not in self._roles and Role.FUNCTION is super()._role_of(digit)
+            recipe = self._looked_up(table, exact=True) if table is not None and new else None
             if isinstance(recipe, Recipe):
                 self._recipes[digit] = recipe
+        return scaled
 
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""

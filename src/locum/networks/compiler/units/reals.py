@@ -146,10 +146,15 @@ class RealFunctions:
         factor, x = (b, a) if swapped else (a, b)
         integers = self.values.integers(factor)
         assert integers is not None
-        low = int(integers.low)
+        low, high = int(integers.low), int(integers.high)
         rest = build("subtract", factor, constant(low)) if low else factor
         total = term(x, float(low)) if low else Linear()
-        for place in range(digits):
+        # The first digit is worth what the others leave of the greatest value: so bounds are tight.
+        worth = high - low - (2 ** (digits - 1) - 1)
+        first = build("indicator", build("greater_equal", rest, constant(2 ** (digits - 1))))
+        total = total.plus(term(build("if_else", first, x, ZERO), float(worth)))
+        rest = build("subtract", rest, build("multiply", first, constant(worth)))
+        for place in range(digits - 1):
             shifted = build("floor_divide", rest, constant(2**place)) if place else rest
             masked = build("if_else", build("modulo", shifted, constant(2)), x, ZERO)
             total = total.plus(term(masked, 2.0**place))
