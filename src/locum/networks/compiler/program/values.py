@@ -28,6 +28,7 @@ from locum.networks.compiler.program.sources import (
     MAX_COMBINATIONS,
     MAX_POSITIONS,
     MAX_VALUES,
+    Pattern,
     Source,
     Sources,
     ValueTable,
@@ -43,7 +44,9 @@ from locum.networks.compiler.target import DOMAIN, EXACT_WHOLE, Target
 class Values:
     """Which values each s-op of a program takes, found when asked for."""
 
-    def __init__(self, target: Target, selectors: SelectedKeys) -> None:
+    def __init__(
+        self, target: Target, selectors: SelectedKeys, possible: Pattern | None = None
+    ) -> None:
         self.target = target
         self._selectors = selectors
         self._tables: dict[Node, ValueTable | None] = {}
@@ -52,7 +55,7 @@ class Values:
         self._affine: dict[Node, Affine | None] = {}
         #: Rounded sums of integers: their arguments are integers up to rounding.
         self._sums: set[Node] = set()
-        self._sources = Sources(target)
+        self._sources = Sources(target, possible)
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectedKeys) -> Values:
         """Copy that also knows which values these s-ops, new to the program, take."""
@@ -232,7 +235,8 @@ class Values:
             case "aggregate":
                 return Aggregates(self.target, self, self._selectors, self._sources).table(node)
             case "selector_width":
-                return self._sources.add(node, range(self.target.longest + 1))
+                least, most = self._selectors.widths(node.inputs[0])
+                return self._sources.add(node, range(least, most + 1))
             case "round" if (sums := self._integer_sums(node)) is not None:
                 return self.add_integer_sum(node, sums)
             case op if OPERATIONS[op].elementwise:
