@@ -53,7 +53,7 @@ def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any
     yield from both
     if target.dtype != "float64":
         yield from ({"dtype": "float64"} | change for change in (*kinds, soft, *both) if change)
-    if len(target.ranges) == 1:
+    if not target.fixed and len(target.ranges) == 1:
         yield from ({"length": target.length // part} for part in (2, 4) if target.length >= part)
 
 

@@ -270,10 +270,10 @@ class GateRoles(Roles):
             return self._reals.recipe(node)  # exact, in two units
         small = self.known.target.prefer == "small"
         by_sources = self._by_sources(node)
-        if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
-            return total
         if by_sources is not None and _is_short(by_sources) and not small:
             return self._looked_up(by_sources)
+        if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
+            return total
         by_inputs = self._by_inputs(node)
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
@@ -375,8 +375,9 @@ class GateRoles(Roles):
     def _real(self, node: Node) -> Linear | Recipe:
         """Return the form of an operation on real numbers; masks of a number are no tables."""
         recipe = self._reals.recipe(node)
-        scaled = node.op == "multiply" and isinstance(recipe, Linear)
-        return self._masked(node, recipe) if scaled else recipe
+        if node.op == "multiply" and isinstance(recipe, Linear):
+            return self._masked(node, recipe)
+        return recipe
 
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
         """Return the product that a sum is, without the table of all products; None for other s-ops.
@@ -389,10 +390,11 @@ class GateRoles(Roles):
             return None
         product = node.inputs[0] if whole else node
         scaled = self._reals.scaled(*product.inputs)
-        if by_sources is not None and by_sources.precision < _LOST:
+        if by_sources is not None and _is_short(by_sources):
             masks = 0 if scaled is None else len(scaled.terms)
             if by_sources.steps <= 2**masks:
                 return None
+            self._departing.add(node)
         if scaled is not None:
             return self._masked(node, scaled)
         return term(product) if whole else self._reals.recipe(product)
