@@ -80,6 +80,8 @@ SUMS: dict[str, SOp] = {
     "among others": TOTAL - 2 * tokens,
     "another count": round(length * aggregate(select(tokens, 1, "!="), tokens)),
     "locum.sum": locum.sum(SAME, tokens),
+    "nothing": length * aggregate(full, tokens * 0) + indices,
+    "of one value": round(selector_width(LESS) * aggregate(LESS, 3)),
 }
 
 

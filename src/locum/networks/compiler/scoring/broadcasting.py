@@ -211,7 +211,7 @@ class _Broadcasting:
             part if weight == 1 and kind is int else build("multiply", part, constant(kind(weight)))
             for part, weight in parts
         ]
-        return _total(weighted)
+        return _total(weighted) if weighted else constant(kind(0))
 
     def keep_integer_sum(self, old: Node, new: Node) -> None:
         """Note that a sum of integers is one, also where its count or its mean was rewritten."""
