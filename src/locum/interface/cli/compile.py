@@ -24,6 +24,7 @@ from locum.interface.cli.options import (
     inputs_option,
     name_option,
     order_option,
+    resource_limit_option,
     settings_options,
 )
 from locum.interface.cli.programs import DIALECTS, Program, complete_program
@@ -60,6 +61,7 @@ DRAWN, WORD = 8, 8
     ranges=click.option(
         "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
     ),
+    limit=resource_limit_option,
 )
 @inputs_option
 @click.option("-o", "--output", type=PATH, help="The folder to write.")

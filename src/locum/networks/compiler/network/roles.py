@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Form, Gate
 from locum.networks.compiler.program.exactness import Exactness, jumps_on
 from locum.networks.compiler.program.sources import Source, ValueTable
@@ -65,6 +66,7 @@ class Roles:
         """Return the role of an s-op."""
         if node not in self._roles:
             self._roles[node] = self._role_of(node)
+            check_time(node)
         return self._roles[node]
 
     def _role_of(self, node: Node) -> Role:

@@ -16,6 +16,7 @@ import numpy as np
 
 from locum.errors import CompileError
 from locum.graph import Atom, Node, Sort, postorder, sort_of
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.sources import (
     MAX_POSITIONS,
     Pattern,
@@ -54,6 +55,7 @@ class Patterns:
         return self._patterns[selector]
 
     def _static(self, node: Node) -> Pattern | None:
+        check_time(node)
         inputs = [self._patterns.get(i) for i in node.inputs]
         match node.op:
             case "select":

@@ -22,6 +22,7 @@ from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
+from locum.networks.compiler.compile_limits import check_time, claim
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
 from locum.networks.compiler.program.values import Codes, Values
@@ -79,9 +80,14 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
     """
     stage = _Broadcasting(known)
     new: dict[Node, Node] = {}
+    claimed: set[Node] = set()
     for node in postorder(root):
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
         new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
+        made = list(postorder(new[node], into=lambda n: n not in claimed))
+        claimed.update(made)
+        claim(node, (node, same, *made))
+        check_time(node)
         if origins is not None:
             origins.rewrote(node, same)
             origins.rewrote(node, new[node])
