@@ -177,6 +177,7 @@ def _item(blueprint: Blueprint, attention: str, tiers: list[str], layers: int | 
         "causal": blueprint.causal,
         "fixed": blueprint.fixed,
         "reuse_slots": False,
+        "fold": False,
     }
     allowed = (layers,) if layers else LAYERS
     if (depth := count_layers(program, **options)) not in allowed:

@@ -119,6 +119,7 @@ class Target:
         "float64"
     )
     reuse_slots: Annotated[bool, Setting("true or false", "Reuse slots that nothing reads.")] = True
+    fold: Annotated[bool, Setting("true or false", "Embed what tokens or positions tell.")] = True
     limit: Annotated[
         Limit,
         Setting(

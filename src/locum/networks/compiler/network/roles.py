@@ -12,14 +12,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import ClassVar
 
 from locum.errors import CompileError
-from locum.graph import OPERATIONS, Node, abbreviate, build
+from locum.graph import OPERATIONS, Node, abbreviate
 from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Form, Gate
+from locum.networks.compiler.network.kept_sops import KeptSops, LookupTable
 from locum.networks.compiler.program.exactness import Exactness, jumps_on
-from locum.networks.compiler.program.sources import Source, ValueTable
+from locum.networks.compiler.program.sources import Source
 from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.scoring.scores import Linear
@@ -39,9 +41,6 @@ class Role(Enum):
     TABLE = "looked up by a feed-forward, by its sources"
 
 
-INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
-
-
 @dataclass
 class Roles:
     """What each s-op is to the network."""
@@ -57,6 +56,11 @@ class Roles:
     #: longer than one.
     fused: ClassVar[bool] = True
 
+    @cached_property
+    def lookups(self) -> KeptSops:
+        """What is embedded, and what tables are looked up by."""
+        return KeptSops(self.known)
+
     @property
     def values(self) -> Values:
         """Which values each s-op can take."""
@@ -70,20 +74,20 @@ class Roles:
         return self._roles[node]
 
     def _role_of(self, node: Node) -> Role:
-        if self.values.depends_on(node, "indices"):
-            return Role.POSITION
-        if self.known.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
-            return Role.TOKEN
+        if self.lookups.embeds(node):
+            return Role.POSITION if self.values.depends_on(node, "indices") else Role.TOKEN
         match node.op:
             case "tokens":
                 return Role.NUMBER
-            case "aggregate" if self.values.depends_on(node, "indices", "length"):
+            case "aggregate" if self.known.target.fold and self.values.depends_on(
+                node, "indices", "length"
+            ):
                 return Role.TABLE
             case "aggregate":
                 return Role.AGGREGATE
             case "selector_width" | "length":
                 return Role.COUNT
-        if node in self.tabled:
+        if node in self.tabled or node in self.known.kept:
             return Role.TABLE
         if self._needs_table(node):
             column = self.values.table(node)
@@ -162,9 +166,13 @@ class Roles:
 
     def sources(self, node: Node) -> list[Node]:
         """Return what a table is looked up by."""
-        column = self.values.table(node)
-        assert column is not None
-        return source_nodes(column)
+        return self.table(node).by
+
+    def table(self, node: Node) -> LookupTable:
+        """Return the table of an s-op that is looked up."""
+        table = self.lookups.table(node)
+        assert table is not None
+        return table
 
     def reads(self, node: Node) -> list[Node]:
         """Return the s-ops that have to be there before it."""
@@ -187,12 +195,6 @@ class Roles:
                 return self.sources(node)
             case _:
                 return list(node.inputs)
-
-
-def source_nodes(column: ValueTable) -> list[Node]:
-    """Return the s-ops that a table is looked up by."""
-    named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
-    return [named[s] if isinstance(s, str) else s for s in column.sources]
 
 
 def exact_roles(root: Node, known: Known) -> Roles:
@@ -251,7 +253,8 @@ def _reachable(root: Node, known: Known) -> Iterator[Node]:
         below = list(node.inputs)
         if node.op in ("aggregate", "selector_width"):
             below = [*node.inputs[1:]]
-            if not known.values.depends_on(node, "indices", "length"):
+            folded = known.target.fold and known.values.depends_on(node, "indices", "length")
+            if not folded:
                 below += known.selectors.scores(node.inputs[0]).nodes
         for other in below:
             if other not in seen:

@@ -19,13 +19,13 @@ from types import MappingProxyType
 import numpy as np
 
 from locum.errors import CompileError
-from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
+from locum.graph import COMPARISONS, OPERATIONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
 from locum.networks.compiler.compile_limits import check_time, claim
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
-from locum.networks.compiler.program.values import Codes, Values
+from locum.networks.compiler.program.values import MAX_ROWS, Codes, Values
 from locum.networks.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.scoring.scores import Linear, Scores, Unscored, at_positions, rank, term
@@ -43,6 +43,8 @@ class Known:
     selectors: Selectors
     #: The number that stands for each string.
     codes: Codes
+    #: S-ops of the program that heads and units compute although embeddings could hold them.
+    kept: frozenset[Node] = frozenset()
 
     @classmethod
     def of(
@@ -51,7 +53,24 @@ class Known:
         """Look at a program without families; ``scores`` are of selectors that RASP cannot say."""
         selectors = Selectors(target).knowing({}, scores)
         values = selectors.values
-        return cls(target, values, selectors, Codes(values, root))
+        known = cls(target, values, selectors, Codes(values, root))
+        if target.fold:
+            return known
+        return replace(known, kept=frozenset(filter(known._is_kept, postorder(root))))
+
+    def is_foldable(self, node: Node) -> bool:
+        """Return whether the position alone, or the token alone, tells the value of an s-op."""
+        by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
+        return by_token or self.values.depends_on(node, "indices")
+
+    def _is_kept(self, node: Node) -> bool:
+        """Return whether an s-op of the program is to be computed, with ``fold=False``."""
+        if sort_of(node) is not Sort.SOP or self.values.constant(node) is not None:
+            return False
+        if node.op == "aggregate":
+            return self.values.depends_on(node, "indices", "length")
+        table = self.values.table(node) if OPERATIONS[node.op].elementwise else None
+        return table is not None and self.is_foldable(node) and len(table.values) <= MAX_ROWS
 
     def knowing(
         self,
@@ -121,15 +140,17 @@ class _Broadcasting:
         """Return the node itself if it needs a head and its selector has scores worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
-        if not width and self.values.depends_on(node, "indices", "length"):
+        fold = self.target.fold
+        if fold and not width and self.values.depends_on(node, "indices", "length"):
             return node  # a mean that is known without attention
         pattern = self.selectors.pattern(selector)
-        if pattern is not None and width and self.target.causal:
+        if pattern is not None and width and self.target.causal and fold:
             # All keys that a position tells are there: so it tells how many.
             return at_positions(pattern.sum(axis=1).tolist())
         if pattern is not None and width and pattern.all():
             return build("length")
-        if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
+        itself = pattern is not None and bool((pattern == np.eye(len(pattern))).all())
+        if itself and not width and fold:
             return node.inputs[1]  # each position attends to itself: nothing moves
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)

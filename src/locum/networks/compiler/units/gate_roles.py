@@ -23,8 +23,8 @@ from locum.errors import CompileError
 from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
-from locum.networks.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap
-from locum.networks.compiler.network.roles import Role, Roles, in_order, source_nodes
+from locum.networks.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap, Table
+from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
 from locum.networks.compiler.units.reals import ONE, ZERO, RealFunctions
@@ -199,6 +199,8 @@ class GateRoles(Roles):
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
     def _realised(self, node: Node, role: Role) -> Linear | Recipe:
+        if node in self.known.kept:
+            return self._kept(node)
         if role is Role.LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
             first, *rest = (term(below, factor) for below, factor in super().parts(node))
             return reduce(Linear.plus, rest, first)
@@ -215,6 +217,15 @@ class GateRoles(Roles):
         if not tables:
             return self._reals.recipe(node)
         return self._looked_up(min(tables, key=lambda t: (t.precision, t.steps)))
+
+    def _kept(self, node: Node) -> Linear | Recipe:
+        """Return the gate of an s-op that is kept, also where its values lie on a line."""
+        table = self._by_sources(node)
+        assert table is not None
+        recipe = self._looked_up(table)
+        if isinstance(recipe, Recipe) or not table.steps:
+            return recipe
+        return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
 
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""
@@ -236,15 +247,12 @@ class GateRoles(Roles):
 
     def _by_sources(self, node: Node) -> Lookup | None:
         """Return a table over what an s-op depends on, if that has few combinations."""
-        column = self.values.over_sources(node)
-        if column is None:
+        table = self.lookups.table(node)
+        if table is None or sum(value is not None for value in table.values) > MAX_ROWS:
             return None
-        if sum(value is not None for value in column.values) > MAX_ROWS:
-            return None
-        domains = [self.values.domain(source) for source in column.sources]
-        by, values = self._by_shares(source_nodes(column), domains)
+        by, domains = self._by_shares(table.by, table.domains)
         off = any(map(self._is_off, by))
-        return lookup(node, by, values, column.values, self.known.codes, off=off)
+        return lookup(node, by, domains, table.values, self.known.codes, off=off)
 
     def _by_inputs(self, node: Node) -> Lookup | None:
         """Return a table over the values of an operation's inputs, if they are few."""
