@@ -231,8 +231,8 @@ def random_simulation(options: Mapping[str, Any]) -> Simulation:
     heads = 1 if options["heads"] is None else options["heads"]
     if heads > MAX_HEADS:
         raise InputError(
-            f"--heads: expected at most {MAX_HEADS}, each of which has its own steps, got {heads:,}; try "
-            "UniversalSimulator(order)(T, X) in Python, which shows no steps"
+            f"--heads: expected at most {MAX_HEADS}, since each has its own steps, got {heads:,}; "
+            "try UniversalSimulator(order)(T, X) in Python, which shows no steps"
         )
     order = Order.of(
         n,
