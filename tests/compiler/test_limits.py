@@ -23,7 +23,7 @@ MEANS = selector_width(
     select(aggregate(select(tokens, tokens, "<="), indices + 1, 1), aggregate(full, tokens), "<=")
 )
 SOURCE = "reverse = aggregate(select(indices, length - 1 - indices, ==), tokens);"
-NUMBERS = [-3, -1, 0, 2, 5]
+MANY: dict[str, Any] = {"vocabulary": [-3, -1, 0, 2, 5], "prefer": "exact"}
 
 
 def test_bounds_are_read_by_name_and_the_others_keep_their_defaults() -> None:
@@ -67,14 +67,12 @@ def test_sizes_are_exact_bounds(resource: str, bound: int) -> None:
 
 def test_units_are_counted_for_the_s_op_that_they_were_made_for() -> None:
     with pytest.raises(LimitExceededError, match=r"units, got at least .* for one s-op") as refused:
-        compiler.compile(MEANS, length=6, vocabulary=NUMBERS, limit={"units": 1_000})
+        compiler.compile(MEANS, length=6, **MANY, limit={"units": 1_000})
     assert refused.value.where.startswith("selector_width(select(aggregate(select(tokens, tokens, <=)")
     assert str(refused.value).endswith(
         "or try feed_forward='exact', a reference for analysis, not weights"
     )
-    exact = compiler.compile(
-        MEANS, length=6, vocabulary=NUMBERS, limit={"units": 1_000}, feed_forward="exact"
-    )
+    exact = compiler.compile(MEANS, length=6, **MANY, limit={"units": 1_000}, feed_forward="exact")
     assert exact([5, -3]) == MEANS([5, -3])
 
 
@@ -82,7 +80,7 @@ def test_no_stage_takes_longer_than_the_limit() -> None:
     """Without a limit this takes minutes."""
     started = time.thread_time()
     with pytest.raises(LimitExceededError, match=r"at most 0\.5 seconds of CPU time") as refused:
-        compiler.compile(MEANS, length=30, vocabulary=NUMBERS, limit={"seconds": 0.5})
+        compiler.compile(MEANS, length=30, **MANY, limit={"seconds": 0.5})
     assert time.thread_time() - started < 2.5
     assert refused.value.where.startswith("selector_width(")
 

@@ -28,6 +28,8 @@ from locum.settings import Setting, settings_of
 
 #: The widest residual stream that is shown, and the largest network that is compiled for it.
 LIMIT = {"width": 512, "units": 50_000, "seconds": 4, "memory": 400_000_000}
+#: Options of the compiler that requests do not have, or have in another form.
+OMITTED = ("ranges", "inputs", "limit")
 #: Length of the longest input of a compiled network, where the request does not say.
 DEFAULT_LENGTH = 8
 #: Hidden units of a slot that are written out.
@@ -47,7 +49,7 @@ def request_settings(target: type[Target]) -> dict[str, Setting]:
     declared = settings_of(target)
     bound = Setting("a number", default=None, least=-1e6, most=1e6)
     return {
-        **{name: setting for name, setting in declared.items() if name not in ("ranges", "limit")},
+        **{name: setting for name, setting in declared.items() if name not in OMITTED},
         "length": replace(declared["length"], default=None, most=MAX_LENGTH),
         "vocabulary": Setting("a text", default=None, longest=MAX_INPUT),
         "tolerance": Setting("a number", default=None, least=1e-12, most=1.0),

@@ -120,6 +120,21 @@ def compile_within(limit: Limit) -> Iterator[None]:
         _meter.reset(token)
 
 
+@contextmanager
+def share_time(share: float) -> Iterator[None]:
+    """Bound the CPU time of an attempt by a share of the time that is left, so that others follow."""
+    meter = _meter.get()
+    if meter is None:
+        yield
+        return
+    end, now = meter.end, time.thread_time()
+    meter.end = now + share * (end - now)
+    try:
+        yield
+    finally:
+        meter.end = end
+
+
 def claim(owner: Node, nodes: Iterable[Node]) -> None:
     """Attribute the costs of s-ops to the one that they were made for, unless they have an owner."""
     meter = _meter.get()
@@ -138,7 +153,7 @@ def check_time(node: Node | None = None) -> None:
         meter.taken[node] = meter.taken.get(node, 0.0) + now - meter.latest
     meter.latest = now
     if now > meter.end:
-        raise meter.exceeded("seconds", "more", meter.taken)
+        raise meter.exceeded("seconds", "no network in that time", meter.taken)
 
 
 def require_size(resource: str, size: float, costs: Callable[[], Mapping[Node, float]] = dict) -> None:

@@ -18,6 +18,7 @@ from locum.networks.compiler import bounds, network, program, scoring, units, we
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
 from locum.networks.compiler.compile_limits import LimitExceededError, compile_within
+from locum.networks.compiler.mean_advice import explain_means
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
     NO_SINK,
@@ -30,6 +31,7 @@ from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.scoring.scores import Scores
+from locum.networks.compiler.smaller_form import Candidate, choose
 from locum.networks.compiler.target import REFERENCE, Target
 from locum.networks.transformer import CompiledTransformer, Config
 
@@ -207,7 +209,7 @@ def make(
     ``origins`` is told which nodes the stages made for which.
     """
 
-    def compiled(target: Target) -> Made:
+    def compiled(target: Target, root: Node = root) -> Made:
         return _compiled(target, root, name, reference, softmax_scores, names, share_positions, origins)
 
     with compile_within(target.limit):
@@ -218,6 +220,8 @@ def make(
             if target.feed_forward == "exact" or hopeless:
                 raise
             refused = error
+        if not softmax_scores and not isinstance(refused, LimitExceededError):
+            refused = explain_means(target, root, names, compiled) or refused
         try:
             compiled(replace(target, feed_forward="exact"))
         except CompileError:
@@ -250,7 +254,8 @@ def _compiled(
     plain, known = scoring.broadcast(plain, known, origins)
     outputs = weights.categories(plain, known)
     weights.require_held(reference or root, plain, known)
-    lowered, slots, fitted = _shallowest(plain, known, names, outputs, share_positions)
+    made = partial(_shallowest, plain, known, names, outputs, share_positions)
+    lowered, slots, fitted = choose(target, made)
     weights.require_small(lowered, slots, fitted.hidden if fitted and fitted.hidden else None)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
     gaps = list(program.undefined(root, written_out, known.selectors, set(lowered.schedule.order)))
@@ -274,6 +279,7 @@ def _compiled(
         undefined=lowered.undefined,
         partial=tuple(map(lowered.label, gaps)),
         checks=_checks(gaps, source) if not softmax_scores else (source,) if gaps else (),
+        inputs=target.inputs or (),
         program=source,
         program_hash=stable_hash(reference or root),
         name=name,
@@ -300,14 +306,20 @@ def _shallowest(
     names: Mapping[Node, str] | None,
     outputs: Mapping[float, Atom] | None,
     share_positions: bool,
-) -> tuple[Lowered, Slots, bounds.Fitted | None]:
-    """Return the network of the fewest layers that is not too noisy, and how exact it is."""
-    target = known.target
+    prefer: str,
+) -> Candidate | None:
+    """Return the network of the fewest layers that is not too noisy, and how exact it is.
+
+    None if the preference for small forms changes nothing.
+    """
+    target = replace(known.target, prefer=prefer)
     refused: CompileError | None = None
-    best: tuple[Lowered, Slots, bounds.Fitted | None] | None = None
+    best: Candidate | None = None
     label = Labels(names)
-    for roles in units.assign_roles(plain, known):
+    for roles in units.assign_roles(plain, replace(known, target=target)):
         times = network.schedule(plain, roles)
+        if prefer == "small" and not any(map(roles.departs, times.order)):
+            return None
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:
@@ -316,8 +328,8 @@ def _shallowest(
         except CompileError as error:
             refused = error
             continue
-        if best is None or (fitted and best[2] and fitted.error < best[2].error):
-            best = lowered, slots, fitted
+        if best is None or (fitted and best.fitted and fitted.error < best.fitted.error):
+            best = Candidate(lowered, slots, fitted)
         if fitted is None or fitted.error <= (target.tolerance or _QUIET):
             break
     if best is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
 
 from locum.errors import CompileError
@@ -16,6 +16,7 @@ from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, is_atom, sequence_type
 from locum.graph.atoms import EXACT_INTEGERS, identity
 from locum.networks.compiler.compile_limits import DEFAULTS, Limit, read_limit
+from locum.networks.compiler.input_reading import EXPECTED, read_inputs
 from locum.networks.transformer.config import ATTENTIONS, DTYPES, FEED_FORWARDS
 from locum.settings import Setting, normalise_settings, read_settings, settings_of, to_python
 
@@ -24,6 +25,9 @@ EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in DTYPES}
 
 #: What errors say of programs that hidden units cannot compute.
 REFERENCE = "feed_forward='exact', a reference for analysis, not weights"
+
+#: The error of the whole network where units have to approximate and none was asked for.
+DEFAULT_TOLERANCE = 1e-3
 
 #: (low, high) for all positions, or one pair for each.
 Ranges: TypeAlias = "tuple[tuple[float, float], ...]"
@@ -104,6 +108,10 @@ class Target:
     tolerance: Annotated[
         float | None, Setting("a number", "Maximum error of approximations.", above=0)
     ] = None
+    prefer: Annotated[
+        str | None,
+        Setting("a text", "Tables or smaller approximations.", choices=("exact", "small")),
+    ] = None
     ranges: Annotated[
         Any,
         Setting(
@@ -128,6 +136,9 @@ class Target:
             convert=read_limit,
         ),
     ] = DEFAULTS
+    inputs: Annotated[
+        Any, Setting(EXPECTED, "Condition that every input satisfies.", convert=lambda given: given)
+    ] = None
 
     def __post_init__(self) -> None:
         normalise_settings(self, CompileError)
@@ -142,6 +153,7 @@ class Target:
                 f"ranges: expected (low, high) for all tokens, or one such pair for each of the "
                 f"{self.length} positions, got {len(self.ranges)} pairs"
             )
+        object.__setattr__(self, "inputs", read_inputs(self.inputs, self.vocabulary, self.length))
 
     @classmethod
     def read(cls, **options: Any) -> Target:
@@ -158,6 +170,8 @@ class Target:
         """Return the options that differ from their defaults; ``Target.read`` takes them again."""
         declared = settings_of(type(self)).items()
         values = {name: (getattr(self, name), setting.default) for name, setting in declared}
+        if self.inputs is not None:
+            values["inputs"] = [asdict(condition) for condition in self.inputs], None
         return {name: value for name, (value, default) in values.items() if value != default}
 
     @property
