@@ -85,6 +85,8 @@ class _Meter:
         seconds = self.limit["seconds"]
         self.end = math.inf if seconds is None else self.latest + seconds
         self.taken: dict[Node, float] = {}
+        #: The s-op that is worked on, where a step does not say so.
+        self.current: Node | None = None
         self.owners: dict[Node, Node] = {}
 
     def exceeded(self, resource: str, got: str, costs: Mapping[Node, float]) -> LimitExceededError:
@@ -143,12 +145,23 @@ def claim(owner: Node, nodes: Iterable[Node]) -> None:
             meter.owners.setdefault(node, meter.owners.get(owner, owner))
 
 
+def work_on(node: Node) -> None:
+    """Attribute what follows to an s-op, where a step does not name another one."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.current = node
+
+
 def check_time(node: Node | None = None) -> None:
-    """Attribute the time since the last check to an s-op; raise an error if no time is left."""
+    """Attribute the time since the last check to an s-op; raise an error if no time is left.
+
+    Without an s-op, the time is attributed to the one of :func:`work_on`.
+    """
     meter = _meter.get()
     if meter is None:
         return
     now = time.thread_time()
+    node = node or meter.current
     if node is not None:
         meter.taken[node] = meter.taken.get(node, 0.0) + now - meter.latest
     meter.latest = now

@@ -22,7 +22,7 @@ from locum.errors import CompileError
 from locum.graph import COMPARISONS, OPERATIONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
-from locum.networks.compiler.compile_limits import check_time, claim
+from locum.networks.compiler.compile_limits import check_time, claim, work_on
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
 from locum.networks.compiler.program.values import MAX_ROWS, Codes, Values
@@ -112,6 +112,7 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
     new: dict[Node, Node] = {}
     claimed: set[Node] = set()
     for node in postorder(root):
+        work_on(node)
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
         new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
         made = list(postorder(new[node], into=lambda n: n not in claimed))
