@@ -28,8 +28,8 @@ class LookupTable:
     """The value of an s-op for every combination of what it is looked up by; None: does not occur."""
 
     by: list[Node]
-    domains: list[Sequence[Atom]]
-    values: Sequence[Atom | None]
+    domains: Sequence[Sequence[Atom]]
+    values: tuple[Atom | None, ...]
 
 
 @dataclass
@@ -110,4 +110,4 @@ class KeptSops:
             if listed[place] is not None and listed[place] != value:
                 return None
             listed[place] = value
-        return LookupTable(by, domains, listed)
+        return LookupTable(by, domains, tuple(listed))
