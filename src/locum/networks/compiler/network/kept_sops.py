@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locum.graph import OPERATIONS, Atom, Node, build, postorder
+from locum.graph import OPERATIONS, Atom, Node, postorder
 from locum.networks.compiler.program.sources import MAX_GRID, ValueTable
 from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.broadcasting import Known
-
-INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 
 
 @dataclass(frozen=True)

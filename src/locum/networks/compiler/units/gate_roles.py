@@ -55,6 +55,10 @@ def _is_short(by_sources: Lookup) -> bool:
     return by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST
 
 
+#: Steps of the table of a square over several sources; beyond that it is looked up by its root.
+_MAX_SQUARE = 256
+
+
 def _shallowest(node: Node, by_sources: Lookup | None, by_inputs: Lookup | None) -> Lookup | None:
     """Return the table to take where depth matters more than hidden units; None: no table."""
     if by_sources is not None and _is_short(by_sources):
@@ -248,10 +252,19 @@ class GateRoles(Roles):
         if by_sources is not None and _is_short(by_sources) and not small:
             return self._looked_up(by_sources)
         by_inputs = self._by_inputs(node)
+        if by_sources is not None and self._is_early_square(node, by_sources):
+            by_inputs = None  # the input takes a layer more than its sources
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
             return self._smallest(node, usual, by_sources, by_inputs)
         return self._reals.recipe(node) if usual is None else self._looked_up(usual)
+
+    def _is_early_square(self, node: Node, by_sources: Lookup) -> bool:
+        """Return whether a product of equal factors is looked up by its sources, a layer earlier."""
+        if len({*node.inputs}) == len(node.inputs):
+            return False
+        positional = self.values.depends_on(node, "indices", "length")
+        return positional or by_sources.steps <= _MAX_SQUARE
 
     def _smallest(self, node: Node, usual: Lookup | None, *tables: Lookup | None) -> Linear | Recipe:
         """Return the form with the fewest hidden units, those of what it reads included.
@@ -383,7 +396,7 @@ class GateRoles(Roles):
 
     def _by_inputs(self, node: Node) -> Lookup | None:
         """Return a table over the values of an operation's inputs, if they are few."""
-        finite = [self.values.finite(i) for i in node.inputs]
+        finite = [self.values.finite(i) for i in dict.fromkeys(node.inputs)]
         known = [domain for domain in finite if domain is not None]
         if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:
             return None
