@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from locum.graph import OPERATIONS, Atom, Node, postorder
-from locum.networks.compiler.program.sources import MAX_GRID, ValueTable
+from locum.networks.compiler.program.sources import MAX_GRID, ValueTable, source_nodes
 from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.broadcasting import Known
 
@@ -71,8 +71,7 @@ class KeptSops:
             by_kept = self._by_reads(node, column)
             if by_kept is not None:
                 return by_kept
-        named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
-        by = [named[source] if isinstance(source, str) else source for source in column.sources]
+        by = source_nodes(column.sources)
         return LookupTable(
             by, [self._values.domain(source) for source in column.sources], column.values
         )
