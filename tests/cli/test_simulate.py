@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.simulators import Attention, Encoder, LinearAttention, MultiHeadAttention
+from locum.errors import GraphError
+from locum.simulators import Attention, Encoder, LinearAttention, MultiHeadAttention, Order
 from tests.cli.conftest import Run
 from tests.simulators.random_modules import Chance, distance
 
@@ -111,6 +112,14 @@ def test_matrices_of_ones_own(simulate: Run, tmp_path: Path) -> None:
     larger = json_of(simulate, tmp_path / "all.npz", "--on", "5,4,3")
     assert larger["order"] == [5, 4, 3]
     assert distance(larger["result"], expected) <= 1e-13
+
+
+def test_too_many_heads_are_rejected_before_anything_is_made(simulate: Run) -> None:
+    code, _, err = simulate("--order", "2,2,2", "--heads", "100000000")
+    assert code == 2
+    assert "--heads: expected at most 128" in err
+    with pytest.raises(GraphError, match="heads: expected an integer from 1 to 10,000"):
+        Order.of(2, 2, 2, heads=100_000_000)
 
 
 def test_heads_and_feed_forward_from_a_file(simulate: Run, tmp_path: Path) -> None:

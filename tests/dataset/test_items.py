@@ -144,7 +144,7 @@ def test_the_same_settings_give_the_same_bytes(
 def test_what_is_not_worth_an_item_is_turned_down(tmp_path: Path) -> None:
     result = make(str(tmp_path), "task/next_letter", "softmax", ["plain"], **SIZE)
     assert result["rows"] == []
-    assert "layers" in result["reason"]
+    assert result["reason"] == "it has no head"
     result = make(str(tmp_path), "tracr/length", "hard", ["plain"], **SIZE)
     assert "does not depend on the tokens" in result["reason"]
     assert not (tmp_path / "items").exists()

@@ -50,6 +50,8 @@ class Kind:
 
 #: The kinds of attention by name: ``modules/attention_kinds.py`` enters them, beside their classes.
 KINDS: dict[str, Kind] = {}
+#: U has nodes for every head. The program of more heads takes gigabytes.
+MAX_HEADS = 10_000
 #: Fields of an order that some kinds have.
 _OF_KINDS = ("pooling", "feature_map", "nonlinearity", "key_heads", "rotary", "score_bias")
 
@@ -61,7 +63,7 @@ class AttentionOrder:
     kind: Annotated[str, Setting("a text", choices=KINDS)]
     d: Annotated[int, Setting("an integer", least=1)]
     d_v: Annotated[int, Setting("an integer", least=1)]
-    heads: Annotated[int, Setting("an integer", least=1)] = 1
+    heads: Annotated[int, Setting("an integer", least=1, most=MAX_HEADS)] = 1
     #: How heads come together, and the columns of W_O behind them (0: there is none).
     combine: Annotated[str, Setting("a text", choices=COMBINATIONS)] = "concatenate"
     projection: int = 0

@@ -75,7 +75,7 @@ _CHANGE = 1e-4
 _FITTED = 150
 #: How deep attention is nested in programs that should have so many layers; of deep ones, only what
 #: most often has as many.
-_DEPTHS = {1: (1,), 2: (2,), 3: (2, 3), 4: (3, 4), 5: (5,), 6: (6,), 7: (7,), 8: (8,)}
+_DEPTHS = {1: (1,), 2: (1, 2), 3: (2, 3), 4: (3, 4), 5: (3, 4), 6: (5,), 7: (5, 6), 8: (7,)}
 #: What random programs are for: tokens and the longest input.
 _RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
 
@@ -91,6 +91,7 @@ class Blueprint:
     length: int
     causal: bool = False
     fixed: bool = False
+    fold: bool = False
 
 
 def make(
@@ -121,6 +122,7 @@ def make(
         length,
         known.causal,
         known.fixed,
+        known.fold,
     )
     return _first_item(Path(folder), [blueprint], attention, tiers)
 
@@ -177,6 +179,7 @@ def _item(blueprint: Blueprint, attention: str, tiers: list[str], layers: int | 
         "causal": blueprint.causal,
         "fixed": blueprint.fixed,
         "reuse_slots": False,
+        "fold": blueprint.fold,
     }
     allowed = (layers,) if layers else LAYERS
     if (depth := count_layers(program, **options)) not in allowed:

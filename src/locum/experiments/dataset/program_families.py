@@ -191,6 +191,8 @@ class Source:
     sizes: tuple[Size, ...]
     causal: bool = False
     fixed: bool = False
+    #: Whether what depends on the token or the position alone is embedded.
+    fold: bool = False
 
 
 def count_inputs(tokens: int, length: int, fixed: bool = False) -> int:
@@ -339,7 +341,9 @@ def _simulators() -> dict[str, Source]:
             simulator = UniversalSimulator(*order, recipe=recipe, stable=False)
             name = f"U{order} {recipe}".replace(" ", "")
             sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
-            sources[name] = Source("U", _always(simulator.program), numbers, sizes, fixed=True)
+            # Positions of U are the layout of its matrices. They would take most of its layers.
+            program = _always(simulator.program)
+            sources[name] = Source("U", program, numbers, sizes, fixed=True, fold=True)
     return sources
 
 

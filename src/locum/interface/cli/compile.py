@@ -25,6 +25,7 @@ from locum.interface.cli.options import (
     inputs_option,
     name_option,
     order_option,
+    resource_limit_option,
     settings_options,
 )
 from locum.interface.cli.programs import DIALECTS, Program, complete_program
@@ -63,6 +64,7 @@ ATTEMPTS = 500
     ranges=click.option(
         "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
     ),
+    limit=resource_limit_option,
     inputs=click.option(
         "--inputs",
         multiple=True,

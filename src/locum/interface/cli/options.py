@@ -74,6 +74,28 @@ def limit_option(default: float | None, text: str = "CPU time limit.") -> Option
     )
 
 
+def _read_limits(
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, float] | None:
+    """Read bounds of resources by name; "none" removes all of them."""
+    if texts == ("none",):
+        return None
+    bounds: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        try:
+            bounds[name] = float(number)
+        except ValueError:
+            raise InputError(
+                f"--limit: expected NAME=NUMBER or none, got {text!r}; try --limit units=50000"
+            ) from None
+    return bounds
+
+
+resource_limit_option = click.option(
+    "--limit", multiple=True, callback=_read_limits, metavar="NAME=NUMBER",
+    help="Bound of units, width, seconds or memory (bytes), or none.",
+)  # fmt: skip
 name_option = click.option("--name", help="S-op, selector or function without parameters.")
 input_option = click.option(
     "--input",

@@ -32,6 +32,8 @@ from locum.text import at_most
 TOLERANCE = 1e-9
 #: Matrices of more rows or columns are shown in part.
 SHOWN = 6
+#: Heads of a random T: the steps of each are run one after another.
+MAX_HEADS = 128
 #: Up to so many pairs of positions, over all heads and steps, U is run literally by default.
 LITERAL = 5_000_000
 #: How U was run, in words.
@@ -226,11 +228,17 @@ def make_simulation(options: Mapping[str, Any]) -> Simulation:
 def random_simulation(options: Mapping[str, Any]) -> Simulation:
     """Draw a T of the order asked for, and an X."""
     n, d, d_v = options["order"]
+    heads = 1 if options["heads"] is None else options["heads"]
+    if heads > MAX_HEADS:
+        raise InputError(
+            f"--heads: expected at most {MAX_HEADS}, since each has its own steps, got {heads:,}; "
+            "try UniversalSimulator(order)(T, X) in Python, which shows no steps"
+        )
     order = Order.of(
         n,
         d,
         d_v,
-        heads=1 if options["heads"] is None else options["heads"],
+        heads=heads,
         feed_forward=options["ffn"],
         kind=options["kind"] or "softmax",
         norm=options["norm"] or "none",

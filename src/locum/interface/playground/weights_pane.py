@@ -19,14 +19,17 @@ from locum.interface.playground.program_pane import Program
 from locum.interface.playground.requests import MAX_INPUT, MAX_LENGTH
 from locum.interface.playground.requests import tokens as read_tokens
 from locum.interface.playground.requests import vocabulary as read_vocabulary
+from locum.networks.compiler.compile_limits import LimitExceededError
 from locum.networks.compiler.target import Target
 from locum.networks.compiler.tracing import Trace, compile_traced
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.weights import FeedForwardWeights
 from locum.settings import Setting, settings_of
 
-#: The widest residual stream that is shown.
-MAX_WIDTH = 512
+#: The widest residual stream that is shown, and the largest network that is compiled for it.
+LIMIT = {"width": 512, "units": 50_000, "seconds": 4, "memory": 400_000_000}
+#: Options of the compiler that requests do not have, or have in another form.
+OMITTED = ("ranges", "inputs", "limit")
 #: Length of the longest input of a compiled network, where the request does not say.
 DEFAULT_LENGTH = 8
 #: Hidden units of a slot that are written out.
@@ -46,7 +49,7 @@ def request_settings(target: type[Target]) -> dict[str, Setting]:
     declared = settings_of(target)
     bound = Setting("a number", default=None, least=-1e6, most=1e6)
     return {
-        **{name: setting for name, setting in declared.items() if name not in ("ranges", "inputs")},
+        **{name: setting for name, setting in declared.items() if name not in OMITTED},
         "length": replace(declared["length"], default=None, most=MAX_LENGTH),
         "vocabulary": Setting("a text", default=None, longest=MAX_INPUT),
         "tolerance": Setting("a number", default=None, least=1e-12, most=1.0),
@@ -114,21 +117,24 @@ def _compiled(
     length = options.pop("length") or max(len(program.tokens), shortest)
     if length > MAX_LENGTH:
         raise InputError(f"expected an input of at most {MAX_LENGTH} tokens to compile, got {length}")
-    model, trace = compile_traced(
-        value,
-        length=length,
-        vocabulary=words,
-        numeric=numeric,
-        ranges=None if low is None else (low, high),
-        name=name,
-        names=program.names | {value.node: name},
-        **{key: option for key, option in options.items() if option is not None},
-    )
-    if model.architecture.d_model > MAX_WIDTH:
-        raise InputError(
-            f"this network has {model.architecture.d_model:,} slots; the playground shows {MAX_WIDTH}. "
-            "Try a shorter length or a smaller vocabulary, or `locum compile`"
+    try:
+        model, trace = compile_traced(
+            value,
+            length=length,
+            vocabulary=words,
+            numeric=numeric,
+            ranges=None if low is None else (low, high),
+            name=name,
+            names=program.names | {value.node: name},
+            limit=LIMIT,
+            **{key: option for key, option in options.items() if option is not None},
         )
+    except LimitExceededError as error:
+        place = f", in {error.where}" if error.where else ""
+        raise InputError(
+            f"the playground: {error.found}{place}; try a shorter length or a smaller vocabulary, or "
+            "`locum compile`"
+        ) from None
     return program, name, model, trace
 
 

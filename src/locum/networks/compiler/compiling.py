@@ -18,6 +18,7 @@ from locum.networks.compiler import bounds, network, program, scoring, units, we
 from locum.networks.compiler.alternatives import find_alternative
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
+from locum.networks.compiler.compile_limits import LimitExceededError, compile_within
 from locum.networks.compiler.mean_advice import explain_means
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
@@ -154,11 +155,12 @@ def count_layers(source: Node | HasNode, **options: Any) -> int:
     1
     """
     target = Target.read(**options)
-    plain = program.normalise(node_of(source), numeric=target.numeric)
-    known = scoring.Known.of(target, plain, {})
-    plain, known = scoring.broadcast(plain, known)
-    roles = next(units.assign_roles(plain, known))
-    return network.lower(plain, network.schedule(plain, roles), roles, Labels()).network.layers
+    with compile_within(target.limit):
+        plain = program.normalise(node_of(source), numeric=target.numeric)
+        known = scoring.Known.of(target, plain, {})
+        plain, known = scoring.broadcast(plain, known)
+        roles = next(units.assign_roles(plain, known))
+        return network.lower(plain, network.schedule(plain, roles), roles, Labels()).network.layers
 
 
 def compile_for(
@@ -211,19 +213,23 @@ def make(
     def compiled(target: Target, root: Node = root) -> Made:
         return _compiled(target, root, name, reference, softmax_scores, names, share_positions, origins)
 
-    try:
-        return compiled(target)
-    except CompileError as error:
-        if target.feed_forward == "exact":
-            raise
-        refused = error
-    if not softmax_scores:
-        refused = explain_means(target, root, names, compiled) or refused
-    try:
-        compiled(replace(target, feed_forward="exact"))
-    except CompileError:
-        raise refused from None
-    advice = find_alternative(target, compiled, refused)
+    with compile_within(target.limit):
+        try:
+            return compiled(target)
+        except CompileError as error:
+            hopeless = isinstance(error, LimitExceededError) and error.resource != "units"
+            if target.feed_forward == "exact" or hopeless:
+                raise
+            refused = error
+        if not softmax_scores and not isinstance(refused, LimitExceededError):
+            refused = explain_means(target, root, names, compiled) or refused
+        try:
+            compiled(replace(target, feed_forward="exact"))
+        except CompileError:
+            raise refused from None
+        if isinstance(refused, LimitExceededError):
+            raise LimitExceededError(refused.found, refused.where, "units", REFERENCE) from None
+        advice = find_alternative(target, compiled, refused)
     raise CompileError(refused.problem, refused.where, advice or REFERENCE) from None
 
 
@@ -244,6 +250,7 @@ def _compiled(
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 
     plain = written_out = plain_of(root, origins=origins)
+    weights.require_short(target, plain)
     known = scoring.Known.of(target, plain, given_scores)
     if target.causal:
         program.require_causal(plain, known.selectors)
@@ -252,6 +259,7 @@ def _compiled(
     weights.require_held(reference or root, plain, known)
     made = partial(_shallowest, plain, known, names, outputs, share_positions)
     lowered, slots, fitted = choose(target, made)
+    weights.require_small(lowered, slots, fitted.hidden if fitted and fitted.hidden else None)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
     gaps = list(program.undefined(root, written_out, known.selectors, set(lowered.schedule.order)))
     for node in gaps:
@@ -319,6 +327,7 @@ def _shallowest(
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:
+            weights.require_small(lowered, slots)
             fitted = bounds.fit(lowered, slots, outputs)
         except CompileError as error:
             refused = error

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from locum.errors import CompileError
 from locum.networks.compiler.bounds.fitting import Fitted
+from locum.networks.compiler.compile_limits import share_time
 from locum.networks.compiler.network.network import Slots
 from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.target import Target
@@ -20,6 +21,8 @@ from locum.networks.compiler.units.hidden import erasing
 #: Without a preference, the share of the weights of tables that other forms may have, which may be
 #: deeper or less exact; and how many times deeper they may be.
 _WORTH, _DEEPER = 0.9, 2
+#: The share of the time left that one of the two networks may take.
+_SHARE = 0.75
 
 
 class Candidate(NamedTuple):
@@ -56,11 +59,12 @@ def choose(target: Target, make: Make) -> Candidate:
     tables: Candidate | None = None
     problem: CompileError | None = None
     try:
-        tables = make("exact")
+        with share_time(_SHARE):
+            tables = make("exact")
     except CompileError as error:
         problem = error
     small: Candidate | None = None
-    with suppress(CompileError):
+    with suppress(CompileError), share_time(_SHARE):
         small = make("small")
     if tables is None and small is None and problem is not None:
         raise problem

@@ -15,6 +15,7 @@ from locum.errors import CompileError
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, is_atom, sequence_type
 from locum.graph.atoms import EXACT_INTEGERS, identity
+from locum.networks.compiler.compile_limits import DEFAULTS, Limit, read_limit
 from locum.networks.compiler.input_reading import EXPECTED, read_inputs
 from locum.networks.transformer.config import ATTENTIONS, DTYPES, FEED_FORWARDS
 from locum.settings import Setting, normalise_settings, read_settings, settings_of, to_python
@@ -126,6 +127,15 @@ class Target:
         "float64"
     )
     reuse_slots: Annotated[bool, Setting("true or false", "Reuse slots that nothing reads.")] = True
+    fold: Annotated[bool, Setting("true or false", "Embed what tokens or positions tell.")] = True
+    limit: Annotated[
+        Limit,
+        Setting(
+            "bounds for units, width, seconds or memory by name, or None",
+            "Bounds of units, width, seconds and memory.",
+            convert=read_limit,
+        ),
+    ] = DEFAULTS
     inputs: Annotated[
         Any, Setting(EXPECTED, "Condition that every input satisfies.", convert=lambda given: given)
     ] = None

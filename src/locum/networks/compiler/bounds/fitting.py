@@ -27,6 +27,7 @@ from locum.networks.compiler.bounds.head_bounds import (
     Temperature,
 )
 from locum.networks.compiler.bounds.intervals import UNIT, ErrorInterval, ErrorIntervals
+from locum.networks.compiler.compile_limits import LimitExceededError, check_time, require_size
 from locum.networks.compiler.network.forms import Curved, Gate, Mask, Masked, Product
 from locum.networks.compiler.network.network import Head, Slots, Unit
 from locum.networks.compiler.network.network_lowering import Lowered
@@ -55,6 +56,8 @@ class Bounds:
     def __post_init__(self) -> None:
         known = self.lowered.roles.known
         self.intervals = ErrorIntervals(known.target)
+        #: Hidden units so far.
+        self._size = 0
         self._gates = GateBounds(self.intervals, self.demand)
         self._functions = FunctionBounds(self.intervals, self.lowered)
         fed = known.target.feed_forward != "exact"
@@ -76,6 +79,7 @@ class Bounds:
             heads = [step for step in together if isinstance(step, Head)]
             for head in heads:
                 self._heads.carry(head)
+                check_time(head.selector)
             self._units([unit for unit in together if isinstance(unit, Unit)])
             if self.lowered.network.sink:
                 self._at_sink(heads, time)
@@ -95,6 +99,7 @@ class Bounds:
                 continue
             arguments[unit] = [self.intervals.form(form) for form in unit.gate.arguments]
             self.hidden[unit] = self.make(unit, arguments[unit], self.demand.of(unit.into))
+            self._count(unit)
             in_slot.setdefault(self.slots.of(unit.into)[0], []).append(unit)
         for writers in in_slot.values():
             summands = {
@@ -108,6 +113,14 @@ class Bounds:
                 self.intervals.signals[unit.into] = self._gates.interval(
                     unit, _gate(unit), arguments[unit], self.hidden[unit], parts, slot
                 )
+
+    def _count(self, unit: Unit) -> None:
+        """Raise an error if the gates so far have more hidden units than the limit."""
+        check_time(unit.node)
+        self._size += self.hidden[unit].size
+        require_size(
+            "units", self._size, lambda: {each.node: made.size for each, made in self.hidden.items()}
+        )
 
 
 def _gate(unit: Unit) -> Gate:
@@ -227,6 +240,10 @@ class _Fitting:
         for _ in range(_ROUNDS):
             try:
                 last = self._attempt(tolerance)
+            except LimitExceededError:
+                if best is None and (problem is None or last is not None):
+                    raise
+                break
             except _Unfit as unfit:
                 problem = problem or CompileError(str(unfit), unfit.where)
                 refusals.append(unfit)

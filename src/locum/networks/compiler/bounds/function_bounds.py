@@ -105,11 +105,10 @@ class FunctionBounds:
 
     def _table(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
         """Bound a lookup by the nearest keys: right while every source is nearest its own key."""
-        table = self.roles.values.table(node)
-        assert table is not None
+        table = self.roles.table(node)
         bound = self._among([v for v in dict.fromkeys(table.values) if v is not None], node)
-        for source, by in zip(table.sources, self.roles.sources(node), strict=True):
-            keys = sorted(self.roles.known.codes.numbers(self.roles.values.domain(source), by))
+        for by, domain in zip(table.by, table.domains, strict=True):
+            keys = sorted(self.roles.known.codes.numbers(domain, by))
             gap = min((after - key for key, after in pairwise(keys)), default=math.inf)
             if (known[by].error >= gap / 2).any():
                 return self._any(bound)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from locum.graph import Node
 from locum.graph.definitions import everywhere
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import SNAP, Form, Gate, Signal, Snap, Table, dyadic
 from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.target import EXACT_WHOLE
@@ -159,6 +160,7 @@ def schedule(root: Node, roles: Roles) -> Schedule:
     level = _Levelling(windows, roles)
     final = _Times(roles)
     for node in order:
+        check_time(node)
         time = final.attention(node)
         if node in windows:
             time = level.place(node, time)

@@ -19,6 +19,7 @@ from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT, identity, short
 from locum.graph.labels import Labels
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Form, Gate, Signal, Snap, Vector, total
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
@@ -306,6 +307,7 @@ class _Lowering:
                         coefficients[below] = coefficient * factor
                         heapq.heappush(queue, (-below.depth, next(ticket), below))
             self._forms[node] = total(parts)
+            check_time(node)
         return self._forms[node]
 
     def linear(self, linear: Linear) -> Form:

@@ -12,13 +12,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import ClassVar
 
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Form, Gate
+from locum.networks.compiler.network.kept_sops import KeptSops, LookupTable
 from locum.networks.compiler.program.exactness import Exactness, jumps_on
-from locum.networks.compiler.program.sources import Source, source_nodes
+from locum.networks.compiler.program.sources import Source
 from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.scoring.scores import Linear
@@ -53,6 +56,11 @@ class Roles:
     #: longer than one.
     fused: ClassVar[bool] = True
 
+    @cached_property
+    def lookups(self) -> KeptSops:
+        """What is embedded, and what tables are looked up by."""
+        return KeptSops(self.known)
+
     @property
     def values(self) -> Values:
         """Which values each s-op can take."""
@@ -66,23 +74,24 @@ class Roles:
         """Return the role of an s-op."""
         if node not in self._roles:
             self._roles[node] = self._role_of(node)
+            check_time(node)
         return self._roles[node]
 
     def _role_of(self, node: Node) -> Role:
-        if self.values.depends_on(node, "indices"):
-            return Role.POSITION
-        if self.known.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
-            return Role.TOKEN
+        if self.lookups.embeds(node):
+            return Role.POSITION if self.values.depends_on(node, "indices") else Role.TOKEN
         match node.op:
             case "tokens":
                 return Role.NUMBER
-            case "aggregate" if self.values.depends_on(node, "indices", "length"):
+            case "aggregate" if self.known.target.fold and self.values.depends_on(
+                node, "indices", "length"
+            ):
                 return Role.TABLE
             case "aggregate":
                 return Role.AGGREGATE
             case "selector_width" | "length":
                 return Role.COUNT
-        if node in self.tabled:
+        if node in self.tabled or node in self.known.kept:
             return Role.TABLE
         if self._needs_table(node):
             column = self.values.table(node)
@@ -169,9 +178,13 @@ class Roles:
 
     def sources(self, node: Node) -> list[Node]:
         """Return what a table is looked up by."""
-        column = self.values.table(node)
-        assert column is not None
-        return source_nodes(column.sources)
+        return self.table(node).by
+
+    def table(self, node: Node) -> LookupTable:
+        """Return the table of an s-op that is looked up."""
+        table = self.lookups.table(node)
+        assert table is not None
+        return table
 
     def reads(self, node: Node) -> list[Node]:
         """Return the s-ops that have to be there before it."""
@@ -252,7 +265,8 @@ def _reachable(root: Node, known: Known) -> Iterator[Node]:
         below = list(node.inputs)
         if node.op in ("aggregate", "selector_width"):
             below = [*node.inputs[1:]]
-            if not known.values.depends_on(node, "indices", "length"):
+            folded = known.target.fold and known.values.depends_on(node, "indices", "length")
+            if not folded:
                 below += known.selectors.scores(node.inputs[0]).nodes
         for other in below:
             if other not in seen:

@@ -18,6 +18,7 @@ import numpy as np
 from locum.errors import CompileError
 from locum.execution.types import Types, possible_types, types_of
 from locum.graph import OPERATIONS, Node, Sort, abbreviate, postorder, sort_of
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.patterns import Patterns
 from locum.networks.compiler.program.sources import MAX_COMBINATIONS, each, meaning
 
@@ -57,6 +58,7 @@ def undefined(
             yield node  # it begins with 0, to which no string can be added
     definedness = _Definedness(selectors, possible_types(written_out, tokens))
     for node in postorder(written_out):
+        check_time(node)
         is_computed = numeric and node in computed and OPERATIONS[node.op].elementwise
         served = is_computed and node.op != "lookup" and not _mixed(definedness.types_at(node))
         if not served and definedness.may_fail(node):

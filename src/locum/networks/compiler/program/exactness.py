@@ -110,6 +110,8 @@ class Exactness:
 
     def embedded(self, node: Node) -> bool:
         """Return whether it stands in the stream from the start."""
+        if node.op == "aggregate" and not self.target.fold:
+            return False
         by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
         return by_token or self.values.depends_on(node, "indices")
 
@@ -133,7 +135,7 @@ class Exactness:
 
     def _moved_grid(self, node: Node) -> Grid | None:
         selector, value = node.inputs
-        if self.values.depends_on(node, "indices", "length"):
+        if self.target.fold and self.values.depends_on(node, "indices", "length"):
             table = self.values.table(node)
             return None if table is None else grid_of(table.values)
         if not self.patterns.unique(selector):
@@ -157,7 +159,7 @@ class Exactness:
 
     def _is_faithfully_moved(self, node: Node) -> bool:
         selector, value = node.inputs
-        if self.values.depends_on(node, "indices", "length"):
+        if self.target.fold and self.values.depends_on(node, "indices", "length"):
             return True
         if self.patterns.unique(selector):
             return self._faithful[value]

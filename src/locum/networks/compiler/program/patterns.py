@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Atom, Node, Sort, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.assumed_inputs import AssumedInputs
 from locum.networks.compiler.program.sources import (
     MAX_POSITIONS,
@@ -63,6 +64,7 @@ class Patterns:
         return self._patterns[selector]
 
     def _static(self, node: Node) -> Pattern | None:
+        check_time(node)
         inputs = [self._patterns.get(i) for i in node.inputs]
         match node.op:
             case "select":

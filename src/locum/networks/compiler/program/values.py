@@ -21,6 +21,7 @@ from locum.errors import CompileError
 from locum.execution.types import has_strings, possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import short
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.aggregates import Aggregates
 from locum.networks.compiler.program.integer_ranges import Affine, Range, affine, combined
 from locum.networks.compiler.program.integer_sums import SelectedKeys, SumOfKeys, find_sum, list_sums
@@ -77,6 +78,7 @@ class Values:
                 self._affine[below] = affine(below, [self._affine.get(i) for i in below.inputs])
                 self._tables[below] = self._tabulated(below)
                 self._ranges[below] = self._range(below)
+                check_time(below)
         return self._tables[node]
 
     def over_sources(self, node: Node) -> ValueTable | None:

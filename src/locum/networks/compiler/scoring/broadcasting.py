@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import CompileError
-from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
+from locum.graph import COMPARISONS, OPERATIONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
+from locum.networks.compiler.compile_limits import check_time, claim, work_on
 from locum.networks.compiler.program.integer_sums import FEW_ADDENDS, is_exact
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
-from locum.networks.compiler.program.values import Codes, Values
+from locum.networks.compiler.program.values import MAX_ROWS, Codes, Values
 from locum.networks.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
 from locum.networks.compiler.scoring.factoring import factored
 from locum.networks.compiler.scoring.scored_selectors import Selectors
@@ -55,6 +56,8 @@ class Known:
     selectors: Selectors
     #: The number that stands for each string.
     codes: Codes
+    #: S-ops of the program that heads and units compute although embeddings could hold them.
+    kept: frozenset[Node] = frozenset()
 
     @classmethod
     def of(
@@ -63,7 +66,24 @@ class Known:
         """Look at a program without families; ``scores`` are of selectors that RASP cannot say."""
         selectors = Selectors(target).knowing({}, scores)
         values = selectors.values
-        return cls(target, values, selectors, Codes(values, root))
+        known = cls(target, values, selectors, Codes(values, root))
+        if target.fold:
+            return known
+        return replace(known, kept=frozenset(filter(known._is_kept, postorder(root))))
+
+    def is_foldable(self, node: Node) -> bool:
+        """Return whether the position alone, or the token alone, tells the value of an s-op."""
+        by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
+        return by_token or self.values.depends_on(node, "indices")
+
+    def _is_kept(self, node: Node) -> bool:
+        """Return whether an s-op of the program is to be computed, with ``fold=False``."""
+        if sort_of(node) is not Sort.SOP or self.values.constant(node) is not None:
+            return False
+        if node.op == "aggregate":
+            return self.values.depends_on(node, "indices", "length")
+        table = self.values.table(node) if OPERATIONS[node.op].elementwise else None
+        return table is not None and self.is_foldable(node) and len(table.values) <= MAX_ROWS
 
     def knowing(
         self,
@@ -100,9 +120,11 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
     """
     stage = _Broadcasting(known)
     new: dict[Node, Node] = {}
+    claimed: set[Node] = set()
     attending = ("aggregate", "selector_width", "best")
     selectors = {node.inputs[0] for node in postorder(root) if node.op in attending}
     for node in postorder(root):
+        work_on(node)
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
         if same.op in ("aggregate", "selector_width"):
             new[node] = stage.attention(same)
@@ -111,6 +133,10 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
         else:
             new[node] = stage.chosen(same) or stage.counted(same) or same
             stage.keep_integer_sum(node, new[node])
+        made = list(postorder(new[node], into=lambda n: n not in claimed))
+        claimed.update(made)
+        claim(node, (node, same, *made))
+        check_time(node)
         if origins is not None:
             origins.rewrote(node, same)
             origins.rewrote(node, new[node])
@@ -156,15 +182,17 @@ class _Broadcasting:
         """Return the node itself if it needs a head and its selector has scores worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
-        if not width and self.values.depends_on(node, "indices", "length"):
+        fold = self.target.fold
+        if fold and not width and self.values.depends_on(node, "indices", "length"):
             return node  # a mean that is known without attention
         pattern = self.selectors.pattern(selector)
-        if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
+        itself = pattern is not None and bool((pattern == np.eye(len(pattern))).all())
+        if itself and not width and fold:
             return node.inputs[1]  # each position attends to itself: nothing moves
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)
         by_heads = self._counted(node) if width else self._share(node)
-        if by_heads is not None:
+        if by_heads is not None and (width or fold):
             return by_heads
         if not width and self._is_scored(selector, width=False):
             return node
@@ -197,7 +225,7 @@ class _Broadcasting:
         """Return a width as heads count it; None where keys have to be brought to the query."""
         selector = node.inputs[0]
         known = self._known_width(selector)
-        if known is not None:
+        if known is not None and self.target.fold:
             return known
         early = self._split_at_once(selector)
         if early is not None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from locum.graph import OPERATIONS, Atom, Node, build
 from locum.graph.operations import constant
+from locum.networks.compiler.compile_limits import check_time, claim
 from locum.networks.compiler.program.patterns import Patterns
 from locum.networks.compiler.program.sources import (
     Pattern,
@@ -146,6 +147,8 @@ class Selectors(Patterns):
         """Return its scores, or raise :class:`Unscored`."""
         if selector not in self._scores:
             self._scores[selector] = self._scores_of(selector)
+            claim(selector, self._scores[selector].nodes)
+            check_time(selector)
         return self._scores[selector]
 
     def knowing(
@@ -300,6 +303,7 @@ class Selectors(Patterns):
         """Return the classes of a formula of conditions, or raise :class:`Unscored`."""
         if condition not in self._formulas:
             self._formulas[condition] = self._classified(condition)
+            check_time(condition)
         return self._formulas[condition]
 
     def _classified(self, condition: Node) -> Together:

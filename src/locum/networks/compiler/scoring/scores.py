@@ -27,6 +27,7 @@ from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate, build
 from locum.graph.atoms import canonical_table, identity
 from locum.graph.operations import constant
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.sources import Pattern
 
 
@@ -65,6 +66,7 @@ def term(node: Node, coefficient: float = 1.0) -> Linear:
 
 def looked_up(node: Node, table: Mapping[Atom, Atom]) -> Node:
     """Return the value that the table has for the s-op's own."""
+    check_time()
     return build("lookup", node, table=canonical_table(table))
 
 

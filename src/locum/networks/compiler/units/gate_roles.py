@@ -27,7 +27,6 @@ from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
 from locum.networks.compiler.network.forms import SNAP, Curved, Form, Gate, Masked, Recipe, Snap, Table
 from locum.networks.compiler.network.roles import Role, Roles, in_order
-from locum.networks.compiler.program.sources import source_nodes
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
 from locum.networks.compiler.target import DEFAULT_TOLERANCE
@@ -268,6 +267,8 @@ class GateRoles(Roles):
         }
 
     def _realised(self, node: Node, role: Role) -> Linear | Recipe:
+        if node in self.known.kept:
+            return self._kept(node)
         if role is Role.LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
             first, *rest = (term(below, factor) for below, factor in super().parts(node))
             return reduce(Linear.plus, rest, first)
@@ -429,6 +430,15 @@ class GateRoles(Roles):
                 self._recipes[digit] = recipe
         return scaled
 
+    def _kept(self, node: Node) -> Linear | Recipe:
+        """Return the gate of an s-op that is kept, also where its values lie on a line."""
+        table = self._by_sources(node)
+        assert table is not None
+        recipe = self._looked_up(table)
+        if isinstance(recipe, Recipe) or not table.steps:
+            return recipe
+        return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
+
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""
         values = self.values.finite(node)
@@ -454,15 +464,12 @@ class GateRoles(Roles):
 
     def _by_sources(self, node: Node) -> Lookup | None:
         """Return a table over what an s-op depends on, if that has few combinations."""
-        column = self.values.over_sources(node)
-        if column is None:
+        table = self.lookups.table(node)
+        if table is None or sum(value is not None for value in table.values) > MAX_ROWS:
             return None
-        if sum(value is not None for value in column.values) > MAX_ROWS:
-            return None
-        domains = [self.values.domain(source) for source in column.sources]
-        by, values = self._by_shares(source_nodes(column.sources), domains)
+        by, domains = self._by_shares(table.by, table.domains)
         off = any(map(self._is_off, by))
-        return lookup(node, by, values, column.values, self.known.codes, off=off)
+        return lookup(node, by, domains, table.values, self.known.codes, off=off)
 
     def _by_inputs(self, node: Node) -> Lookup | None:
         """Return a table over the values of an operation's inputs, if they are few."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from locum.errors import CompileError
 from locum.networks.compiler.bounds.fitting import Fitted
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Form
 from locum.networks.compiler.network.network import (
     NO_SINK,
@@ -65,6 +66,7 @@ class UnitFeedForward:
         w_out, b_out = np.zeros((total, stream.width)), np.zeros(stream.width)
         start = 0
         for unit, size in zip(units, sizes, strict=True):
+            check_time(unit.node)
             hidden = self.hidden[unit]
             here = slice(start, start + size)
             columns, biases = self._read(stream, unit.forms, hidden.open_at_sink)
@@ -119,10 +121,6 @@ def _closing(stream: Stream, columns: Matrix, biases: Matrix) -> Matrix:
     return weights
 
 
-#: Weights that are worth writing down: 2 GB of them.
-MAX_PARAMETERS = 2**28
-
-
 #: What makes the feed-forward of a layer that computes these units and erases these slots.
 FeedForward: TypeAlias = Callable[[Stream, Sequence[Unit], Sequence[int]], FeedForwardWeights]
 
@@ -172,7 +170,6 @@ class Assembly:
 
     def weights(self, stream: Stream) -> Weights:
         """Make all tensors over a residual stream."""
-        self._require_moderate(stream)
         embedding, positions = self._embeddings(stream)
         if stream.sink_slot is not None:
             positions = np.vstack([stream.at_sink, positions])
@@ -186,18 +183,10 @@ class Assembly:
                 self.feed_forward(stream, units, erased) if units or erased else None,
             )
             layers.append(layer)
+            check_time()
             stream = stream.after(layer)
         column, constant = stream.read(self.network.output)
         return Weights(embedding, positions, tuple(layers), column[:, None], np.array([constant]))
-
-    def _require_moderate(self, stream: Stream) -> None:
-        widest = max((len(h.keys) + 1 for h in self.network.heads), default=0)
-        total = 4 * len(self.network.heads) * stream.width * widest
-        if total > MAX_PARAMETERS:
-            raise CompileError(
-                f"expected heads of at most {MAX_PARAMETERS:,} weights in all, got {total:,} (residual "
-                f"stream {stream.width}, keys of {widest} numbers); try a smaller length or vocabulary"
-            )
 
     def _embeddings(self, stream: Stream) -> tuple[Matrix, Matrix]:
         vocabulary = self.target.vocabulary

@@ -128,17 +128,15 @@ class _Layer:
         )
 
     def _table(self, node: Node, label: str) -> int:
-        values, codes = self.known.values, self.known.codes
-        column = values.table(node)
-        assert column is not None
+        codes, table = self.known.codes, self.lowered.roles.table(node)
         keys, order = [], []
-        for source, by in zip(column.sources, self.lowered.roles.sources(node), strict=True):
-            numbers = codes.numbers(values.domain(source), by)
+        for by, domain in zip(table.by, table.domains, strict=True):
+            numbers = codes.numbers(domain, by)
             place = sorted(range(len(numbers)), key=numbers.__getitem__)
             keys.append([numbers[i] for i in place])
             order.append(place)
-        reordered = _reordered(column.values, order)
-        inputs = tuple(self._of[by] for by in self.lowered.roles.sources(node))
+        reordered = _reordered(table.values, order)
+        inputs = tuple(self._of[by] for by in table.by)
         entries = [None if v is None else codes.number(v, label) for v in reordered]
         keys, entries = self._told_apart(keys, entries, label)
         return self._add("table", inputs, label, keys=keys, values=entries)
