@@ -146,11 +146,11 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
 def count_layers(source: Node | HasNode, **options: Any) -> int:
     """Return how many layers the network of a program would have, without making it.
 
-    It has more where so few turn out too noisy.
+    It has more where so few turn out too noisy, or where a smaller form is deeper.
 
-    >>> from locum import indices, select, selector_width
-    >>> before = selector_width(select(indices, indices, "<"))
-    >>> count_layers(before, length=4, vocabulary="ab")
+    >>> from locum import select, selector_width, tokens
+    >>> alike = selector_width(select(tokens, tokens, "=="))
+    >>> count_layers(alike, length=4, vocabulary="ab")
     1
     """
     target = Target.read(**options)

@@ -201,7 +201,8 @@ class _Fitting:
         near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
         self.limit = math.inf if kind == "exact" else near
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
-        self.soft = target.tolerance is not None and kind != "exact"
+        soft = target.attention == "softmax" and kind != "exact"
+        self.soft = soft and target.tolerance is not None
         gates = [unit.gate for unit in lowered.network.units if unit.gate is not None]
         #: Whether a tolerance changes anything: tables, ramps and what is rounded are as they are.
         self.can_bend = self.soft or any(depends_on_tolerance(gate, kind) for gate in gates)
@@ -211,7 +212,7 @@ class _Fitting:
         try:
             return self._fit()
         except CompileError:
-            if not (self.soft and self.target.attention == "softmax"):
+            if not self.soft:
                 raise
         self.soft = False
         return self._fit()

@@ -15,10 +15,10 @@ from enum import Enum
 from typing import ClassVar
 
 from locum.errors import CompileError
-from locum.graph import OPERATIONS, Node, abbreviate, build
+from locum.graph import OPERATIONS, Node, abbreviate
 from locum.networks.compiler.network.forms import Form, Gate
 from locum.networks.compiler.program.exactness import Exactness, jumps_on
-from locum.networks.compiler.program.sources import Source, ValueTable
+from locum.networks.compiler.program.sources import Source, source_nodes
 from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.scoring.scores import Linear
@@ -36,9 +36,6 @@ class Role(Enum):
     COUNT = "counted by a head: a width, or the length; for units, the share of attention of one key"
     FUNCTION = "computed by a feed-forward"
     TABLE = "looked up by a feed-forward, by its sources"
-
-
-INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 
 
 @dataclass
@@ -174,7 +171,7 @@ class Roles:
         """Return what a table is looked up by."""
         column = self.values.table(node)
         assert column is not None
-        return source_nodes(column)
+        return source_nodes(column.sources)
 
     def reads(self, node: Node) -> list[Node]:
         """Return the s-ops that have to be there before it."""
@@ -197,12 +194,6 @@ class Roles:
                 return self.sources(node)
             case _:
                 return list(node.inputs)
-
-
-def source_nodes(column: ValueTable) -> list[Node]:
-    """Return the s-ops that a table is looked up by."""
-    named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
-    return [named[s] if isinstance(s, str) else s for s in column.sources]
 
 
 def exact_roles(root: Node, known: Known) -> Roles:

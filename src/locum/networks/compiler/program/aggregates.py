@@ -220,7 +220,7 @@ class Aggregates:
         sources: tuple[Source, ...] = ("indices",) if self._target.fixed else ("length", "indices")
         if is_constant(values):
             return ValueTable((), (values[0],))
-        return ValueTable(sources, tuple(values))
+        return self._sources.over_needed(ValueTable(sources, tuple(values)))
 
     def _mean(self, node: Node) -> ValueTable | None:
         """Tabulate a mean of finitely many numbers, whose sums are exact."""

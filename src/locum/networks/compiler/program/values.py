@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
+from typing import Any
 
 from locum.errors import CompileError
 from locum.execution.types import has_strings, possible_types, types_of
@@ -95,6 +96,13 @@ class Values:
             atoms = None if column is None else distinct(v for v in column.values if v is not None)
             self._finite[node] = atoms if atoms is not None and len(atoms) <= MAX_VALUES else None
         return self._finite[node]
+
+    def together(self, nodes: Sequence[Node]) -> ValueTable | None:
+        """Tabulate the values of several s-ops as tuples; None where there are too many."""
+        tables = [table for node in nodes if (table := self.table(node)) is not None]
+        if len(tables) < len(nodes):
+            return None
+        return self._sources.joint(_tuple, tables, MAX_COMBINATIONS)
 
     def has_gap(self, node: Node) -> bool | None:
         """Say whether an operation has no value where its inputs have one; None: too many to see."""
@@ -300,6 +308,10 @@ class Values:
         if integers is None or integers.high - integers.low >= MAX_VALUES:
             return None
         return self._sources.add(node, range(int(integers.low), int(integers.high) + 1))
+
+
+def _tuple(*values: Any) -> Any:
+    return values
 
 
 #: Combinations of a count and a mean by which what depends on their product is looked up at once.

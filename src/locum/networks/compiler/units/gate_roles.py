@@ -26,7 +26,8 @@ from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, build, postord
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
 from locum.networks.compiler.network.forms import SNAP, Curved, Form, Gate, Masked, Recipe, Snap, Table
-from locum.networks.compiler.network.roles import Role, Roles, in_order, source_nodes
+from locum.networks.compiler.network.roles import Role, Roles, in_order
+from locum.networks.compiler.program.sources import source_nodes
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
 from locum.networks.compiler.target import DEFAULT_TOLERANCE
@@ -53,6 +54,10 @@ _ROUNDING = 2.0**-53
 def _is_short(by_sources: Lookup) -> bool:
     """Return whether a table by what an s-op depends on is worth the layers that it saves."""
     return by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST
+
+
+#: Steps of the table of a square over several sources; beyond that it is looked up by its root.
+_MAX_SQUARE = 256
 
 
 def _shallowest(node: Node, by_sources: Lookup | None, by_inputs: Lookup | None) -> Lookup | None:
@@ -275,10 +280,19 @@ class GateRoles(Roles):
         if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
             return total
         by_inputs = self._by_inputs(node)
+        if by_sources is not None and self._is_early_square(node, by_sources):
+            by_inputs = None  # the input takes a layer more than its sources
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
             return self._smallest(node, usual, by_sources, by_inputs)
         return self._real(node) if usual is None else self._looked_up(usual)
+
+    def _is_early_square(self, node: Node, by_sources: Lookup) -> bool:
+        """Return whether a product of equal factors is looked up by its sources, a layer earlier."""
+        if len({*node.inputs}) == len(node.inputs):
+            return False
+        positional = self.values.depends_on(node, "indices", "length")
+        return positional or by_sources.steps <= _MAX_SQUARE
 
     def _smallest(self, node: Node, usual: Lookup | None, *tables: Lookup | None) -> Linear | Recipe:
         """Return the form with the fewest hidden units, those of what it reads included.
@@ -446,13 +460,13 @@ class GateRoles(Roles):
         if sum(value is not None for value in column.values) > MAX_ROWS:
             return None
         domains = [self.values.domain(source) for source in column.sources]
-        by, values = self._by_shares(source_nodes(column), domains)
+        by, values = self._by_shares(source_nodes(column.sources), domains)
         off = any(map(self._is_off, by))
         return lookup(node, by, values, column.values, self.known.codes, off=off)
 
     def _by_inputs(self, node: Node) -> Lookup | None:
         """Return a table over the values of an operation's inputs, if they are few."""
-        finite = [self.values.finite(i) for i in node.inputs]
+        finite = [self.values.finite(i) for i in dict.fromkeys(node.inputs)]
         known = [domain for domain in finite if domain is not None]
         if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:
             return None

@@ -128,9 +128,11 @@ class Lookup:
 def lookup_of_inputs(
     node: Node, domains: Sequence[Sequence[Atom]], codes: Codes, *, off: bool
 ) -> Lookup:
-    """Look an operation up by its inputs, of which ``domains`` has all values."""
-    values = each(meaning(node), list(zip(*product(*domains), strict=True)))
-    return lookup(node, node.inputs, domains, values, codes, off=off)
+    """Look an operation up by its inputs; ``domains`` has all values of each different one."""
+    inputs = list(dict.fromkeys(node.inputs))
+    columns = dict(zip(inputs, zip(*product(*domains), strict=True), strict=True))
+    values = each(meaning(node), [columns[i] for i in node.inputs])
+    return lookup(node, inputs, domains, values, codes, off=off)
 
 
 def lookup(
