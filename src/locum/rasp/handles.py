@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast, overload
 from weakref import WeakValueDictionary
 
 from locum.errors import GraphError, LocumError
@@ -122,13 +122,35 @@ class Handle:
                 _handles[node] = handle
         return cast(Self, handle)
 
+    @overload
+    def __call__(
+        self: SOp,
+        tokens: Sequence[list[Any] | tuple[Any, ...]],
+        *,
+        executor: str = "dense",
+        domain: str = "float",
+        strict: bool = False,
+    ) -> list[list[Any]]: ...
+    @overload
+    def __call__(
+        self: SOp,
+        tokens: str | Sequence[Any],
+        *,
+        executor: str = "dense",
+        domain: str = "float",
+        strict: bool = False,
+    ) -> list[Any]: ...
+    @overload
+    def __call__(
+        self, tokens: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
+    ) -> Any: ...
     def __call__(
         self, tokens: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
     ) -> Any:
         """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
 
-        ``executor`` is dense, fast, heads or auto. ``strict`` raises an error where the fast executor
-        would leave anything to dense execution.
+        The lists of a batch may have different lengths. ``executor`` is dense, fast, heads or auto.
+        ``strict`` raises an error where the fast executor would leave anything to dense execution.
         """
         from locum.execution import run  # NumPy is loaded with the first run, not before
 
