@@ -97,8 +97,8 @@ def summarise(rows: Sequence[Row]) -> Row:
     outcomes: Counter[str] = Counter()
     for row in rows:
         outcomes.update(row.get("outcomes", {}))
-    seconds = [row.get("compile_seconds", row.get("cpu_seconds", _STOP_SECONDS)) for row in rows]
-    memory = [row.get("peak_mb", 0) for row in rows]
+    seconds: list[float] = [row.get("compile_seconds", _STOP_SECONDS) for row in rows]
+    memory: list[int] = [row.get("peak_mb", 0) for row in rows]
     return {
         "programs": len(rows),
         "compiled": sum("layers" in row for row in rows),

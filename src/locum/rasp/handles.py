@@ -122,28 +122,6 @@ class Handle:
                 _handles[node] = handle
         return cast(Self, handle)
 
-    @overload
-    def __call__(
-        self: SOp,
-        tokens: Sequence[list[Any] | tuple[Any, ...]],
-        *,
-        executor: str = "dense",
-        domain: str = "float",
-        strict: bool = False,
-    ) -> list[list[Any]]: ...
-    @overload
-    def __call__(
-        self: SOp,
-        tokens: str | Sequence[Any],
-        *,
-        executor: str = "dense",
-        domain: str = "float",
-        strict: bool = False,
-    ) -> list[Any]: ...
-    @overload
-    def __call__(
-        self, tokens: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
-    ) -> Any: ...
     def __call__(
         self, tokens: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
     ) -> Any:
@@ -235,6 +213,33 @@ class SOp(Handle):
 
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
+
+    if TYPE_CHECKING:  # a list gives a list, and a batch of lists a list of lists
+
+        @overload
+        def __call__(
+            self,
+            tokens: Sequence[list[Any] | tuple[Any, ...]],
+            *,
+            executor: str = ...,
+            domain: str = ...,
+            strict: bool = ...,
+        ) -> list[list[Any]]: ...
+        @overload
+        def __call__(
+            self,
+            tokens: str | Sequence[Any],
+            *,
+            executor: str = ...,
+            domain: str = ...,
+            strict: bool = ...,
+        ) -> list[Any]: ...
+        @overload
+        def __call__(
+            self, tokens: object, *, executor: str = ..., domain: str = ..., strict: bool = ...
+        ) -> Any: ...
+        def __call__(self, tokens: object, **options: Any) -> Any:
+            """Run on a sequence or a batch."""
 
     def draw(self, tokens: Any = EXAMPLES[0], name: str = "out") -> Picture:
         """Draw the heads that compute it on an input; a notebook shows the picture.
