@@ -18,7 +18,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -204,6 +204,8 @@ class Translation:
         keys, key_values = self._side([part.inputs[0] for part in selects])
         queries, query_values = self._side([part.inputs[1] for part in selects])
 
+        key_values, query_values = cache(key_values), cache(query_values)
+
         def predicate(key: Any, query: Any) -> bool:
             if key is None or query is None:
                 return False
@@ -364,7 +366,7 @@ def measure(case: Case, length: int) -> Row:
 
 
 def main() -> None:
-    """Record all cases into the file, those that are recorded excepted."""
+    """Record all cases that the file does not have."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tracr", type=Path, required=True, help="checkout of google-deepmind/tracr")
     parser.add_argument("--interpbench", type=Path, help="checkout of FlyingPumba/InterpBench")
@@ -382,16 +384,29 @@ def main() -> None:
     stored: dict[str, Row] = (
         json.loads(arguments.output.read_text()) if arguments.output.exists() else {}
     )
-    for case in cases:
-        for length in map(int, arguments.sizes.split(",")):
+    lengths = sorted(map(int, arguments.sizes.split(",")))
+    for length in lengths:
+        for case in cases:
             key = f"{case.suite} {case.name} {length}"
             if key in stored and not arguments.again:
                 continue
-            row = run_limited(lambda case=case, length=length: measure(case, length), SECONDS)  # type: ignore[misc]
-            row.pop("cpu_seconds", None), row.pop("peak_mb", None)
-            stored[key] = row
+            stored[key] = _shorter_stop(stored, case, length) or run_limited(
+                lambda case=case, length=length: measure(case, length),  # type: ignore[misc]
+                SECONDS,
+            )
+            for name in ("cpu_seconds", "peak_mb"):  # of this machine
+                stored[key].pop(name, None)
             lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in stored.items())
             arguments.output.write_text("{\n" + lines + "\n}\n")
+
+
+def _shorter_stop(stored: dict[str, Row], case: Case, length: int) -> Row | None:
+    """Return the row of a shorter length at which the case was stopped: a longer one takes longer."""
+    for shorter in LENGTHS:
+        row = stored.get(f"{case.suite} {case.name} {shorter}", {})
+        if shorter < length and str(row.get("reason", "")).startswith("stopped"):
+            return dict(row)
+    return None
 
 
 if __name__ == "__main__":
