@@ -201,6 +201,27 @@ def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_conditions_on_inputs(rasp: str, tmp_path: Path) -> None:
+    model = str(tmp_path / "model")
+    given = ["compile", rasp, "--name", "moved", "--length", "8", "--vocab", "ab+"]
+    many = ["--inputs", "+: 1, a: 0..2", "--inputs", "(a|b|\\+)*b"]
+    shown = command_line(*given, *many, "-o", model).stdout
+    assert (
+        "inputs       an input with exactly one '+'; an input with at most 2 'a'; an input of" in shown
+    )
+    assert "[-, a, +] (strings)" in command_line("apply", model, "--input", "a+b").stdout
+    assert "expected an input with exactly one '+', got 'ab'" in refused(
+        "apply", model, "--input", "ab"
+    )
+    assert "expected an input of the language (a|b|\\+)*b, got 'b+a'" in refused(
+        "apply", model, "--input", "b+a"
+    )
+    assert "got 'c'" in refused(*given, "--inputs", "c: 1")
+    assert "expected letters of the alphabet {a, b, +}, got 'c'" in refused(*given, "--inputs", "c*")
+    numeric = ["compile", rasp, "--name", "square", "--length", "4", "--numeric"]
+    assert "--inputs: expected --vocab with it" in refused(*numeric, "--inputs", "a*")
+
+
 def test_a_page(rasp: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")

@@ -54,6 +54,34 @@ def trial(seed: int) -> Trial:
             return Trial(program, draw.choices(vocabulary, k=length), vocabulary)
 
 
+def about_tokens(seed: int, vocabulary: list[Atom]) -> Node:
+    """A program with a selector of some tokens."""
+    draw = random.Random(seed)
+    programs = _Programs(draw, vocabulary)
+
+    def of_token(*predicates: str) -> Node:
+        token = _constant(draw.choice(vocabulary))
+        return build("select", TOKENS, token, predicate=draw.choice(predicates))
+
+    chosen = of_token("==", "!=")
+    if draw.random() < 0.3:
+        chosen = build(draw.choice(("selector_or", "selector_and")), chosen, of_token("=="))
+    if draw.random() < 0.3:
+        chosen = build("selector_and", chosen, programs.selector(1, 1))
+    if draw.random() < 0.3:
+        query = programs.text(1) if programs.strings else programs.number(1)
+        chosen = build("select", TOKENS, query, predicate="==")
+    if draw.random() < 0.2:
+        node = build("selector_width", chosen)
+    else:
+        node = build("aggregate", chosen, programs.number(1), default=programs._default())
+    programs.made["number"] += [node] * 8
+    while True:
+        program = draw.choice((programs.number, programs.number, programs.text, programs.truth))(3)
+        if node in set(postorder(program)):
+            return program
+
+
 class Coarse(NamedTuple):
     """A program, options of ``compile`` with a coarse tolerance, and inputs, the longest first."""
 

@@ -86,3 +86,17 @@ def test_heads_accept_large_floats_among_small_integers() -> None:
     program = where(tokens > 0, tokens, -1e300) - aggregate(~full, tokens_float, 0)
     assert program([2, 0], executor="heads") == [2.0, -1e300]
     assert program(np.array([2.0, 0.0]), executor="heads").tolist() == [2.0, -1e300]
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+def test_strings_computed_from_a_tensor() -> None:
+    torch = pytest.importorskip("torch")
+    first = aggregate(select(indices, 1, "=="), tokens * locum.constant("a"))
+    assert where(first == "a", 1, 0)(torch.tensor([2, 1]), executor="fast").tolist() == [1, 1]
+
+
+def test_networks_give_numbers_of_one_type_beside_a_string() -> None:
+    program = aggregate(select(indices, indices, "!="), indices, "")
+    model = locum.compile(program, length=4, vocabulary="a")
+    assert [type(value) for value in model("aaaa")] == [float] * 4
+    assert model("a") == [""]

@@ -105,10 +105,11 @@ def meet_in_checker(value: Any, true: Any, case: CheckedCase, meanings: Meanings
         meanings.meet(("open", value.number), bool(true))
     elif isinstance(value, Quotient):
         for number, variable in enumerate(case.facts.variables):
-            if variable.kind == "choice" and value.top.terms.keys() == {1 << (WIDTH * number)}:
+            is_variable = value.top.terms == {1 << (WIDTH * number): 1}
+            is_whole = value.rational is None and not value.factors
+            if variable.kind == "choice" and is_variable and is_whole:
                 assert variable.bounds is None or variable.bounds[0] <= true <= variable.bounds[1]
-                if value.rational is None and not value.factors and value.top.leading == 1:
-                    meanings.meet(("variable", number), true)
+                meanings.meet(("variable", number), true)
         decided = checker_value(value, case, point_of(meanings))
         assert decided is None or decided == true, f"{decided} instead of {true}"
     elif isinstance(value, (bool, int, Fraction)):

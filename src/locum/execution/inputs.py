@@ -86,7 +86,7 @@ def _array(values: Any) -> Any:
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)
-    if array.dtype.kind == "U" and not all(map(_is_text, values)):  # numbers must not become strings
+    if array.dtype.kind == "U" and not _is_text(values):  # numbers must not become strings
         return np.array([_plain_list(value) for value in values], dtype=object)
     if array.dtype.kind != "f" or _has_floats(values) or all(map(_has_floats, values)):
         return array
@@ -102,8 +102,9 @@ def _is_text(value: Any) -> bool:
     """Return whether a value, or every value of a list or array, is a string."""
     if isinstance(value, str):
         return True
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        return bool(value.dtype.kind == "U")
+    if isinstance(value, np.ndarray):
+        is_object = value.dtype.kind == "O"
+        return set(map(type, value.flat)) <= {str} if is_object else bool(value.dtype.kind == "U")
     return isinstance(value, Iterable) and all(map(_is_text, value))
 
 

@@ -77,22 +77,24 @@ class _Facts:
     dense_only: str | None
     #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
     has_arithmetic: bool
-    #: Whether it computes integers and floats in one array.
-    is_mixed: bool
+    #: Why it cannot run on a tensor unless a plan can run it; None if it can.
+    no_tensor: str | None
 
 
 def _facts(root: Node, tokens: types.Types) -> _Facts:
     def find() -> _Facts:
         possible = types.possible_types(root, tokens)
         dense_only = types.rounds_atoms(possible)
+        strings = "the program has strings" if types.has_strings(root) else None
+        # Only arrays of NumPy are checked for integers that were rounded.
+        is_mixed = int in tokens and types.computed_mixtures(possible)
+        rounded = "integers among floats that floating point may round" if is_mixed else None
         return _Facts(
             types.join(possible[root]),
-            "the program has strings"
-            if types.has_strings(root)
-            else types.averages_booleans(possible) or dense_only,
+            strings or types.averages_booleans(possible) or dense_only,
             dense_only,
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
-            bool(types.computed_mixtures(possible)),
+            strings or rounded,
         )
 
     facts: _Facts = _remember(root, tokens, find)
@@ -150,8 +152,8 @@ def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _F
                 parts = [tokens.numbers]
                 value = _planned(root, parts, len(tokens), positions, strict, tokens.types)
                 return _whole(value, facts.result)
-    if on_tensor and facts.is_mixed and int in tokens.types:  # only NumPy's arrays are checked
-        raise _Unfit("integers among floats that floating point may round")
+    if on_tensor and facts.no_tensor is not None:
+        raise _Unfit(facts.no_tensor)
     return _structured(root, tokens, positions, strict)
 
 

@@ -7,6 +7,7 @@ A program that a network cannot hold is rejected, with the reason and the s-op.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from locum.interface.cli.options import (
 from locum.interface.cli.programs import DIALECTS, Program, complete_program
 from locum.interface.cli.runner import Report
 from locum.interface.cli.runner import command as make_command
-from locum.interface.cli.tokens import read_tokens, read_vocabulary
+from locum.interface.cli.tokens import read_condition, read_tokens, read_vocabulary
 from locum.networks.compiler.target import Target
 from locum.settings import settings_of
 
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
     from locum.networks.transformer import CompiledTransformer
 
 #: Settings of programs; U and languages have their own tokens.
-OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal")
+OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal", "inputs")
 #: Tokens of the input that is drawn if none is given, and symbols of the longest word of a language.
 DRAWN, WORD = 8, 8
+#: Random inputs of which one is drawn that satisfies the conditions on inputs.
+ATTEMPTS = 500
 
 
 @make_command("compile", __doc__)
@@ -59,6 +62,13 @@ DRAWN, WORD = 8, 8
     ),
     ranges=click.option(
         "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
+    ),
+    inputs=click.option(
+        "--inputs",
+        multiple=True,
+        callback=lambda context, option, texts: texts or None,
+        metavar="CONDITION",
+        help="Condition on inputs: counts '+: 1, -: 0..2', or a regular expression.",
     ),
 )
 @inputs_option
@@ -130,6 +140,10 @@ def _compile_program(
     settings = {name: options[name] for name in settings_of(Target)}
     if options["vocabulary"] is not None:
         settings["vocabulary"] = read_vocabulary(options["vocabulary"])
+    if options["inputs"] is not None:
+        settings["inputs"] = [
+            read_condition(text, settings["vocabulary"]) for text in options["inputs"]
+        ]
     model = compile_for(
         Target.read(**settings), value.node, name, names=loaded.names() | {value.node: name}
     )
@@ -179,7 +193,12 @@ def _example(model: CompiledTransformer, tokens: Any) -> Any:
     if model.config.vocabulary is None:
         other = _moved_inside(model, other)
     characters = all(isinstance(token, str) and len(token) == 1 for token in other)
-    for candidate in (tokens, "".join(map(str, other)) if characters else other):
+    generator = random.Random(0)
+    attempts = (
+        generator.choices(known, k=length) for _ in range(ATTEMPTS if model.config.inputs else 0)
+    )
+    for drawn in (tokens, other, *attempts):
+        candidate = "".join(drawn) if characters and drawn is not tokens else drawn
         try:
             model(candidate)
         except LocumError:

@@ -7,6 +7,8 @@ in double quotes is a string. Nothing is evaluated.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,35 @@ def read_vocabulary(text: str) -> list[Atom]:
         return _from_file(Path(text))
     require_unicode(text, "--vocab")
     return list(text) if "," not in text else _separated(text, "--vocab")
+
+
+#: A count of a token: ``+: 1``, ``+: 0..2``, ``+: 1..``. A token may stand in double quotes.
+_COUNT = re.compile(r'\s*("[^"]*"|[^,:]*[^,:\\\s]|[,:])\s*:\s*(\d{1,9})(\.\.(\d{1,9})?)?\s*(?:,|$)')
+
+
+def read_condition(text: str, vocabulary: Sequence[Atom] | None) -> Any:
+    """Read a condition on inputs: counts of tokens, ``+: 1, -: 0..2``, or a regular expression.
+
+    >>> read_condition("+: 1, -: 0..2, 3: 1..", ["+", "-", "3"])
+    {'+': 1, '-': (0, 2), '3': (1, None)}
+    >>> read_condition("(ab)*", "abc").accepts("abab")
+    True
+    """
+    counts: dict[Atom, Any] = {}
+    place = 0
+    while match := _COUNT.match(text, place):
+        token, low, span, high = match.groups()
+        known = token if token in (vocabulary or ()) else literal(token)
+        ends = int(low), int(high) if high else None
+        counts[known] = ends if span else int(low)
+        place = match.end()
+    if counts and place == len(text):
+        return counts
+    from locum.languages import regular
+
+    if vocabulary is None:
+        raise InputError("--inputs: expected --vocab with it, got --numeric")
+    return regular.read(text, [str(token) for token in vocabulary])
 
 
 def _from_file(path: Path) -> list[Atom]:

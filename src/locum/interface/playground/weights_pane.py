@@ -46,7 +46,7 @@ def request_settings(target: type[Target]) -> dict[str, Setting]:
     declared = settings_of(target)
     bound = Setting("a number", default=None, least=-1e6, most=1e6)
     return {
-        **{name: setting for name, setting in declared.items() if name != "ranges"},
+        **{name: setting for name, setting in declared.items() if name not in ("ranges", "inputs")},
         "length": replace(declared["length"], default=None, most=MAX_LENGTH),
         "vocabulary": Setting("a text", default=None, longest=MAX_INPUT),
         "tolerance": Setting("a number", default=None, least=1e-12, most=1.0),

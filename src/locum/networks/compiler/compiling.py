@@ -17,6 +17,7 @@ from locum.graph.node import HasNode, node_of
 from locum.networks.compiler import bounds, network, program, scoring, units, weights
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
+from locum.networks.compiler.mean_advice import explain_means
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
     NO_SINK,
@@ -205,7 +206,7 @@ def make(
     ``origins`` is told which nodes the stages made for which.
     """
 
-    def compiled(target: Target) -> Made:
+    def compiled(target: Target, root: Node = root) -> Made:
         return _compiled(target, root, name, reference, softmax_scores, names, share_positions, origins)
 
     try:
@@ -214,6 +215,8 @@ def make(
         if target.feed_forward == "exact":
             raise
         refused = error
+    if not softmax_scores:
+        refused = explain_means(target, root, names, compiled) or refused
     try:
         compiled(replace(target, feed_forward="exact"))
     except CompileError:
@@ -266,6 +269,7 @@ def _compiled(
         undefined=lowered.undefined,
         partial=tuple(map(lowered.label, gaps)),
         checks=_checks(gaps, source) if not softmax_scores else (source,) if gaps else (),
+        inputs=target.inputs or (),
         program=source,
         program_hash=stable_hash(reference or root),
         name=name,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
 
 from locum.errors import CompileError
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, is_atom, sequence_type
 from locum.graph.atoms import EXACT_INTEGERS, identity
+from locum.networks.compiler.input_reading import EXPECTED, read_inputs
 from locum.networks.transformer.config import ATTENTIONS, DTYPES, FEED_FORWARDS
 from locum.settings import Setting, normalise_settings, read_settings, settings_of, to_python
 
@@ -118,6 +119,9 @@ class Target:
         "float64"
     )
     reuse_slots: Annotated[bool, Setting("true or false", "Reuse slots that nothing reads.")] = True
+    inputs: Annotated[
+        Any, Setting(EXPECTED, "Condition that every input satisfies.", convert=lambda given: given)
+    ] = None
 
     def __post_init__(self) -> None:
         normalise_settings(self, CompileError)
@@ -132,6 +136,7 @@ class Target:
                 f"ranges: expected (low, high) for all tokens, or one such pair for each of the "
                 f"{self.length} positions, got {len(self.ranges)} pairs"
             )
+        object.__setattr__(self, "inputs", read_inputs(self.inputs, self.vocabulary, self.length))
 
     @classmethod
     def read(cls, **options: Any) -> Target:
@@ -148,6 +153,8 @@ class Target:
         """Return the options that differ from their defaults; ``Target.read`` takes them again."""
         declared = settings_of(type(self)).items()
         values = {name: (getattr(self, name), setting.default) for name, setting in declared}
+        if self.inputs is not None:
+            values["inputs"] = [asdict(condition) for condition in self.inputs], None
         return {name: value for name, (value, default) in values.items() if value != default}
 
     @property

@@ -106,6 +106,10 @@ class CompiledTransformer(Interventions):
         """Return the compiler's report as text: sizes, how everything was realised, bounds."""
         data = {"name": self.config.name} if self.config.name else {}
         report = {name: value for name, value in self.config.report.items() if name != "circuit"}
+        if self.config.inputs:  # in words, without the automata
+            options = self.config.report.get("options", {})
+            report["options"] = {name: options[name] for name in options if name != "inputs"}
+            report["inputs"] = [condition.text for condition in self.config.inputs]
         if self.config.partial:
             report["may have no value"] = list(self.config.partial)
         return render(data | {"architecture": str(self.architecture)} | report)
@@ -124,9 +128,10 @@ class CompiledTransformer(Interventions):
         """Return the program's answer: a list for a list (or a string), an array for an array.
 
         A list of lists is a batch, whose sequences may have different lengths. All values have one type
-        (:func:`locum.execution.types.result_type`). Where the program may have no value
-        (``config.partial``), dense execution of that part of it checks the inputs first; without
-        ``check``, the network gives some answer to inputs without a value.
+        (:func:`locum.execution.types.result_type`). Inputs that do not satisfy the conditions of
+        ``compile(inputs=…)`` raise InputError. Where the program may have no value
+        (``config.partial``), dense execution of that part of it checks the inputs first. Without
+        ``check``, the network gives some answer to such inputs.
         """
         batches, answer = self._encoding.read_by_length(inputs)
         return answer([self._run(batch, check=check) for batch in batches])

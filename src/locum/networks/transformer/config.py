@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from locum.graph import Atom
+from locum.networks.transformer.input_conditions import InputCondition
 from locum.settings import Setting, normalise_settings
 from locum.text import at_most, shortened
 
@@ -43,6 +44,9 @@ class Config:
     #: Programs that are run on an input before the network (graphs as JSON). An input on which one of
     #: them raises an error is rejected.
     checks: tuple[str, ...] = ()
+    #: Conditions that every input satisfies. The network may be wrong on other inputs, so they are
+    #: rejected.
+    inputs: tuple[InputCondition, ...] = ()
     #: The program (its graph as JSON), its stable hash, and its name.
     program: str = ""
     program_hash: str = ""

@@ -20,6 +20,7 @@ from locum.execution.types import join, moved_atoms, only_moves, result_type, ty
 from locum.graph import Node, is_atom, loads, postorder
 from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
 from locum.networks.transformer.config import Config
+from locum.networks.transformer.input_conditions import require_accepted
 from locum.networks.transformer.weights import Array
 
 #: A batch of sequences of one length.
@@ -88,10 +89,17 @@ class Encoding:
         return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
 
     def check(self, rows: Rows) -> None:
-        """Raise the error of dense execution if an s-op of the program has no value on an input."""
-        if not self._checks:
+        """Raise an error for an input that does not satisfy ``config.inputs``, or has no value.
+
+        If an s-op of the program has no value on an input, the error is the error of dense execution.
+        """
+        if not self._checks and not self.config.inputs:
             return
         lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        if self.config.inputs:
+            require_accepted(self.config.inputs, lists, self.encode(rows))
+        if not self._checks:
+            return
         for row in {tuple(map(identity, row)): row for row in lists}.values():
             dense.evaluate_all(self._checks, row, FloatDomain())
 
@@ -254,9 +262,8 @@ class Encoding:
         # NumPy would cut "\0" at the end of a string.
         if types == {str} and not any(str(text).endswith("\0") for text in outputs):
             return np.array(outputs)
-        if str in types:
-            return np.array(outputs, dtype=object)
-        return np.array(list(map(self._kind, outputs)))
+        one_type = [atom if isinstance(atom, str) else self._kind(atom) for atom in outputs]
+        return np.array(one_type, dtype=object if str in types else None)
 
     # Tokens -------------------------------------------------------------------------------------
 
@@ -294,13 +301,12 @@ class Encoding:
         return keys[order], np.array(list((self._ids_by_value or {}).values()))[order]
 
     def _has_ids(self, array: Any) -> bool:
-        """Return whether ids of an array are found without lists: strings, or integers of 64 bits."""
+        """Return whether ids of an array are found without lists: those of integers of 64 bits."""
         if not isinstance(array, np.ndarray) or not self._ids_by_value:
             return False
-        types = types_of(self._ids_by_value)
-        if types == {str}:  # NumPy cuts "\0" at the end of strings
-            return array.dtype.kind == "U" and not any(t.endswith("\0") for t in self._ids_by_value)
-        return types == {int} and array.dtype.kind == "i" and self._sorted_ids[0].dtype.kind == "i"
+        # Dictionaries find strings faster than arrays do.
+        is_integer = types_of(self._ids_by_value) == {int} and array.dtype.kind == "i"
+        return is_integer and self._sorted_ids[0].dtype.kind == "i"
 
     def _id(self, token: Any) -> int:
         place = self._ids.get(identity(token), self._ids.get(token))

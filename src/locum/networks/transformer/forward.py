@@ -31,6 +31,8 @@ Show = Callable[[str, Array], Array]
 
 #: The number of scores that are held at a time; further heads and queries are run after these.
 MAX_SCORES = 2**22
+#: Numbers below which the exponential is 0, by type.
+_LOWEST = {"float64": -746.0, "float32": -105.0}
 #: Results that are looked at together, copied into one array; more are looked at one by one.
 _AT_ONCE = 2**16
 
@@ -169,10 +171,24 @@ def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
     top = _greatest(scores)
     weights: Array = (scores == top).astype(scores.dtype) if hard.any() else scores
     if not hard.all():
-        soft = scores - top
-        np.exp(soft, out=soft)
+        soft = _exponential(scores - top)
         weights = np.where(hard, weights, soft) if hard.any() else soft
     return weights
+
+
+def _exponential(differences: Array) -> Array:
+    """Return e to the power of differences to the greatest score.
+
+    Compiled heads have differences of 0, or so low that the result is 0. NumPy's exponential takes
+    longer than these comparisons.
+    """
+    is_zero = differences == 0
+    vanishes = differences < _LOWEST[differences.dtype.name]
+    if np.count_nonzero(is_zero) + np.count_nonzero(vanishes) == differences.size:
+        differences[...] = is_zero
+    else:
+        np.exp(differences, out=differences)
+    return differences
 
 
 def _greatest(scores: Array) -> Array:

@@ -30,6 +30,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     kind = _numbers(model) if config.vocabulary is None else _listed(config.vocabulary)
     entries = [
         ("takes", f"{count} tokens: {kind}"),
+        ("inputs", "; ".join(condition.text for condition in config.inputs)),
         ("refuses", _refuses(model)),
         ("gives", _gives(model)),
         ("layers", str(size.layers)),

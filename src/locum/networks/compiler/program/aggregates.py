@@ -106,6 +106,10 @@ class SelectorFacts(Protocol):
         """Return whether each query selects at most one key, whatever the input."""
         ...
 
+    def widths(self, selector: Node) -> tuple[int, int]:
+        """Return the least and the greatest number of keys that a query selects."""
+        ...
+
     def at_length(self, selector: Node, length: int) -> Pattern | None:
         """Return [query, key] on inputs of one length, where positions and length tell; else None."""
         ...
@@ -210,7 +214,8 @@ class Aggregates:
             table = self._mean_of_rows(node)
             if table is not None:
                 return table
-            means = distinct((*means_of_subsets(values, self._target.longest), node.default))
+            _, most = self._selectors.widths(node.inputs[0])
+            means = distinct((*means_of_subsets(values, most), node.default))
         except Unlisted:
             return None
         return self._sources.add(node, means) if len(means) <= MAX_VALUES else None

@@ -8,14 +8,18 @@ values, so both are found together, each when it is asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import product
 from typing import Self
 
 import numpy as np
 
 from locum.errors import CompileError
-from locum.graph import Atom, Node, Sort, postorder, sort_of
+from locum.graph import OPERATIONS, Atom, Node, Sort, postorder, sort_of
+from locum.graph.atoms import LARGEST_EXACT
+from locum.networks.compiler.program.assumed_inputs import AssumedInputs
 from locum.networks.compiler.program.sources import (
     MAX_POSITIONS,
     Pattern,
@@ -25,7 +29,7 @@ from locum.networks.compiler.program.sources import (
     select,
     selectors_of,
 )
-from locum.networks.compiler.program.values import Values
+from locum.networks.compiler.program.values import MAX_ROWS, Values
 from locum.networks.compiler.target import DOMAIN, Target
 
 
@@ -34,8 +38,11 @@ class Patterns:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.values = Values(target, self)
+        self._assumed = AssumedInputs(target)
+        self.values = Values(target, self, self._assumed.possible)
         self._patterns: dict[Node, Pattern | None] = {}
+        self._widths: dict[Node, tuple[int, int]] = {}
+        self._same: dict[Node, bool] = {}
         self._empty: dict[Node, bool] = {}
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]]) -> Self:
@@ -43,6 +50,7 @@ class Patterns:
         new = copy(self)
         new.values = self.values.knowing(values, new)
         new._patterns, new._empty = dict(self._patterns), dict(self._empty)
+        new._widths = dict(self._widths)
         return new
 
     def pattern(self, selector: Node) -> Pattern | None:
@@ -111,17 +119,91 @@ class Patterns:
                 inner, score = condition.inputs
                 if self._different_everywhere(score) or self.unique(inner):
                     return True
-        return False
+        return self.widths(selector)[1] <= 1
+
+    def widths(self, selector: Node) -> tuple[int, int]:
+        """Return the least and the greatest number of keys that a query selects, from ``inputs``."""
+        if not self._assumed:
+            return 0, self.target.longest
+        if selector not in self._widths:
+            conjuncts = conditions(selector)
+            bounds = [self._token_counts(condition) for condition in conjuncts]
+            least = bounds[0][0] if len(bounds) == 1 else 0
+            self._widths[selector] = least, min(high for _, high in bounds)
+        return self._widths[selector]
+
+    def _token_counts(self, condition: Node) -> tuple[int, int]:
+        """Return how many keys a query selects, if which these are depends on their tokens alone."""
+        parts = selectors_of(condition)
+        unknown = 0, self.target.longest
+        leaves = [node for node in parts if node.op == "select"]
+        tables = {node.inputs[0]: self.values.table(node.inputs[0]) for node in leaves}
+        columns: dict[Node, Sequence[Atom]] = {}
+        for key, table in tables.items():
+            if table is None or any(source != "tokens" for source in table.sources):
+                return unknown
+            listed = [value for value in table.values if value is not None]
+            if len(listed) < len(table.values):
+                return unknown
+            columns[key] = listed * len(self.values.domain("tokens")) if table.constant else listed
+        queries = list(dict.fromkeys(node.inputs[1] for node in leaves))
+        domains = [self.values.finite(query) or () for query in queries]
+        if any(node.op == "best" for node in parts) or not 0 < math.prod(map(len, domains)) <= MAX_ROWS:
+            return unknown
+        rows = list(product(*domains))
+
+        def leaf(node: Node, _: Sequence[Pattern]) -> Pattern:
+            place = queries.index(node.inputs[1])
+            at = [row[place] for row in rows]
+            return select(columns[node.inputs[0]], at, node.predicate, node)
+
+        try:
+            pattern = np.unique(evaluated(condition, leaf), axis=0)
+        except CompileError:
+            return unknown
+        counts = [self._assumed.counts(frozenset(np.flatnonzero(row).tolist())) for row in pattern]
+        return min(low for low, _ in counts), max(high for _, high in counts)
 
     def _different_everywhere(self, node: Node) -> bool:
         """Return whether an s-op has a different value at every position of an input."""
-        slope = self.values.affine(node)
-        if slope is not None:
-            return slope.indices != 0
-        if not self.values.depends_on(node, "indices"):
-            return False
-        at = self.values.at_positions(node)
-        return len(set(at)) == len(at)
+        while True:
+            slope = self.values.affine(node)
+            if slope is not None:
+                return slope.indices != 0
+            if self.values.depends_on(node, "indices"):
+                at = self.values.at_positions(node)
+                return len(set(at)) == len(at)
+            # What is the same everywhere does not matter to an exact sum.
+            varying = [i for i in node.inputs if not self._same_everywhere(i)]
+            if node.op not in ("add", "subtract") or len(varying) != 1 or not self._is_whole(node):
+                return False
+            (node,) = varying
+
+    def _is_whole(self, node: Node) -> bool:
+        """Return whether an s-op and its inputs are integers that floats hold exactly."""
+        ranges = [self.values.integers(part) for part in (node, *node.inputs)]
+        return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
+
+    def _same_everywhere(self, node: Node) -> bool:
+        """Return whether an s-op has one value at all positions of an input."""
+        if node not in self._same:
+            for below in postorder(node, into=lambda n: n not in self._same):
+                self._same[below] = self._is_same(below)
+        return self._same[node]
+
+    def _is_same(self, node: Node) -> bool:
+        """Return whether a node, the inputs of which are known, is the same for all queries."""
+        match node.op:
+            case "constant" | "length":
+                return True
+            case "select":
+                return self._same[node.inputs[1]]
+            case "aggregate" | "best":
+                return self._same[node.inputs[0]]
+            case op if op.startswith("selector_") or OPERATIONS[op].elementwise:
+                return all(self._same[i] for i in node.inputs)
+            case _:
+                return False
 
     def may_be_empty(self, selector: Node) -> bool:
         """Return whether some query may select nothing."""
@@ -132,7 +214,7 @@ class Patterns:
     def _may_be_empty(self, selector: Node) -> bool:
         while selector.op == "best":  # some selected key is the best of them
             selector = selector.inputs[0]
-        if self._fetches(selector):
+        if self._fetches(selector) or self.widths(selector)[0] > 0:
             return False
         if self.pattern(selector) is None and self._of_positions_and_length(selector):
             lengths = range(self.target.shortest, self.target.longest + 1)

@@ -245,8 +245,10 @@ class _Combinations:
 class Sources:
     """The values of each source: of position, length and token, and of s-ops that others depend on."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, possible: Pattern | None = None) -> None:
         self._shortest = target.shortest
+        #: [token, position, length − shortest]: whether it can occur there; None if all can.
+        self._possible = possible
         self._domains: dict[Source, tuple[Atom, ...]] = {
             "indices": tuple(range(target.longest)),
             "length": tuple(range(target.shortest, target.longest + 1)),
@@ -319,6 +321,8 @@ class Sources:
                 return _Combinations(sources, sizes, total, range(total)) if total <= most else None
             grid = np.indices(sizes).reshape(len(sizes), -1)
             occurs = np.flatnonzero(self._occur(sources, grid))
+            if not len(occurs):
+                raise CompileError("inputs: expected a condition that some input satisfies")
             if len(occurs) < total:
                 grid = grid[:, occurs]
             self._latest = _Combinations(sources, sizes, total, occurs.tolist(), grid)
@@ -330,6 +334,12 @@ class Sources:
         axes = {source: axis for axis, source in enumerate(sources)}
         if "indices" in axes and "length" in axes:
             occurs &= grid[axes["indices"]] < grid[axes["length"]] + self._shortest
+        if "tokens" in axes and self._possible is not None:
+            named = ("tokens", "indices", "length")
+            others = tuple(axis for axis, name in enumerate(named) if name not in axes)
+            chosen = tuple(grid[axes[name]] for name in named if name in axes)
+            possible: Pattern = np.any(self._possible, axis=others)
+            occurs &= possible[chosen]
         for source, axis in axes.items():
             for other, limit in {} if isinstance(source, str) else self._limits.get(source, {}).items():
                 if other in axes:

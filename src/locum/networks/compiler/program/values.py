@@ -27,6 +27,7 @@ from locum.networks.compiler.program.sources import (
     MAX_COMBINATIONS,
     MAX_POSITIONS,
     MAX_VALUES,
+    Pattern,
     Source,
     Sources,
     ValueTable,
@@ -42,14 +43,16 @@ from locum.networks.compiler.target import DOMAIN, EXACT_WHOLE, Target
 class Values:
     """Which values each s-op of a program takes, found when asked for."""
 
-    def __init__(self, target: Target, selectors: SelectorFacts) -> None:
+    def __init__(
+        self, target: Target, selectors: SelectorFacts, possible: Pattern | None = None
+    ) -> None:
         self.target = target
         self._selectors = selectors
         self._tables: dict[Node, ValueTable | None] = {}
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._ranges: dict[Node, Range | None] = {}
         self._affine: dict[Node, Affine | None] = {}
-        self._sources = Sources(target)
+        self._sources = Sources(target, possible)
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectorFacts) -> Values:
         """Copy that also knows which values these s-ops, new to the program, take."""
@@ -210,7 +213,8 @@ class Values:
             case "aggregate":
                 return Aggregates(self.target, self, self._selectors, self._sources).table(node)
             case "selector_width":
-                return self._sources.add(node, range(self.target.longest + 1))
+                least, most = self._selectors.widths(node.inputs[0])
+                return self._sources.add(node, range(least, most + 1))
             case op if OPERATIONS[op].elementwise:
                 inputs = [self._tables[i] for i in node.inputs]
                 known = [table for table in inputs if table is not None]

@@ -29,6 +29,7 @@ from locum.graph.serialize import decode_attribute, encode_attribute
 from locum.networks.transformer.config import Config
 from locum.networks.transformer.folder.shapes import FeedForwardShape, Shape
 from locum.networks.transformer.functions import INSTRUCTIONS, Functions, Instruction
+from locum.networks.transformer.input_conditions import check_conditions
 from locum.settings import Setting, settings_of, show
 
 #: A number that is finite as a float.
@@ -304,6 +305,7 @@ def agree(config: Config, shape: Shape) -> None:
     if longest + config.sink > shape.n_ctx:
         raise InputError(f"inputs of {longest} tokens do not fit into n_ctx = {shape.n_ctx}")
     _check_tokens(config)
+    check_conditions(config.inputs, config.vocabulary)
     for name, value, expected in (
         ("d_vocab", shape.d_vocab, 1 if config.vocabulary is None else len(config.vocabulary)),
         ("d_vocab_out", shape.d_vocab_out, 1 if config.outputs is None else len(config.outputs)),
