@@ -10,7 +10,7 @@ import pytest
 from benchmarks import bench_random_programs, bench_tracr_sizes
 from benchmarks.limited_process import run_limited
 from benchmarks.size_programs import everyday
-from benchmarks.tracr_reference import FILE
+from benchmarks.tracr_reference import FILE, LENGTHS
 
 
 def test_thirty_one_everyday_programs() -> None:
@@ -65,5 +65,5 @@ def test_recorded_sizes_have_a_size_or_a_reason() -> None:
     for key, row in stored.items():
         suite, name, length = key.split()
         assert suite != "everyday" or name in everyday_names
-        assert int(length) in bench_tracr_sizes.LENGTHS
+        assert int(length) in LENGTHS
         assert ("reason" in row) != ({"layers", "d_model", "d_mlp", "inputs", "right"} <= row.keys())
