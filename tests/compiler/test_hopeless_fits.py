@@ -55,4 +55,4 @@ def test_listings_that_units_cannot_do_are_refused_soon(
     tokens = session.examples.tokens["s-op"]
     with pytest.raises(CompileError, match=words):
         compile_program(value, length=12, vocabulary=list(tokens))
-    assert len(tolerances) <= 10
+    assert len(tolerances) <= 20  # of two networks: with tables, and with smaller forms

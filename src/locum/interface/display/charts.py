@@ -85,7 +85,7 @@ def line_chart(
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 5}" text-anchor="middle">'
         f"{escape(label)}</text>"
     )
-    numbers = {name: number % len(_COLOURS) for number, name in enumerate(lines)}
+    numbers = {name: number for number, name in enumerate(lines)}
     ordered = sorted(lines.items(), key=lambda line: line[1][-1])
     # Names of lines that end close to each other are moved apart, and down if the top one is cut off.
     ends: list[float] = []
@@ -93,7 +93,9 @@ def line_chart(
         ends.append(min(up(heights[-1]) + 4, ends[-1] - _LABEL if ends else math.inf))
     down = max(0.0, _LABEL - min(ends))
     for (name, heights), end in zip(ordered, ends, strict=True):
-        colour, dash, y = _COLOURS[numbers[name]], _DASHES[numbers[name]], end + down
+        number, y = numbers[name], end + down
+        colour = _COLOURS[number % len(_COLOURS)]
+        dash = _DASHES[(number + number // len(_COLOURS)) % len(_DASHES)]
         places = [(across(a), up(b)) for a, b in zip(x, heights, strict=True)]
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
         if values is not None:

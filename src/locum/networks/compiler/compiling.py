@@ -30,6 +30,7 @@ from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.scoring.scores import Scores
+from locum.networks.compiler.smaller_form import Candidate, choose
 from locum.networks.compiler.target import REFERENCE, Target
 from locum.networks.transformer import CompiledTransformer, Config
 
@@ -246,7 +247,8 @@ def _compiled(
     plain, known = scoring.broadcast(plain, known, origins)
     outputs = weights.categories(plain, known)
     weights.require_held(reference or root, plain, known)
-    lowered, slots, fitted = _shallowest(plain, known, names, outputs, share_positions)
+    made = partial(_shallowest, plain, known, names, outputs, share_positions)
+    lowered, slots, fitted = choose(target, made)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
     gaps = list(program.undefined(root, written_out, known.selectors, set(lowered.schedule.order)))
     for node in gaps:
@@ -296,14 +298,20 @@ def _shallowest(
     names: Mapping[Node, str] | None,
     outputs: Mapping[float, Atom] | None,
     share_positions: bool,
-) -> tuple[Lowered, Slots, bounds.Fitted | None]:
-    """Return the network of the fewest layers that is not too noisy, and how exact it is."""
-    target = known.target
+    prefer: str,
+) -> Candidate | None:
+    """Return the network of the fewest layers that is not too noisy, and how exact it is.
+
+    None if the preference for small forms changes nothing.
+    """
+    target = replace(known.target, prefer=prefer)
     refused: CompileError | None = None
-    best: tuple[Lowered, Slots, bounds.Fitted | None] | None = None
+    best: Candidate | None = None
     label = Labels(names)
-    for roles in units.assign_roles(plain, known):
+    for roles in units.assign_roles(plain, replace(known, target=target)):
         times = network.schedule(plain, roles)
+        if prefer == "small" and not any(map(roles.departs, times.order)):
+            return None
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:
@@ -311,8 +319,8 @@ def _shallowest(
         except CompileError as error:
             refused = error
             continue
-        if best is None or (fitted and best[2] and fitted.error < best[2].error):
-            best = lowered, slots, fitted
+        if best is None or (fitted and best.fitted and fitted.error < best.fitted.error):
+            best = Candidate(lowered, slots, fitted)
         if fitted is None or fitted.error <= (target.tolerance or _QUIET):
             break
     if best is None:

@@ -25,6 +25,9 @@ EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in DTYPES}
 #: What errors say of programs that hidden units cannot compute.
 REFERENCE = "feed_forward='exact', a reference for analysis, not weights"
 
+#: The error of the whole network where units have to approximate and none was asked for.
+DEFAULT_TOLERANCE = 1e-3
+
 #: (low, high) for all positions, or one pair for each.
 Ranges: TypeAlias = "tuple[tuple[float, float], ...]"
 EVERYWHERE: Ranges = ((-math.inf, math.inf),)
@@ -103,6 +106,10 @@ class Target:
     ] = "relu"
     tolerance: Annotated[
         float | None, Setting("a number", "Maximum error of approximations.", above=0)
+    ] = None
+    prefer: Annotated[
+        str | None,
+        Setting("a text", "Tables or smaller approximations.", choices=("exact", "small")),
     ] = None
     ranges: Annotated[
         Any,

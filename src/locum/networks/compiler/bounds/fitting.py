@@ -30,6 +30,7 @@ from locum.networks.compiler.bounds.intervals import UNIT, ErrorInterval, ErrorI
 from locum.networks.compiler.network.forms import Curved, Gate, Mask, Masked, Product
 from locum.networks.compiler.network.network import Head, Slots, Unit
 from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.target import DEFAULT_TOLERANCE
 from locum.networks.compiler.units.curves import UnitsError
 from locum.networks.compiler.units.hidden import Hidden
 from locum.networks.compiler.units.realise import depends_on_tolerance, realise
@@ -114,8 +115,6 @@ def _gate(unit: Unit) -> Gate:
     return unit.gate
 
 
-#: The error of the whole network where units have to approximate and none was asked for.
-DEFAULT_TOLERANCE = 1e-3
 #: Heads are cheap to make exact: their tolerance is this much smaller.
 _FOR_HEADS = 2.0**-8
 _ROUNDS = 14

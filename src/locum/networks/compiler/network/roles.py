@@ -61,6 +61,10 @@ class Roles:
         """Which values each s-op can take."""
         return self.known.values
 
+    def departs(self, node: Node) -> bool:
+        """Return whether an s-op has another form for the sake of fewer hidden units."""
+        return False
+
     def of(self, node: Node) -> Role:
         """Return the role of an s-op."""
         if node not in self._roles:

@@ -27,7 +27,15 @@ from locum.networks.compiler.program.sources import conditions, distinct, select
 from locum.networks.compiler.program.values import Codes, Values
 from locum.networks.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
 from locum.networks.compiler.scoring.scored_selectors import Selectors
-from locum.networks.compiler.scoring.scores import Linear, Scores, Unscored, at_positions, rank, term
+from locum.networks.compiler.scoring.scores import (
+    Linear,
+    Scores,
+    Unscored,
+    at_positions,
+    rank,
+    term,
+    whole_numbers,
+)
 from locum.networks.compiler.target import Target
 
 
@@ -68,6 +76,9 @@ class Known:
 
 #: Keys that are brought to every position; a residual stream wider than that is not worth having.
 MAX_KEYS = 256
+#: Ranks for each position, up to which one head moves those of all keys. Units look up ranks, for the
+#: query and for every key, while a head that moves one key's number needs none.
+_RANKS = 4
 
 _KNOWN = ("indices", "length", "tokens")
 
@@ -277,8 +288,8 @@ class _Broadcasting:
         if any(strings) and (keys is None or queries is None or not all(strings)):
             raise CompileError("strings are compared with numbers", abbreviate(node))
         finite = keys is not None and queries is not None
-        if keys is not None and queries is not None:
-            together = distinct((*keys, *queries))
+        together = distinct((*(keys or ()), *(queries or ())))
+        if finite and not self._too_many_ranks(together):
             key, query = rank(key, together), rank(query, together)
             query = self._as_it_is(query, range(len(together)))
         brought = self._brought(key, candidates)
@@ -286,6 +297,13 @@ class _Broadcasting:
         if finite or margin is None:
             return [build(COMPARISONS[predicate].operation, each, query) for each in brought]
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
+
+    def _too_many_ranks(self, together: Sequence[Atom]) -> bool:
+        """Return whether units for ranks would be more than heads that move the numbers themselves."""
+        units = self.target.feed_forward != "exact"
+        numbers = not any(isinstance(value, str) for value in together)
+        few = len(together) <= _RANKS * self.target.longest or whole_numbers(together)
+        return units and numbers and not few
 
     def _as_it_is(self, node: Node, values: Sequence[Atom]) -> Node:
         """Return the same integers as an s-op of its own, on whose values alone others then depend.

@@ -19,14 +19,20 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 
+import numpy as np
+
 from locum.errors import CompileError
-from locum.graph import Atom, Node, Sort, build, postorder, sort_of
+from locum.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
-from locum.networks.compiler.network.forms import SNAP, Form, Gate, Recipe, Snap
+from locum.networks.compiler.network.forms import SNAP, Curved, Form, Gate, Recipe, Snap, Table
 from locum.networks.compiler.network.roles import Role, Roles, in_order, source_nodes
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
+from locum.networks.compiler.target import DEFAULT_TOLERANCE
+from locum.networks.compiler.units.curves import CURVES, UnitsError
+from locum.networks.compiler.units.hidden import Argument
+from locum.networks.compiler.units.realise import realise
 from locum.networks.compiler.units.reals import ONE, ZERO, RealFunctions
 from locum.networks.compiler.units.tables import Lookup, Precision, lookup, lookup_of_inputs
 
@@ -36,6 +42,28 @@ MAX_STEPS = 512
 _MAX_BEND = 8
 _LOST = Precision.LOST
 _ON_GRID = canonical_table({"a number on a grid": 0})
+
+
+#: Operations with a form that is not a table (``reals.py``), besides comparisons.
+_COMPUTED = (*CURVES, "multiply", "divide", "power", "absolute", "maximum", "minimum", "if_else")
+#: Rounding of one operation, for estimates.
+_ROUNDING = 2.0**-53
+
+
+def _is_short(by_sources: Lookup) -> bool:
+    """Return whether a table by what an s-op depends on is worth the layers that it saves."""
+    return by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST
+
+
+def _shallowest(node: Node, by_sources: Lookup | None, by_inputs: Lookup | None) -> Lookup | None:
+    """Return the table to take where depth matters more than hidden units; None: no table."""
+    if by_sources is not None and _is_short(by_sources):
+        return by_sources
+    bends = node.op in ("maximum", "minimum", "absolute")
+    if by_inputs is not None and bends and by_inputs.steps > _MAX_BEND:
+        return None
+    tables = [table for table in (by_inputs, by_sources) if table is not None]
+    return min(tables, key=lambda t: (t.precision, t.steps), default=None)
 
 
 @dataclass
@@ -51,9 +79,17 @@ class GateRoles(Roles):
     _off: dict[Node, bool] = field(default_factory=dict)
     #: Gates whose integers are rounded in a layer of their own.
     _whole: frozenset[Node] = frozenset()
+    #: Estimates of hidden units, where the fewest are wanted.
+    _sizes: dict[Node, float] = field(default_factory=dict)
+    #: S-ops whose form with the fewest units is another than the usual one.
+    _departing: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._reals = RealFunctions(self.known)
+
+    def departs(self, node: Node) -> bool:
+        """Return whether an s-op has another form for the sake of fewer hidden units."""
+        return node in self._departing
 
     def _role_of(self, node: Node) -> Role:
         if self.counted(node) is not node:
@@ -106,8 +142,9 @@ class GateRoles(Roles):
         off: dict[Node, bool] = {}
         whole: set[Node] = set()
         for node in order:
-            off[node] = self._may_be_off(node, off) and node not in gates
-            if node in gates and self._may_be_off(node, off):
+            off[node] = self._may_be_off(node, off)
+            if node in gates and off[node] and self.values.integers(node) is not None:
+                off[node] = False
                 whole.add(node)
         new = copy(self)
         new._whole = frozenset(whole)
@@ -204,17 +241,107 @@ class GateRoles(Roles):
             return reduce(Linear.plus, rest, first)
         if node.op == "multiply" and self.known.target.feed_forward == "glu" and self._of_reals(node):
             return self._reals.recipe(node)  # exact, in two units
+        small = self.known.target.prefer == "small"
         by_sources = self._by_sources(node)
-        if by_sources is not None and by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST:
+        if by_sources is not None and _is_short(by_sources) and not small:
             return self._looked_up(by_sources)
         by_inputs = self._by_inputs(node)
-        bends = node.op in ("maximum", "minimum", "absolute")
-        if by_inputs is not None and bends and by_inputs.steps > _MAX_BEND:
+        usual = _shallowest(node, by_sources, by_inputs)
+        if small:
+            return self._smallest(node, usual, by_sources, by_inputs)
+        return self._reals.recipe(node) if usual is None else self._looked_up(usual)
+
+    def _smallest(self, node: Node, usual: Lookup | None, *tables: Lookup | None) -> Linear | Recipe:
+        """Return the form with the fewest hidden units, those of what it reads included.
+
+        The number of units is an estimate, since the error that each gate may have is not known yet.
+        """
+        forms: list[tuple[Lookup | None, Linear | Recipe]] = [
+            (table, self._looked_up(table))
+            for table in tables
+            if table is not None and table.precision < _LOST
+        ]
+        computed = self._computed(node)
+        if computed is not None:
+            forms.append((None, computed))
+        units = [self._units_of(recipe) for _, recipe in forms]
+        if min(units, default=math.inf) == math.inf:
+            return self._reals.recipe(node) if usual is None else self._looked_up(usual)
+        table, recipe = forms[units.index(min(units))]
+        if table is not usual:
+            self._departing.add(node)
+        return recipe
+
+    def _computed(self, node: Node) -> Linear | Recipe | None:
+        """Return the form of an operation on numbers, if it has one that is not a table."""
+        comparison = OPERATIONS[node.op].group == "comparison"
+        if not comparison and node.op not in _COMPUTED:
+            return None
+        finite = [self.values.finite(part) for part in (node, *node.inputs)]
+        if any(isinstance(value, str) for values in finite for value in values or ()):
+            return None
+        try:
             return self._reals.recipe(node)
-        tables = [table for table in (by_inputs, by_sources) if table is not None]
-        if not tables:
-            return self._reals.recipe(node)
-        return self._looked_up(min(tables, key=lambda t: (t.precision, t.steps)))
+        except CompileError:
+            return None
+
+    def _units(self, node: Node) -> float:
+        """Estimate the number of hidden units of an s-op, and of what it reads in turn."""
+
+        def inputs(below: Node) -> Sequence[Node]:
+            new = below not in self._sizes and OPERATIONS[below.op].elementwise
+            return below.inputs if new else ()
+
+        for below in in_order(node, inputs):
+            if below in self._sizes:
+                continue
+            self._sizes[below] = math.inf
+            try:
+                role = self.of(below)
+            except CompileError:  # it cannot be had by itself, but perhaps what is made of it
+                continue
+            recipe = self._recipes.get(below) or self._instead.get(below)
+            known = role not in (Role.LINEAR, Role.FUNCTION) or recipe is None
+            self._sizes[below] = 0.0 if known or recipe is None else self._units_of(recipe)
+        return self._sizes[node]
+
+    def _units_of(self, form: Linear | Recipe) -> float:
+        """Estimate the number of hidden units of a form, and of what it reads."""
+        if isinstance(form, Linear):
+            return sum(self._units(below) for below, _ in form.terms)
+        read = {below for linear in form.arguments for below, _ in linear.terms}
+        return self._own_units(form) + sum(map(self._units, read))
+
+    def _own_units(self, recipe: Recipe) -> float:
+        target = self.known.target
+        gate = recipe.make(*(Form() for _ in (*recipe.arguments, *recipe.beside)))
+        if isinstance(gate, Table):
+            return 2 * int(np.count_nonzero(np.diff(gate.values)))
+        ends = [self._ends(linear) for linear in recipe.arguments]
+        arguments = tuple(Argument(low, high) for low, high in ends)
+        curve = isinstance(gate, Curved) and gate.name != "square"
+        if curve and target.feed_forward == "glu" and target.tolerance is None:
+            return math.inf  # rejected by the fit
+        try:
+            tolerance = target.tolerance or DEFAULT_TOLERANCE
+            return realise(gate, target.feed_forward, arguments, tolerance, _ROUNDING).size
+        except (UnitsError, ValueError, OverflowError):
+            return math.inf
+
+    def _ends(self, linear: Linear) -> tuple[float, float]:
+        """Return the least and the greatest value of a linear combination."""
+        low = high = linear.constant
+        for node, factor in linear.terms:
+            finite, integers = self.values.finite(node), self.values.integers(node)
+            if finite:
+                numbers = self.known.codes.numbers(finite, node)
+                ends = factor * min(numbers), factor * max(numbers)
+            elif integers is not None:
+                ends = factor * integers.low, factor * integers.high
+            else:
+                return -math.inf, math.inf
+            low, high = low + min(ends), high + max(ends)
+        return low, high
 
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""

@@ -64,6 +64,7 @@ class RealFunctions:
 
     def recipe(self, node: Node) -> Linear | Recipe:
         """Return the gate of an operation, or what to take instead."""
+        soft = self.known.target.feed_forward == "gelu"  # a gelu bends gradually
         match node.op:
             case "multiply":
                 return self._product(*node.inputs)
@@ -74,11 +75,11 @@ class RealFunctions:
             case op if op in CURVES:
                 return self._curve(op, node.inputs[0], node)
             case "absolute":
-                return Recipe((term(node.inputs[0]),), lambda x: Bend(x, -1.0, 1.0))
+                return Recipe((term(node.inputs[0]),), lambda x: Bend(x, -1.0, 1.0), approximates=soft)
             case "maximum" | "minimum":
                 a, b = node.inputs
                 if self.number(b) == 0.0 and node.op == "maximum":
-                    return Recipe((term(a),), lambda x: Bend(x, 0.0, 1.0))
+                    return Recipe((term(a),), lambda x: Bend(x, 0.0, 1.0), approximates=soft)
                 if node.op == "maximum":
                     return term(b).plus(term(build("maximum", build("subtract", a, b), ZERO)))
                 return term(a).plus(term(build("maximum", build("subtract", a, b), ZERO), -1.0))
@@ -115,13 +116,14 @@ class RealFunctions:
         return build("not_equal", node, ZERO)
 
     def _product(self, a: Node, b: Node) -> Linear | Recipe:
+        approximates = self.known.target.feed_forward != "glu"
         if a is b:
-            return Recipe((term(a),), lambda x: Curved("square", x))
+            return Recipe((term(a),), lambda x: Curved("square", x), approximates=approximates)
         for mask, value in ((a, b), (b, a)):
             finite = self.values.finite(mask)
             if finite is not None and set(finite) <= {0, 1}:
                 return Recipe((term(mask), term(value)), Masked)
-        return Recipe((term(a), term(b)), Product)
+        return Recipe((term(a), term(b)), Product, approximates=approximates)
 
     def _choice(self, condition: Node, a: Node, b: Node) -> Linear | Recipe:
         boolean = self._boolean(condition)
@@ -143,7 +145,8 @@ class RealFunctions:
             bound = self._at_most.get(node, math.inf)
             return Curved(name, form, node in self._relative, bound, known)
 
-        return Recipe((term(x),), made, tuple(map(term, self._softmax.get(node, ()))))
+        beside = tuple(map(term, self._softmax.get(node, ())))
+        return Recipe((term(x),), made, beside, approximates=True)
 
     def _quotient(self, node: Node) -> Linear | Recipe:
         a, b = node.inputs
