@@ -214,11 +214,11 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", REPLACEMENTS)
 def test_removed_names_raise_an_error_with_the_replacement(name: str) -> None:
     with pytest.raises(
-        AttributeError, match=rf"locum\.{name} is not available since 0\.3; try \w+"
+        AttributeError, match=rf"locum\.{name} is not available any more; try \w+"
     ) as raised:
         getattr(locum, name)
     assert str(raised.value).endswith(REPLACEMENTS[name])
-    with pytest.raises(ImportError, match=rf"locum\.{name} is not available since 0\.3; try \w+"):
+    with pytest.raises(ImportError, match=rf"locum\.{name} is not available any more; try \w+"):
         exec(f"from locum import {name}", {})
     assert not hasattr(locum, name)
     assert name not in dir(locum)
@@ -226,7 +226,7 @@ def test_removed_names_raise_an_error_with_the_replacement(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["EncoderModel", "LanguageModel", "simulate"])
 def test_removed_names_of_the_package_of_simulators(name: str) -> None:
-    with pytest.raises(ImportError, match=rf"locum\.simulators\.{name} is not available since 0\.3"):
+    with pytest.raises(ImportError, match=rf"locum\.simulators\.{name} is not available any more"):
         exec(f"from locum.simulators import {name}", {})
 
 

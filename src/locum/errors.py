@@ -149,6 +149,6 @@ def missing_name(package: str, name: str) -> AttributeError | ImportError:
     """
     if name not in REPLACEMENTS or package not in ("locum", "locum.simulators"):
         return AttributeError(f"module {package!r} has no attribute {name!r}")
-    message = f"{package}.{name} is not available since 0.3; try {REPLACEMENTS[name]}"
+    message = f"{package}.{name} is not available any more; try {REPLACEMENTS[name]}"
     is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"
     return ImportError(message, name=name) if is_import else AttributeError(message)

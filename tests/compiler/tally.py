@@ -32,7 +32,7 @@ REASONS = (
     "strings come out of it beside numbers",
     "expected strings that can be listed",
     "which float32 does not hold",
-    "expected integers that floats hold",
+    "expected integers that float",
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.
 LIMITS = (

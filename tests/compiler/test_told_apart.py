@@ -142,7 +142,7 @@ def test_products_beyond_the_floats_are_not_compared() -> None:
     counts = [selector_width(select(tokens, number, "==")) + 9000 for number in range(5)]
     product_of_all = counts[0] * counts[1] * counts[2] * counts[3] * counts[4]
     # The product itself is an integer that no float holds; the network would give another one.
-    with pytest.raises(CompileError, match=r"integers that floats hold"):
+    with pytest.raises(CompileError, match=r"integers that float"):
         compiler.compile(product_of_all, length=10, vocabulary=[0, 1, 2, 3, 4], feed_forward="exact")
     # Ranks among the few values there are, which are told apart before there are floats.
     for query in (indices, product_of_all + 1):

@@ -100,3 +100,65 @@ def test_networks_give_numbers_of_one_type_beside_a_string() -> None:
     model = locum.compile(program, length=4, vocabulary="a")
     assert [type(value) for value in model("aaaa")] == [float] * 4
     assert model("a") == [""]
+
+
+B = 2**53
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["fast", "heads"])
+@pytest.mark.parametrize(
+    ("program", "inputs"),
+    [
+        (aggregate(select(indices, indices - 1, "=="), tokens, LARGE), [5, 6]),
+        (aggregate(select(indices, 1, "=="), indices + B), [5, 6]),
+        ((indices * B) % 3 - (locum.length + B), [5, 6]),
+        (where(indices == 1, indices + B, 0.5), [1, 2]),
+        (locum.maximum(locum.length * 2**51 - 5, 0.5), [1] * 5),
+        ((indices + B) % 2.0, [0, 0]),
+    ],
+)
+def test_integers_of_positions_are_those_of_dense_execution_or_an_error(
+    program: locum.SOp, inputs: list[int], executor: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    for tokens_given in (inputs, np.array(inputs), torch.tensor(inputs)):
+        try:
+            result = program(tokens_given, executor=executor)
+        except locum.LocumError:
+            continue
+        assert list(map(int, result)) == program(inputs)
+
+
+def test_networks_reject_rounded_integers() -> None:
+    with pytest.raises(locum.CompileError, match="integers that float32 holds"):
+        locum.compile(
+            indices + 2**24 + 1, length=2, vocabulary=[0], feed_forward="exact", dtype="float32"
+        )
+    program = where(indices < 3, locum.tokens_int, tokens_float) + 1
+    model = locum.compile(program, length=2, numeric=True, feed_forward="exact")
+    assert model([2.0, 3.0]) == [3.0, 4.0]
+    with pytest.raises(locum.ExecutionError, match="answers that floats hold"):
+        model([2.0**53 + 2, 2.0])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.ma.masked_array([1, 2], mask=[False, True]),
+        np.array([1j]),
+        np.array([1], dtype=np.longdouble),
+    ],
+)
+@pytest.mark.parametrize("executor", ["dense", "fast", "heads"])
+def test_arrays_of_other_kinds_are_rejected(array: Any, executor: str) -> None:
+    if array.dtype == np.float64:
+        pytest.skip("long doubles are doubles here")
+    with pytest.raises(locum.InputError, match="array"):
+        tokens(array, executor=executor)
+
+
+def test_booleans_that_are_moved_are_not_averaged() -> None:
+    reverse = select(indices, locum.length - 1 - indices, "==")
+    twice = aggregate(reverse, aggregate(reverse, tokens))
+    assert twice([True, False], executor="heads") == [True, False]

@@ -95,11 +95,11 @@ def _heads(
         problem = f"its families expand to {number:,} heads; the limit of 'heads' is {_MOST_HEADS:,}"
         raise ExecutionError(problem, abbreviate(program), kind="too large")
     possible = types.possible_types(program, types.types_of(tokens))
-    reason = types.averages_booleans(possible) or types.rounds_atoms(possible)
+    reason = types.averages_booleans(possible) or types.rounds_integers(possible, len(tokens))
     if reason is not None and domain.name == "float":
         problem = f'{reason}; try executor="dense"'
         raise ExecutionError(problem, abbreviate(program), kind="refused")
-    mixed = types.computed_mixtures(possible, types.largest_token(tokens))
+    mixed = types.computed_mixtures(possible, len(tokens), types.largest_token(tokens))
     value = heads.execute(program, tokens, domain, names, positions=positions, mixed=mixed)
     if sort_of(program) is not Sort.SOP:
         return value

@@ -182,6 +182,8 @@ def joined(parts: Sequence[Any], length: int) -> Any:
 def read(tokens: object, domain: Domain) -> Inputs:
     """Return an input as sequences of values that the domain accepts, or raise :class:`InputError`."""
     array: Any = tokens if isinstance(tokens, np.ndarray) or is_tensor(tokens) else None
+    if array is not None:
+        _require_plain(array)
     if array is not None and domain.name == "float" and _is_numeric(array):
         return _arrays(array)
     items = _listed(tokens)
@@ -210,6 +212,18 @@ def read(tokens: object, domain: Domain) -> Inputs:
             "try the sequences as lists: array.tolist()"
         )
     return Inputs(sequences, batch=True, array=array)
+
+
+def _require_plain(array: Any) -> None:
+    """Raise an error for arrays whose values are not those that their data has, or no tokens."""
+    if isinstance(array, (np.ma.MaskedArray, np.matrix)):
+        kind = type(array).__name__
+        raise InputError(f"expected a plain array of tokens, got {kind}; try numpy.asarray(…)")
+    is_wide = not is_tensor(array) and array.dtype.kind == "f" and array.dtype.itemsize > 8
+    if is_wide or "complex" in str(array.dtype):
+        raise InputError(
+            f"expected an array of bools, ints, floats of at most 64 bits or strings, got {array.dtype}"
+        )
 
 
 def _is_numeric(array: Any) -> bool:

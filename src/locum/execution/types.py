@@ -52,8 +52,6 @@ _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": s
 MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
 #: A bound for integers of any size.
 UNBOUNDED = 2**64
-#: No input is longer.
-_LONGEST = 2**31
 #: Operations that hand on values as they are (or means, which are floats).
 _MOVING = ("aggregate", "if_else", "minimum", "maximum")
 
@@ -105,30 +103,33 @@ def averages_booleans(possible: Mapping[Node, Types]) -> str | None:
         # Tokens that are booleans alone are known to be.
         if node.op == "aggregate" and node.inputs[1].op != "tokens":
             values = possible[node.inputs[1]]
-            if bool in values and values != {bool}:
+            if bool in values and values != {bool} and float in possible[node]:
                 return "values that may be booleans are averaged"
     return None
 
 
-def rounds_atoms(possible: Mapping[Node, Types]) -> str | None:
+def rounds_integers(possible: Mapping[Node, Types], length: int) -> str | None:
     """Return why floats may not hold an integer of the program: it exceeds 2⁵³, among floats."""
-    large = any(
-        type(atom) is int and abs(atom) > LARGEST_EXACT for node in possible for atom in atoms(node)
-    )
-    if large and any(float in types for types in possible.values()):
+    if has_large_integers(possible, length) and any(float in types for types in possible.values()):
         return "floats may round an integer of the program"
     return None
 
 
-def computed_mixtures(possible: Mapping[Node, Types], token: int = UNBOUNDED) -> frozenset[Node]:
+def has_large_integers(possible: Mapping[Node, Types], length: int) -> bool:
+    """Return whether an integer may exceed 2⁵³ even if all tokens are small."""
+    atoms_of_all = (atom for node in possible for atom in atoms(node))
+    bounds = _integer_bounds(possible, length, 0).values()
+    return max(_largest(atoms_of_all), *bounds, 0) > LARGEST_EXACT
+
+
+def computed_mixtures(
+    possible: Mapping[Node, Types], length: int, token: int = UNBOUNDED
+) -> frozenset[Node]:
     """Return the s-ops that compute integers and floats, if a float may round such an integer.
 
     Arrays hold these integers as floats. ``token`` is the largest absolute value of an integer token.
     """
-    bounds: dict[Node, int] = {}
-    for node, types in possible.items():
-        bound = _largest_integer(node, [bounds[i] for i in node.inputs], possible, token)
-        bounds[node] = min(bound, UNBOUNDED) if types & {bool, int} else 0
+    bounds = _integer_bounds(possible, length, token)
     return frozenset(
         node
         for node, types in possible.items()
@@ -138,17 +139,34 @@ def computed_mixtures(possible: Mapping[Node, Types], token: int = UNBOUNDED) ->
     )
 
 
-def _largest_integer(node: Node, below: list[int], possible: Mapping[Node, Types], token: int) -> int:
+def _integer_bounds(possible: Mapping[Node, Types], length: int, token: int) -> dict[Node, int]:
+    """Bound the absolute values of the integers of all s-ops.
+
+    ``token`` is the bound for tokens, and for integers that are computed from floats or strings, where
+    it is not 0.
+    """
+    bounds: dict[Node, int] = {}
+    for node, types in possible.items():
+        below = [bounds[i] for i in node.inputs]
+        bound = _largest_integer(node, below, possible, length, token)
+        bounds[node] = min(bound, UNBOUNDED) if types & {bool, int} else 0
+    return bounds
+
+
+def _largest_integer(
+    node: Node, below: list[int], possible: Mapping[Node, Types], length: int, token: int
+) -> int:
     """Bound the absolute value of the integers of an s-op, given the bounds of its inputs."""
+    unknown = UNBOUNDED if token else 0
     match node.op:
         case "indices" | "length" | "selector_width":
-            return _LONGEST
+            return length
         case "family":
             return size_of(node)
         case "constant" | "lookup":
             return _largest(atoms(node))
         case "tokens":
-            return token if node.cast == "asis" else UNBOUNDED
+            return token if node.cast == "asis" else unknown
         case "aggregate":
             return max(below[1], _largest(atoms(node)))
         case "if_else":
@@ -159,13 +177,18 @@ def _largest_integer(node: Node, below: list[int], possible: Mapping[Node, Types
             return sum(below)
         case "multiply":
             return below[0] * below[1]
+        case "power":
+            base, exponent = below
+            return base if base <= 1 else base ** min(exponent, UNBOUNDED.bit_length())
         case "negate" | "absolute" | "floor_divide":
             return below[0]
         case "modulo":
             return below[1]
+        case "floor" | "round":
+            return max(below[0], unknown if float in possible[node.inputs[0]] else 0)
         case "sum_over":
             return below[0] * prod(map(size_of, node.inputs[1:]))
-    return 1 if possible[node] <= {bool} or node.op == "indicator" else UNBOUNDED
+    return 1 if possible[node] <= {bool} or node.op == "indicator" else unknown
 
 
 def _largest(values: Iterable[object]) -> int:

@@ -65,6 +65,10 @@ def forget_plans() -> None:
         _known.clear()
 
 
+#: Why plans cannot run a program on some tokens.
+_ROUNDED = "integers that floating point may round"
+
+
 @dataclass(frozen=True)
 class _Facts:
     """What is known of a program before it runs on tokens of some types."""
@@ -81,23 +85,24 @@ class _Facts:
     no_tensor: str | None
 
 
-def _facts(root: Node, tokens: types.Types) -> _Facts:
+def _facts(root: Node, tokens: types.Types, length: int) -> _Facts:
+    longest = 2 ** length.bit_length()  # few lengths have facts of their own
+
     def find() -> _Facts:
         possible = types.possible_types(root, tokens)
-        dense_only = types.rounds_atoms(possible)
         strings = "the program has strings" if types.has_strings(root) else None
+        large = types.has_large_integers(possible, longest)
         # Only arrays of NumPy are checked for integers that were rounded.
-        is_mixed = int in tokens and types.computed_mixtures(possible)
-        rounded = "integers among floats that floating point may round" if is_mixed else None
+        mixed = int in tokens and types.computed_mixtures(possible, longest)
         return _Facts(
             types.join(possible[root]),
-            strings or types.averages_booleans(possible) or dense_only,
-            dense_only,
+            strings or types.averages_booleans(possible) or (_ROUNDED if large else None),
+            types.rounds_integers(possible, longest),
             any(node.op in types.MIXING or node.op in ("divide", "sum_over") for node in possible),
-            strings or rounded,
+            strings or (_ROUNDED if large or mixed else None),
         )
 
-    facts: _Facts = _remember(root, tokens, find)
+    facts: _Facts = _remember(root, (tokens, longest), find)
     return facts
 
 
@@ -125,7 +130,7 @@ def evaluate(
     if reason:
         return _fall_back(root, reason, tokens, asked, domain, names, strict)
     read = Tokens.read(tokens, kinds)
-    facts = _facts(root, read.types)
+    facts = _facts(root, read.types, len(read))
     try:
         value = _whole(_value(root, read, asked, strict, facts), facts.result)
     except _Unfit as error:
@@ -177,7 +182,7 @@ def evaluate_parts(
 ) -> Any:
     """Return the value at ``positions``, on tokens in several arrays and blanks behind them."""
     kinds = frozenset[type]().union(*map(types.types_of, parts))
-    facts = _facts(root, kinds)
+    facts = _facts(root, kinds, length)
     is_exact = is_tensor(parts[0]) or not facts.has_arithmetic or all(map(is_finite, parts))
     is_small = kinds == {float} or max(map(largest, parts)) <= LARGEST_EXACT
     if sort_of(root) is Sort.SOP and facts.unplanned is None and is_exact and is_small:
@@ -200,7 +205,7 @@ def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) ->
     Where it raises an :class:`ExecutionError`, or gives a NumPy array that is not finite,
     :func:`evaluate_parts` says what becomes of that.
     """
-    if _facts(root, frozenset([float])).unplanned is not None:
+    if _facts(root, frozenset([float]), length).unplanned is not None:
         return None
     try:
         plan = _plan(root, length, positions, strict=False, parts=parts)

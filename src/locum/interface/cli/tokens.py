@@ -6,6 +6,7 @@ in double quotes is a string. Nothing is evaluated.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -30,12 +31,21 @@ LIMIT = 2**26
 def read_vocabulary(text: str) -> list[Atom]:
     """Read ``abc`` (characters), ``one,two`` or ``1,2.5`` (literals), or a .txt or .json file's name.
 
+    A list of several tokens in JSON is read, too.
+
     >>> read_vocabulary("abc"), read_vocabulary("1,-2.5,true"), read_vocabulary('1,2,"3"')
     (['a', 'b', 'c'], [1, -2.5, 'true'], [1, 2, '3'])
+    >>> read_vocabulary('["a", "b,c"]'), read_vocabulary("[]")
+    (['a', 'b,c'], ['[', ']'])
     """
     if text.endswith((TEXT, LIST)):
         return _from_file(Path(text))
     require_unicode(text, "--vocab")
+    if text.startswith("[") and "," in text:
+        with contextlib.suppress(ValueError):
+            listed = json.loads(text)
+            if isinstance(listed, list) and all(map(is_atom, listed)):
+                return listed
     return list(text) if "," not in text else _separated(text, "--vocab")
 
 

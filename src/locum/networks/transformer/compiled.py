@@ -381,6 +381,11 @@ def save(model: CompiledTransformer, folder: str | Path) -> None:
     ...     load(f"{folder}/model")("ab")
     [1, 2]
     """
+    if not isinstance(model, CompiledTransformer):
+        raise InputError(
+            f"expected a compiled transformer, got {type(model).__name__}; try "
+            "locum.save_program for a program"
+        )
     model.save(folder)
 
 

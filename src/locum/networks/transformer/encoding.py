@@ -16,7 +16,17 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.inputs import Inputs, read
-from locum.execution.types import join, moved_atoms, only_moves, result_type, types_of
+from locum.execution.types import (
+    UNBOUNDED,
+    computed_mixtures,
+    join,
+    largest_token,
+    moved_atoms,
+    only_moves,
+    possible_types,
+    result_type,
+    types_of,
+)
 from locum.graph import Node, is_atom, loads, postorder
 from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
 from locum.networks.transformer.config import Config
@@ -212,6 +222,8 @@ class Encoding:
     def _require_floats(self, numbers: Array) -> None:
         """Raise an error for a float that may represent an integer that it rounds."""
         rounded = [number for number, atom in (self._moved or {}).items() if number != atom]
+        if self._computes_mixtures:
+            rounded += numbers[abs(numbers) >= EXACT_INTEGERS[self.config.dtype]].ravel()[:1].tolist()
         if rounded and np.isin(numbers, rounded).any():
             raise ExecutionError(
                 f"expected answers that floats hold, got an integer near {rounded[0]:.6g} that a float "
@@ -234,6 +246,18 @@ class Encoding:
         held = np.dtype(self.config.dtype).type
         atoms = moved_atoms(self._program, self.config.vocabulary or ())
         return {float(held(atom)): atom for atom in atoms if isinstance(atom, int)}
+
+    @functools.cached_property
+    def _computes_mixtures(self) -> bool:
+        """Return whether an answer may be an integer that was computed and that a float rounds."""
+        if self._program is None:
+            return False
+        tokens, longest = self.config.vocabulary, self.config.lengths[1]
+        kinds = types_of([0.0] if tokens is None else tokens)
+        largest = UNBOUNDED if tokens is None else largest_token(tokens)
+        return self._program in computed_mixtures(
+            possible_types(self._program, kinds), longest, largest
+        )
 
     @functools.cached_property
     def _program(self) -> Node | None:

@@ -171,12 +171,14 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
         for node in handed_on(plain):
             values += known.values.finite(node) or ()
     integers = {value for value in values if isinstance(value, int)}
-    held = [require_finite(value, source) for value in integers]
+    number_type = np.dtype(known.target.dtype).type
+    held = [float(number_type(require_finite(value, source))) for value in integers]
     rounded = [value for value, number in zip(integers, held, strict=True) if number != value]
     if rounded and not (moves and len({*held}) == len(held)):
         raise CompileError(
-            f"expected integers that floats hold, as they do up to 2^53, got {short(rounded[0])}; try "
-            "smaller numbers, or floats (0.0 + x)",
+            f"expected integers that {known.target.dtype} holds, as it does up to "
+            f"{EXACT_WHOLE[known.target.dtype]:,}, got {short(rounded[0])}; try smaller numbers, or "
+            "floats (0.0 + x)",
             abbreviate(source),
         )
 
