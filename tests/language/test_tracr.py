@@ -39,6 +39,9 @@ reverse = aggregate(select(indices, opposite, C.EQ), tokens)
 previous = aggregate(select(indices, mapped(lambda i: i - 1, indices), C.EQ), tokens)
 ones = mapped(lambda t: 1 if t == "a" else 0, tokens)
 share = aggregate(select(indices, indices, C.LEQ), ones, 0).numerical()
+half = aggregate(select(indices, indices, C.LEQ), mapped(lambda i: i / 3, indices), 0).numerical()
+negative = mapped(lambda x: x < 0.5, share)
+balanced = both(lambda x, y: x or y, negative, mapped(lambda x: x == 1, share))
 by_length = mapped(lambda t: {"a": "short", "b": "long"}.get(t, "none"), tokens)
 pairs = both(lambda t, i: (t, i % 2), tokens, indices)
 earlier = rasp.SelectorAnd(fst=select(tokens, tokens, C.EQ), snd=before)
@@ -50,6 +53,19 @@ PROGRAMS = {
     "previous is the same": both(lambda a, b: a == b, previous, tokens),
     "share of a": share,
     "twice the share": mapped(lambda x: x * 2, share),
+    "a truth of a mean": mapped(lambda x: not x, share),
+    "truths of means": both(lambda x, y: x and not y, negative, balanced),
+    "a mean of truths of means": mapped(
+        lambda x: not x,
+        aggregate(select(indices, indices, C.TRUE), mapped(lambda x: x, balanced), 0).numerical(),
+    ),
+    "branches on a mean": mapped(lambda x: 2 if x > 0.5 else -1 if x < 0.25 else 0, share),
+    "texts of a mean": mapped(lambda x: "much" if x > 0.5 else "little", share),
+    "a rounded share": mapped(lambda x: round(x, 1), share),
+    "a rounded mean is compared": rasp.SelectorWidth(
+        selector=select(share, share, lambda a, b: round(a, 1) < b)
+    ),
+    "a text of digits": mapped(lambda x: f"{x:.2f}", both(lambda x, i: x * i, share, indices)),
     "a lambda as a table": by_length,
     "seen before": mapped(lambda n: n > 0, rasp.SelectorWidth(selector=earlier)),
     "a predicate of pairs": rasp.SelectorWidth(
@@ -96,11 +112,11 @@ def test_what_cannot_be_taken_over_is_refused() -> None:
         locum.rasp.from_tracr(locum.tokens, vocabulary="ab", length=3)
     with pytest.raises(GraphError, match="a function of means"):
         locum.rasp.from_tracr(
-            mapped(lambda x: "much" if x > 0.5 else "", share), vocabulary="ab", length=3
+            mapped(lambda x: "much" if round(x, 1) > 0.5 else "", half), vocabulary="ab", length=3
         )
     with pytest.raises(GraphError, match="a predicate on means"):
         locum.rasp.from_tracr(
-            rasp.SelectorWidth(selector=select(share, share, lambda a, b: a + b == 1)),
+            rasp.SelectorWidth(selector=select(half, half, lambda a, b: a + b == 1)),
             vocabulary="ab",
             length=3,
         )
@@ -221,7 +237,9 @@ MEANS = {
     "a numerical mean of truths and None": aggregate(
         select(indices, indices, C.GT), mapped(lambda t: t == 1, last), 0
     ).numerical(),
-    "a mean of nothing": aggregate(before, tokens).numerical(),
+    "a mean of nothing": aggregate(
+        select(tokens, mapped(lambda _: 1, tokens), C.EQ), tokens
+    ).numerical(),
     "a table of a mean": mapped(lambda x: {0: 1, 1: 2, 3: 4}.get(x, 7), mean),
     "a mean is compared": rasp.SelectorWidth(selector=select(mean, tokens, C.LT)),
     "a predicate of a mean": rasp.SelectorWidth(
@@ -252,6 +270,12 @@ def test_what_tracr_averages_is_right_or_refused(name: str) -> None:
             continue
         assert [-1 if value is None else value for value in program(inputs)] == pytest.approx(result)
         assert model(inputs) == pytest.approx([float(value) for value in result])
+
+
+def test_a_mean_of_nothing_at_every_first_position_is_rejected() -> None:
+    ours = locum.rasp.from_tracr(aggregate(before, tokens).numerical(), vocabulary=[0, 1, 3], length=3)
+    with pytest.raises(locum.CompileError, match="no value at position 0"):
+        locum.compile(ours, length=3, vocabulary=[0, 1, 3])
 
 
 @pytest.mark.parametrize("name", ["a mean of None", "a mean of some None", "a mean of nothing"])

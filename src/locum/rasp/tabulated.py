@@ -95,6 +95,11 @@ class Domain:
         return value if self._own and is_atom(value) else repr(value)
 
     @property
+    def numeric(self) -> bool:
+        """Whether all values but None are numbers or booleans."""
+        return self._numeric
+
+    @property
     def as_they_are(self) -> bool:
         """Whether every value is its own atom."""
         return None not in self.all and self._own

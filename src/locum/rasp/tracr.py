@@ -10,12 +10,16 @@ the string "None" beside strings; where Tracr's evaluation has no value, or one 
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from locum.errors import ExecutionError, GraphError
 from locum.graph import Atom
+from locum.rasp.branches import follow, is_boolean
 from locum.rasp.handles import Selector, SOp
 from locum.rasp.python import (
     aggregate,
@@ -30,7 +34,7 @@ from locum.rasp.python import (
     tokens,
     where,
 )
-from locum.rasp.tabulated import Domain, call_on_all, selector, table
+from locum.rasp.tabulated import MAX_ROWS, Domain, call_on_all, selector, table
 
 _MODULE = "tracr.rasp.rasp"
 _NAME = "from_tracr"
@@ -67,6 +71,13 @@ class _Imported:
 
     sop: SOp
     values: Domain | None
+    #: Lists the values of means, and of what is computed from them, if they are not too many.
+    listing: Callable[[], Domain | None] = lambda: None
+
+    @cached_property
+    def listed(self) -> Domain | None:
+        """The values that it takes, those of means included."""
+        return self.listing() if self.values is None else self.values
 
 
 class _Importer:
@@ -111,7 +122,7 @@ class _Importer:
         if _is(item, "Aggregate"):
             return self._aggregate(item)
         if _is(item, "SequenceMap"):
-            return self._function(item.f, [self._of(item.fst), self._of(item.snd)])
+            return self._function(_two_arguments(item), [self._of(item.fst), self._of(item.snd)])
         if _is(item, "Map"):
             return self._function(item.f, [self._of(item.inner)])
         raise GraphError(f"from_tracr: expected a construct of {_MODULE}, got {type(item).__name__}")
@@ -130,7 +141,8 @@ class _Importer:
                 sop = _unless(_share_of_none(selector, value) > 0, _AVERAGED, sop)
             if item.default is None:
                 sop = _unless(selector_width(selector) == 0, _EMPTY, sop)
-            return _Imported(sop, None)
+            default = [] if item.default is None else [item.default]
+            return _Imported(sop, None, lambda: _means(value.listed, self.longest, default))
         together = Domain([*value.values.all, item.default], name=_NAME)
         moved = value.sop
         if any(together.atom(v) != value.values.atom(v) for v in value.values.all):
@@ -149,13 +161,23 @@ class _Importer:
         known = [values for values in sets if values is not None]
         if len(known) < len(sets):
             traced = _traced(function, arguments)
-            if traced is None:
+            if traced is not None:
+                values = Domain([False, True]) if is_boolean(traced) else None
+                return _Imported(traced, values, lambda: _results(function, arguments))
+            followed = _followed(function, arguments)
+            if followed is not None:
+                return followed
+            listed = [argument.listed for argument in arguments]
+            known = [values for values in listed if values is not None]
+            if len(known) < len(sets) or math.prod(len(each.all) for each in known) > MAX_ROWS:
                 raise GraphError(
                     "from_tracr: expected a function of means (or of what is computed from them) that "
-                    "is made of operators, got one that cannot be called on s-ops"
+                    "is made of operators and conditions, or means of few integers, got another; try "
+                    "a smaller length or vocabulary"
                 )
-            return _Imported(traced, None)
-        defined = call_on_all(function, known, "from_tracr", strict=True)
+        defined = call_on_all(function, known, _NAME, strict=True)
+        if len(known) > sum(values is not None for values in sets):
+            defined = _of_one_type(defined)  # the mean of one integer is an integer, of more a float
         values = Domain((result for _, result in defined), name=_NAME)
         traced = _traced(function, arguments) if all(v.as_they_are for v in known) else None
         if traced is not None and values.as_they_are and _agree(function, known, defined):
@@ -180,15 +202,19 @@ class _Importer:
         sets = [part.values for part in (keys, queries) if part.values is not None]
         if name is not None and all(values.as_they_are for values in sets):
             return select(keys.sop, queries.sop, str(item.predicate.value))
-        if keys.values is None or queries.values is None:
-            raise GraphError("from_tracr: expected a comparison as a predicate on means, got another")
+        of_keys, of_queries = keys.listed, queries.listed
+        if of_keys is None or of_queries is None:
+            raise GraphError(
+                "from_tracr: expected a comparison as a predicate on means, or means of few integers, "
+                "got another; try a smaller length or vocabulary"
+            )
         nodes = keys.sop.node, queries.sop.node
-        chosen = Selector(selector(_holding(item.predicate), *nodes, keys.values, queries.values))
+        chosen = Selector(selector(_holding(item.predicate), *nodes, of_keys, of_queries))
         unclear = _unclear(item.predicate)
-        if not any(unclear(k, q) for k in keys.values.all for q in queries.values.all):
+        if not any(unclear(k, q) for k in of_keys.all for q in of_queries.all):
             return chosen
         # Among the values are such as never meet; those that do are refused.
-        met = selector_width(Selector(selector(unclear, *nodes, keys.values, queries.values)))
+        met = selector_width(Selector(selector(unclear, *nodes, of_keys, of_queries)))
         said = where(met > 0, _NO_TRUTH, _FINE)
         return chosen & select(constant(True), lookup(said, {_FINE: True}), "==")
 
@@ -203,6 +229,14 @@ def _holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
             return False
 
     return holds
+
+
+def _two_arguments(item: Any) -> Callable[..., Any]:
+    """Return the function of a SequenceMap; a difference as one, without factors of 1 and −1."""
+    function: Callable[..., Any] = item.f
+    if _is(item, "LinearSequenceMap") and (item.fst_fac, item.snd_fac) == (1, -1):
+        return operator.sub
+    return function
 
 
 def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
@@ -257,6 +291,57 @@ def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp
     except Exception:  # a lambda may do anything with what it is called on
         return None
     return traced if isinstance(traced, SOp) else None
+
+
+def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _Imported | None:
+    """Return a function that branches on numbers, with its values where all paths have few."""
+    domains = [argument.values for argument in arguments if argument.values is not None]
+    if not all(domain.as_they_are and domain.numeric for domain in domains):
+        return None
+    followed = follow(function, [argument.sop for argument in arguments])
+    if followed is None:
+        return None
+    sop, results = followed
+    values: list[Any] = []
+    for result in results:
+        if is_boolean(result):
+            values += [False, True]
+        elif result.node.op == "constant":
+            values.append(result.node.value)
+        else:
+            return _Imported(sop, None, lambda: _results(function, arguments))
+    return _Imported(sop, Domain(values))
+
+
+def _of_one_type(rows: list[tuple[tuple[Any, ...], Any]]) -> list[tuple[tuple[Any, ...], Any]]:
+    """Make integers among results floats, if there are floats among them."""
+    if not any(isinstance(result, float) for _, result in rows):
+        return rows
+    return [(row, float(result) if type(result) is int else result) for row, result in rows]
+
+
+def _results(function: Callable[..., Any], arguments: Sequence[_Imported]) -> Domain | None:
+    """List the values of a function over the values of its arguments, if they are few."""
+    listed = [argument.listed for argument in arguments]
+    known = [values for values in listed if values is not None]
+    if len(known) < len(listed) or math.prod(len(each.all) for each in known) > MAX_ROWS:
+        return None
+    return Domain((r for _, r in call_on_all(function, known, _NAME, strict=True)), name=_NAME)
+
+
+def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain | None:
+    """List the means of up to ``count`` integers, if they are few."""
+    numbers = [value for value in values.all if value is not None] if values is not None else []
+    if not numbers or not all(isinstance(value, int) for value in numbers):
+        return None
+    integers = set(map(int, numbers))
+    sums, means = integers, set[float]()
+    for several in range(2, count + 1):
+        sums = {total + value for total in sums for value in integers}
+        means |= {total / several for total in sums}
+        if len(means) > MAX_ROWS:
+            return None
+    return Domain([*default, *sorted(integers), *sorted(means)], name=_NAME)
 
 
 def _agree(

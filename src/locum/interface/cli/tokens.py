@@ -58,7 +58,7 @@ def read_condition(text: str, vocabulary: Sequence[Atom] | None) -> Any:
 
     >>> read_condition("+: 1, -: 0..2, 3: 1..", ["+", "-", "3"])
     {'+': 1, '-': (0, 2), '3': (1, None)}
-    >>> read_condition("(ab)*", "abc").accepts("abab")
+    >>> read_condition("(ab)*", "abc").automaton().accepts("abab")
     True
     """
     counts: dict[Atom, Any] = {}

@@ -15,6 +15,7 @@ from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from locum.graph.labels import Labels
 from locum.graph.node import HasNode, node_of
 from locum.networks.compiler import bounds, network, program, scoring, units, weights
+from locum.networks.compiler.alternatives import find_alternative
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
 from locum.networks.compiler.mean_advice import explain_means
@@ -145,11 +146,11 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
 def count_layers(source: Node | HasNode, **options: Any) -> int:
     """Return how many layers the network of a program would have, without making it.
 
-    It has more where so few turn out too noisy.
+    It has more where so few turn out too noisy, or where a smaller form is deeper.
 
-    >>> from locum import indices, select, selector_width
-    >>> before = selector_width(select(indices, indices, "<"))
-    >>> count_layers(before, length=4, vocabulary="ab")
+    >>> from locum import select, selector_width, tokens
+    >>> alike = selector_width(select(tokens, tokens, "=="))
+    >>> count_layers(alike, length=4, vocabulary="ab")
     1
     """
     target = Target.read(**options)
@@ -202,7 +203,7 @@ def make(
     share_positions: bool = True,
     origins: Origins | None = None,
 ) -> Made:
-    """Call the stages; the error says so where hidden units cannot do it, but instructions can.
+    """Call the stages; an error recommends other options, if the program compiles with these.
 
     ``origins`` is told which nodes the stages made for which.
     """
@@ -222,7 +223,8 @@ def make(
         compiled(replace(target, feed_forward="exact"))
     except CompileError:
         raise refused from None
-    raise CompileError(refused.problem, refused.where, REFERENCE) from None
+    advice = find_alternative(target, compiled, refused)
+    raise CompileError(refused.problem, refused.where, advice or REFERENCE) from None
 
 
 @np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down
@@ -237,7 +239,8 @@ def _compiled(
     origins: Origins | None,
 ) -> Made:
     """Call the stages, one after another."""
-    plain_of = partial(program.normalise, numeric=target.numeric)
+    hidden = target.feed_forward != "exact"
+    plain_of = partial(program.normalise, numeric=target.numeric, real_sums=target.numeric and hidden)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 
     plain = written_out = plain_of(root, origins=origins)
@@ -312,6 +315,7 @@ def _shallowest(
         times = network.schedule(plain, roles)
         if prefer == "small" and not any(map(roles.departs, times.order)):
             return None
+        label.add(roles.names())
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:

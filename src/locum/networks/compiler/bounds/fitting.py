@@ -201,7 +201,8 @@ class _Fitting:
         near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
         self.limit = math.inf if kind == "exact" else near
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
-        self.soft = target.tolerance is not None and kind != "exact"
+        soft = target.attention == "softmax" and kind != "exact"
+        self.soft = soft and target.tolerance is not None
         gates = [unit.gate for unit in lowered.network.units if unit.gate is not None]
         #: Whether a tolerance changes anything: tables, ramps and what is rounded are as they are.
         self.can_bend = self.soft or any(depends_on_tolerance(gate, kind) for gate in gates)
@@ -211,7 +212,7 @@ class _Fitting:
         try:
             return self._fit()
         except CompileError:
-            if not (self.soft and self.target.attention == "softmax"):
+            if not self.soft:
                 raise
         self.soft = False
         return self._fit()
@@ -252,13 +253,11 @@ class _Fitting:
         if last is None and problem is not None:
             raise problem
         assert last is not None
-        rounding = "; float64 rounds less" if self.target.dtype == "float32" else ""
-        if self.target.tolerance is None and self.limit == self.asked:
-            rounding += "; tolerance=… allows more"
         raise CompileError(
             f"tolerance {self.limit:.2g} cannot be met: the bound stays at "
-            f"{at_most(last.error, '.2g')} however many hidden units are used{rounding}",
+            f"{at_most(last.error, '.2g')} however many hidden units are used",
             self._where(last),
+            bound=last.error if self.limit == self.asked else None,
         )
 
     def _attempt(self, tolerance: float) -> Fitted:
@@ -292,7 +291,7 @@ class _Fitting:
         if kind != "glu" and not self.target.bounded and not all(map(math.isfinite, ends)):
             raise CompileError(
                 f"{kind} units serve a range of numbers, and these have none: try ranges=(low, high)",
-                abbreviate(unit.node),
+                self._abbreviate(unit),
             )
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":
@@ -310,7 +309,7 @@ class _Fitting:
         except UnitsError as error:
             raise _Unfit(
                 f"{kind} units cannot do this: {error}",
-                abbreviate(unit.node),
+                self._abbreviate(unit),
                 error.needed,
             ) from None
 
@@ -336,8 +335,12 @@ class _Fitting:
         """Return the first s-op whose error bound exceeds the limit."""
         for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
-                return abbreviate(unit.node)
+                return self._abbreviate(unit)
         return "the output"
+
+    def _abbreviate(self, unit: Unit) -> str:
+        """Return the expression of a unit's s-op, or of the one that it was made for."""
+        return self.lowered.roles.made_for(unit.node) or abbreviate(unit.node)
 
 
 class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)

@@ -15,10 +15,10 @@ from enum import Enum
 from typing import ClassVar
 
 from locum.errors import CompileError
-from locum.graph import OPERATIONS, Node, abbreviate, build
+from locum.graph import OPERATIONS, Node, abbreviate
 from locum.networks.compiler.network.forms import Form, Gate
 from locum.networks.compiler.program.exactness import Exactness, jumps_on
-from locum.networks.compiler.program.sources import Source, ValueTable
+from locum.networks.compiler.program.sources import Source, source_nodes
 from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.scoring.scores import Linear
@@ -36,9 +36,6 @@ class Role(Enum):
     COUNT = "counted by a head: a width, or the length; for units, the share of attention of one key"
     FUNCTION = "computed by a feed-forward"
     TABLE = "looked up by a feed-forward, by its sources"
-
-
-INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 
 
 @dataclass
@@ -162,11 +159,19 @@ class Roles:
         """Return the gate of a function that reads the stream so; None for an exact function."""
         return None
 
+    def made_for(self, node: Node) -> str | None:
+        """Return the s-op of the program that another s-op was made for; None for those of stages."""
+        return None
+
+    def names(self) -> dict[Node, str]:
+        """Return the names of numbers that no expression describes."""
+        return {}
+
     def sources(self, node: Node) -> list[Node]:
         """Return what a table is looked up by."""
         column = self.values.table(node)
         assert column is not None
-        return source_nodes(column)
+        return source_nodes(column.sources)
 
     def reads(self, node: Node) -> list[Node]:
         """Return the s-ops that have to be there before it."""
@@ -191,12 +196,6 @@ class Roles:
                 return list(node.inputs)
 
 
-def source_nodes(column: ValueTable) -> list[Node]:
-    """Return the s-ops that a table is looked up by."""
-    named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
-    return [named[s] if isinstance(s, str) else s for s in column.sources]
-
-
 def exact_roles(root: Node, known: Known) -> Roles:
     """Assign the roles of a program whose feed-forwards compute any function.
 
@@ -210,7 +209,7 @@ def exact_roles(root: Node, known: Known) -> Roles:
     for node in _reachable(root, known):
         if not OPERATIONS[node.op].elementwise or exactness.embedded(node):
             continue
-        if all(map(exactness.reliable, jumps_on(node))):
+        if known.values.is_integer_sum(node) or all(map(exactness.reliable, jumps_on(node))):
             continue
         if _has_sources(node, known):
             pending.append(node)

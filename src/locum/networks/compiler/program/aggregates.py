@@ -72,6 +72,23 @@ def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
     return means
 
 
+def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
+    """List the sums of one to ``most`` integers, any of which may occur any number of times.
+
+    >>> sums_of_subsets([0, 5], 3), sums_of_subsets([-1, 1], 2)
+    ([0, 5, 10, 15], [-2, -1, 0, 1, 2])
+    """
+    if denominator(values, most) != 1:
+        raise Unlisted
+    sums = one = _bits(values, 1)
+    start = min(0, one[0] * most)
+    found = one[1] << one[0] - start
+    for _ in range(most - 1):
+        sums = _plus(sums, one)
+        found |= sums[1] << sums[0] - start
+    return [start + place for place in range(found.bit_length()) if found >> place & 1]
+
+
 #: Which integers occur: the least of them, and a bit for each from there on.
 _Bits = tuple[int, int]
 
@@ -203,7 +220,7 @@ class Aggregates:
         sources: tuple[Source, ...] = ("indices",) if self._target.fixed else ("length", "indices")
         if is_constant(values):
             return ValueTable((), (values[0],))
-        return ValueTable(sources, tuple(values))
+        return self._sources.over_needed(ValueTable(sources, tuple(values)))
 
     def _mean(self, node: Node) -> ValueTable | None:
         """Tabulate a mean of finitely many numbers, whose sums are exact."""

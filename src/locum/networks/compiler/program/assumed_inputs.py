@@ -64,7 +64,7 @@ class AssumedInputs:
     @cached_property
     def possible(self) -> NDArray[np.bool_] | None:
         """Return [token, position, length − shortest]: whether it can occur there; None if unknown."""
-        target = self._target
+        target, automata = self._target, self._automata
         if not self or target.vocabulary is None:
             return None
         lengths = range(target.shortest, target.longest + 1)
@@ -73,7 +73,7 @@ class AssumedInputs:
             return None
         inside = np.arange(target.longest)[:, None] < np.array(lengths)
         result = np.broadcast_to(inside, shape).copy()
-        for automaton in self._automata:
+        for automaton in automata:
             by_rest = self._by_rest(automaton)  # [token, position, tokens after it]
             if by_rest is None:
                 continue

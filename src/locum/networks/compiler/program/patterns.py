@@ -15,6 +15,7 @@ from itertools import product
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Atom, Node, Sort, postorder, sort_of
@@ -98,6 +99,22 @@ class Patterns:
                 elif condition.op == "best":
                     stack.append(condition.inputs[0])
         return allowed
+
+    def certain(self, selector: Node) -> Pattern:
+        """Return [query, key] that is selected on every input with both, as far as positions tell."""
+        patterns: dict[Node, Pattern] = {}
+        for node in selectors_of(selector):
+            known = self.pattern(node)
+            parts = [patterns[i] for i in node.inputs if i in patterns]
+            if known is not None:
+                patterns[node] = known
+            elif node.op == "selector_and":
+                patterns[node] = parts[0] & parts[1]
+            elif node.op == "selector_or":
+                patterns[node] = parts[0] | parts[1]
+            else:
+                patterns[node] = np.zeros((self.target.longest,) * 2, dtype=bool)
+        return patterns[selector]
 
     def is_mask(self, pattern: Pattern) -> bool:
         """Return whether it selects its own position and all before it: what a causal mask leaves."""
@@ -251,6 +268,25 @@ class Patterns:
         ]
         sops = [node for node in reads if sort_of(node) is Sort.SOP]
         return all(self.values.depends_on(node, "indices", "length") for node in sops)
+
+    def counts(self, selector: Node) -> NDArray[np.int64] | None:
+        """Return [length, query] how many keys are selected; None unless positions and length tell.
+
+        Past the end of an input it is 0.
+        """
+        shortest, longest = self.target.shortest, self.target.longest
+        lengths = np.arange(shortest, longest + 1)
+        pattern = self.pattern(selector)
+        if pattern is not None:
+            counts = np.cumsum(pattern, axis=1, dtype=np.int64).T[shortest - 1 :]
+            return np.asarray(np.where(np.arange(longest) < lengths[:, None], counts, 0))
+        counts = np.zeros((len(lengths), longest), dtype=np.int64)
+        for row, length in enumerate(lengths.tolist()):
+            here = self.at_length(selector, length)
+            if here is None:
+                return None
+            counts[row, :length] = here.sum(axis=1)
+        return counts
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:
         """Return [query, key] on inputs of one length, where positions and length tell; else None.

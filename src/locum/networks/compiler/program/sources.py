@@ -21,6 +21,7 @@ from locum.networks.compiler.target import DOMAIN, Target
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
+_TOKENS = build("tokens", cast="asis")
 _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
@@ -60,6 +61,12 @@ class ValueTable:
     def largest_whole(self) -> float:
         """The absolute value of its largest integer; strings count as larger than any."""
         return math.inf if str in self._types else self._whole.largest
+
+
+def source_nodes(sources: Iterable[Source]) -> list[Node]:
+    """Return the s-ops whose values are those of the sources."""
+    named = {"indices": build("indices"), "length": build("length"), "tokens": _TOKENS}
+    return [named[source] if isinstance(source, str) else source for source in sources]
 
 
 def meaning(node: Node) -> Callable[..., Atom]:
@@ -234,12 +241,17 @@ class _Combinations:
             return table.values * len(self.occurs)
         if self.grid is None or (table.sources == self.sources and len(self.occurs) == self.total):
             return table.values
-        if table.sources not in self._places:
-            axes = [self.sources.index(source) for source in table.sources]
+        return list(map(table.values.__getitem__, self.places(table.sources)))
+
+    def places(self, sources: tuple[Source, ...]) -> list[int]:
+        """Return where a table over some of the sources has its value for each combination."""
+        if sources not in self._places:
+            assert self.grid is not None
+            axes = [self.sources.index(source) for source in sources]
             shape = [self.sizes[axis] for axis in axes]
             places = np.ravel_multi_index([self.grid[axis] for axis in axes], shape)
-            self._places[table.sources] = places.tolist()
-        return list(map(table.values.__getitem__, self._places[table.sources]))
+            self._places[sources] = places.tolist()
+        return self._places[sources]
 
 
 class Sources:
@@ -297,7 +309,38 @@ class Sources:
             for place, v in zip(combinations.occurs, values, strict=True):
                 listed[place] = v
             values = listed
-        return ValueTable(combinations.sources, tuple(values))
+        return self.over_needed(ValueTable(combinations.sources, tuple(values)))
+
+    def over_needed(self, table: ValueTable) -> ValueTable:
+        """Return the same table without the sources that no value depends on.
+
+        Attention is kept with the position and length that limit what it gives.
+
+        >>> from locum.networks.compiler.target import Target
+        >>> sources = Sources(Target(length=2, vocabulary="ab"))
+        >>> sources.over_needed(ValueTable(("tokens", "indices"), (3, 3, 4, 4)))
+        ValueTable(sources=('tokens',), values=(3, 4))
+        """
+        known = all(isinstance(source, str) for source in table.sources)
+        for source in table.sources if known and len(table.sources) > 1 else ():
+            shorter = self._without(table, source)
+            if shorter is not None:
+                return self.over_needed(shorter)
+        return table
+
+    def _without(self, table: ValueTable, source: Source) -> ValueTable | None:
+        """Return the table without one source; None where some value depends on the source."""
+        combinations = self._combinations([table], len(table.values))
+        assert combinations is not None
+        axis = table.sources.index(source)
+        others = table.sources[:axis] + table.sources[axis + 1 :]
+        found: dict[int, Atom | None] = {}
+        for place, value in zip(combinations.places(others), combinations.read(table), strict=True):
+            known = found.setdefault(place, value)
+            if known is not value and (type(known) is not type(value) or known != value):
+                return None
+        total = math.prod(len(self.domain(other)) for other in others)
+        return ValueTable(others, tuple(map(found.get, range(total))))
 
     def has_gap(
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int

@@ -14,24 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
+from locum.networks.compiler.program.integer_sums import FEW_ADDENDS, is_exact
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
 from locum.networks.compiler.program.values import Codes, Values
 from locum.networks.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys, split
+from locum.networks.compiler.scoring.factoring import factored
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.scoring.scores import (
     Linear,
     Scores,
     Unscored,
     at_positions,
+    looked_up,
     rank,
     term,
     whole_numbers,
@@ -80,6 +85,11 @@ MAX_KEYS = 256
 #: query and for every key, while a head that moves one key's number needs none.
 _RANKS = 4
 
+#: Widths that are added up to one.
+MAX_PARTS = 8
+
+#: Each alone is known before the first layer.
+_AT_ONCE = ("indices", "tokens")
 _KNOWN = ("indices", "length", "tokens")
 
 
@@ -90,9 +100,17 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
     """
     stage = _Broadcasting(known)
     new: dict[Node, Node] = {}
+    attending = ("aggregate", "selector_width", "best")
+    selectors = {node.inputs[0] for node in postorder(root) if node.op in attending}
     for node in postorder(root):
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
-        new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
+        if same.op in ("aggregate", "selector_width"):
+            new[node] = stage.attention(same)
+        elif node in selectors:
+            new[node] = stage.conjunction(same)
+        else:
+            new[node] = stage.chosen(same) or stage.counted(same) or same
+            stage.keep_integer_sum(node, new[node])
         if origins is not None:
             origins.rewrote(node, same)
             origins.rewrote(node, new[node])
@@ -122,6 +140,18 @@ class _Broadcasting:
             self.known = self.known.knowing(values=brought.values)
         return brought.nodes
 
+    def conjunction(self, selector: Node) -> Node:
+        """Write the conditions of a selector as simpler ones, where there are such."""
+        if self.selectors.pattern(selector) is not None:
+            return selector
+        parts: list[Node] = []
+        for condition in conditions(selector):
+            static = condition.op == "best" or self.selectors.pattern(condition) is not None
+            parts += (None if static else factored(condition, self.values)) or [condition]
+        if parts == conditions(selector):
+            return selector
+        return reduce(lambda one, other: build("selector_and", one, other), parts)
+
     def attention(self, node: Node) -> Node:
         """Return the node itself if it needs a head and its selector has scores worth their slots."""
         selector = node.inputs[0]
@@ -129,20 +159,15 @@ class _Broadcasting:
         if not width and self.values.depends_on(node, "indices", "length"):
             return node  # a mean that is known without attention
         pattern = self.selectors.pattern(selector)
-        if pattern is not None and width and self.target.causal:
-            # All keys that a position tells are there: so it tells how many.
-            return at_positions(pattern.sum(axis=1).tolist())
-        if pattern is not None and width and pattern.all():
-            return build("length")
         if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
             return node.inputs[1]  # each position attends to itself: nothing moves
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)
-        if self._is_scored(selector, width=width):
+        by_heads = self._counted(node) if width else self._share(node)
+        if by_heads is not None:
+            return by_heads
+        if not width and self._is_scored(selector, width=False):
             return node
-        parts = split(selector, self.values) if width else None
-        if parts is not None and all(self._is_scored(part, width=True) for part, _ in parts):
-            return self._sum_of_widths(parts)
         few = self._few(selector)
         if few is not None and (width or self.values.finite(node.inputs[1]) is None):
             return self._among(few, node)
@@ -168,30 +193,194 @@ class _Broadcasting:
         self.known = self.known.knowing(scores={selector: scores})
         return node
 
-    def _is_scored(self, selector: Node, *, width: bool) -> bool:
+    def _counted(self, node: Node) -> Node | None:
+        """Return a width as heads count it; None where keys have to be brought to the query."""
+        selector = node.inputs[0]
+        known = self._known_width(selector)
+        if known is not None:
+            return known
+        early = self._split_at_once(selector)
+        if early is not None:
+            return self._sum_of_widths(early)
+        if self._is_scored(selector, width=True):
+            return node
+        few = self._few(selector)
+        parts = self._split(selector, by_digits=few is None)
+        if parts is not None:
+            return self._sum_of_widths(parts)
+        # Every comparison of a formula takes a slot for each key that is brought.
+        compared = sum(part.op == "select" for part in selectors_of(selector))
+        brought = self.target.longest if few is None else len(few.places)
+        return node if self._is_scored(selector, width=True, slots=2 * brought * compared) else None
+
+    def _share(self, node: Node) -> Node | None:
+        """Return an aggregate as a number over a width, where one key has the number and others 0.
+
+        The key has to be selected on every input. RASP counts so without ``selector_width``.
+        """
+        selector, value = node.inputs
+        if not self.values.depends_on(value, "indices"):
+            return None
+        at = self.values.at_positions(value)
+        numbers = {place: number for place, number in enumerate(at) if number != 0}
+        if len(numbers) != 1 or not whole_numbers(at) or any(isinstance(v, bool) for v in at):
+            return None
+        ((place, number),) = numbers.items()
+        if place >= self.target.shortest or not self.selectors.certain(selector)[:, place].all():
+            return None
+        width = self._counted(build("selector_width", selector))
+        if width is None:
+            return None
+        table = self.values.table(width)
+        if table is None or table.sources == (width,):
+            self.known = self.known.knowing(values={width: range(1, self.target.longest + 1)})
+        return build("divide", constant(number), width)
+
+    def _counted_by_position(self, counts: NDArray[np.int64]) -> Node | None:
+        """Return a width as the sum of a number of the position and one of the length, if it is one.
+
+        ``counts`` has it for each length and position.
+        """
+        shortest, longest = self.target.shortest, self.target.longest
+        at, more = counts[-1], counts[:, 0] - counts[-1, 0]
+        lengths = np.arange(shortest, longest + 1)
+        exists = np.arange(longest) < lengths[:, None]
+        if ((counts != at + more[:, None]) & exists).any():
+            return None
+        of_length: Node | None = None
+        if (more == lengths - longest).all() and shortest < longest:
+            at, of_length = at - longest, build("length")
+        elif more.any():
+            of_length = looked_up(
+                build("length"), dict(zip(lengths.tolist(), more.tolist(), strict=True))
+            )
+        more_than_place = at - np.arange(longest)
+        of_position = at_positions(at.tolist())
+        if longest > 1 and not (more_than_place - more_than_place[0]).any():
+            of_position = build("add", build("indices"), constant(int(more_than_place[0])))
+        if of_length is None:
+            return of_position
+        return build("add", of_length, of_position) if at.any() else of_length
+
+    def chosen(self, node: Node) -> Node | None:
+        """Return the branch of ``if_else`` whose condition is the same everywhere; None for others."""
+        condition = self.values.constant(node.inputs[0]) if node.op == "if_else" else None
+        return None if condition is None else node.inputs[1 if condition else 2]
+
+    def counted(self, node: Node) -> Node | None:
+        """Write a sum of few different integers as a weighted sum of counts; None for other s-ops.
+
+        A head counts the keys that have a value. Values that have to be computed first are not counted:
+        keys must be exact.
+        """
+        found = self.values.sum_of_keys(node) if node.op in ("multiply", "round") else None
+        if found is None or not self._at_once(found.values):
+            return None
+        addends, sums = self.values.finite(found.values), self.values.list_sums(found)
+        if addends is None or sums is None or len(addends) > FEW_ADDENDS:
+            return None
+        if node.op == "multiply" and not is_exact(sums, self.target.longest):
+            return None
+        numbers = [int(value) for value in addends if not isinstance(value, str)]
+        first = 0 if 0 in numbers else numbers[0]
+        if first and self.values.depends_on(found.count, "indices"):
+            return None  # then masks of the mean need no digits
+        parts = [(found.count, first)] if first else []
+        for value, number in zip(addends, numbers, strict=True):
+            if number == first:
+                continue
+            condition = build("select", found.values, constant(value), predicate="==")
+            selector = build("selector_and", found.selector, condition)
+            if not self._is_scored(selector, width=True):
+                return None
+            width = self.attention(build("selector_width", selector))
+            parts.append((width, number - first))
+        kind = int if node.op == "round" else float
+        weighted = [
+            part if weight == 1 and kind is int else build("multiply", part, constant(kind(weight)))
+            for part, weight in parts
+        ]
+        return _total(weighted) if weighted else constant(kind(0))
+
+    def keep_integer_sum(self, old: Node, new: Node) -> None:
+        """Note that a sum of integers is one, also where its count or its mean was rewritten."""
+        values = self.values.finite(old) if self.values.is_integer_sum(old) else None
+        if values is not None and self.values.table(new) is None:
+            self.known = self.known.knowing(values={new: values})
+            self.values.add_integer_sum(new, values)
+
+    def _is_scored(self, selector: Node, *, width: bool, slots: int | None = None) -> bool:
         """Return whether it has scores, and, where keys are counted, ones worth their slots."""
-        if width and self._too_many_slots(selector):
+        most = 2 * self.target.longest if slots is None else slots
+        if width and self._slots(selector) > most:
             return False
         try:
             scores = self.selectors.scores(selector)
         except Unscored:
             return False
-        dear = width and len(scores.pairs) > 2 * self.target.longest
+        dear = width and len(scores.pairs) > most
         late = any(not self._at_once(n) for n in scores.nodes)
         return not (width and scores.bonus) and not (dear and late)
+
+    def _split_at_once(self, selector: Node) -> list[tuple[Node, int]] | None:
+        """Return the parts of a width that one head counts a layer earlier than the whole."""
+        parts = None if self._is_early(selector) else split(selector, self.values)
+        if parts is None:
+            return None
+        counted = [part for part, _ in parts if self._known_width(part) is None]
+        early = len(counted) == 1 and self._is_early(counted[0])
+        return parts if early and self._is_scored(counted[0], width=True) else None
+
+    def _is_early(self, selector: Node) -> bool:
+        """Return whether its scores are made of what is known before the first layer."""
+        for condition in conditions(selector):
+            if self.selectors.pattern(condition) is None:
+                compared = [node.inputs for node in selectors_of(condition) if node.op == "select"]
+                for side in zip(*compared, strict=True):
+                    if not any(all(self.values.depends_on(n, s) for n in side) for s in _AT_ONCE):
+                        return False
+        return True
+
+    def _split(self, selector: Node, *, by_digits: bool) -> list[tuple[Node, int]] | None:
+        """Return selectors with scores, with signs, whose widths add up to that of this one."""
+        parts, pending = list[tuple[Node, int]](), [(selector, 1)]
+        while pending:
+            part, sign = pending.pop()
+            if self._known_width(part) is None and not self._is_scored(part, width=True):
+                smaller = split(part, self.values, by_digits=by_digits)
+                if smaller is None:
+                    return None
+                pending += [(each, sign * other) for each, other in reversed(smaller)]
+            else:
+                parts.append((part, sign))
+            if len(parts) + len(pending) > MAX_PARTS:
+                return None
+        return parts
+
+    def _known_width(self, selector: Node) -> Node | None:
+        """Return the width of a selector as a sum over position and length, if it is one."""
+        counts = self.selectors.counts(selector)
+        return None if counts is None else self._counted_by_position(counts)
 
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
         """Return the width of a selector that was split."""
         count: Node | None = None
-        for part, sign in parts:
+        # Functions of the position last: 1 / (width + 1) is the share that a head gives.
+        for part, sign in sorted(parts, key=lambda part: self._comes_last(*part)):
             counted = self.attention(build("selector_width", part))
             if count is None:
                 count = counted
             else:
                 count = build("add" if sign > 0 else "subtract", count, counted)
         assert count is not None
-        self.known = self.known.knowing(values={count: range(self.target.longest + 1)})
+        table = self.values.table(count)
+        if table is None or len(table.sources) != 1:
+            self.known = self.known.knowing(values={count: range(self.target.longest + 1)})
         return count
+
+    def _comes_last(self, part: Node, sign: int) -> int:
+        """Return the order in which parts of a width are added: subtrahends come last."""
+        return 2 if sign < 0 else int(self._known_width(part) is not None)
 
     def _few(self, selector: Node) -> FewKeys | None:
         """Return the few keys that positions allow each query, if only these are asked about.
@@ -232,8 +421,8 @@ class _Broadcasting:
             return mean
         return build("if_else", build("equal", count, zero), constant(node.default), mean)
 
-    def _too_many_slots(self, selector: Node) -> bool:
-        """Return whether its scores would take more slots than all keys do, in as many layers.
+    def _slots(self, selector: Node) -> int:
+        """Return how many slots its scores would take that are not known at once.
 
         That much can be said of comparisons before any scores are made; where they are dear, making
         them takes long.
@@ -246,7 +435,7 @@ class _Broadcasting:
                     slots += classes.count
             elif condition.op in ("selector_or", "selector_not"):
                 slots += self._slots_of_formula(condition)
-        return slots > 2 * self.target.longest
+        return slots
 
     def _slots_of_formula(self, condition: Node) -> int:
         """Count the classes of a formula of conditions, unless its inputs are known at once."""
@@ -261,7 +450,7 @@ class _Broadcasting:
 
     def _at_once(self, node: Node) -> bool:
         """Return whether it is known before the first layer."""
-        return self.values.depends_on(node, "indices") or self.values.depends_on(node, "tokens")
+        return any(self.values.depends_on(node, source) for source in _AT_ONCE)
 
     def row(self, selector: Node, candidates: Candidates) -> list[Node]:
         """Return for each candidate an s-op that is true where the query selects it."""

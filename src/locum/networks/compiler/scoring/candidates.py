@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from locum.graph.definitions import everywhere, up_to_here
 from locum.graph.operations import constant
 from locum.networks.compiler.program.sources import conditions, distinct, each, meaning
 from locum.networks.compiler.program.values import Values
-from locum.networks.compiler.scoring.scores import at_positions, whole_numbers
+from locum.networks.compiler.scoring.scores import at_positions, looked_up, whole_numbers
 from locum.networks.compiler.target import Target
 
 #: So many keys for each query are few.
@@ -177,14 +178,18 @@ def few_keys(pattern: NDArray[np.bool_], target: Target) -> FewKeys | None:
 
 #: Pairs of values whose order is looked at.
 MAX_PAIRS = 2**16
+#: Values that are compared by two digits rather than at once.
+MIN_DIGITS = 16
 #: How two s-ops may compare, by predicate.
 _HOLDS = {"<": "<", "<=": "<=", "==": "=", "!=": "<>", ">=": ">=", ">": ">"}
 #: What decides where the first parts are different.
 _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
 
-def split(selector: Node, values: Values) -> list[tuple[Node, int]] | None:
+def split(selector: Node, values: Values, *, by_digits: bool = True) -> list[tuple[Node, int]] | None:
     """Return selectors with signs whose widths add up to that of this one, or None.
+
+    ``by_digits``: also comparisons of many values, by the digits of their ranks.
 
     >>> from locum import indices, select, tokens
     >>> less, same = select(tokens, tokens, "<"), select(tokens, tokens, "==")
@@ -201,13 +206,23 @@ def split(selector: Node, values: Values) -> list[tuple[Node, int]] | None:
     conjuncts = conditions(selector)
     for place, condition in enumerate(conjuncts):
         rest = conjuncts[:place] + conjuncts[place + 1 :]
+        if condition.op == "select" and condition.predicate == "!=":
+            equal = build("select", *condition.inputs, predicate="==")
+            return [(_conjunction(rest or [everywhere()]), 1), (_conjunction([equal, *rest]), -1)]
         parts = _alternatives(condition)
         disjoint = False
         if parts is None:
             parts = _by_parts(condition, values)
+            if parts is None and by_digits:
+                parts = _by_digits(condition, values)
             disjoint = True
         if parts is None:
             continue
+        known = next((part for part in parts if _of_positions(part, values)), None)
+        if known is not None and not disjoint and not _exclude(*parts):
+            other = parts[parts[0] is known]
+            parts = known, _conjunction([other, _negation(known)])
+            disjoint = True
         first, second = (_conjunction([part, *rest]) for part in parts)
         if disjoint or _exclude(*parts):
             return [(first, 1), (second, 1)]
@@ -219,14 +234,25 @@ def _conjunction(parts: Sequence[Node]) -> Node:
     return reduce(lambda a, b: build("selector_and", a, b), parts)
 
 
+def _negation(selector: Node) -> Node:
+    return _conjunction(conditions(build("selector_not", selector)))
+
+
 def _alternatives(condition: Node) -> tuple[Node, Node] | None:
     """Return the two selectors of which one has to hold."""
     if condition.op == "selector_or":
         return condition.inputs[0], condition.inputs[1]
     if condition.op == "selector_not" and condition.inputs[0].op == "selector_and":
         a, b = condition.inputs[0].inputs
-        return build("selector_not", a), build("selector_not", b)
+        return _negation(a), _negation(b)
     return None
+
+
+def _of_positions(condition: Node, values: Values) -> bool:
+    """Return whether it is one comparison of positions."""
+    return condition.op == "select" and all(
+        values.depends_on(side, "indices") for side in condition.inputs
+    )
 
 
 def _exclude(one: Node, other: Node) -> bool:
@@ -266,6 +292,31 @@ def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
         less = build("select", first, first, predicate=decides)
         return less, build("selector_and", same, build("select", second, second, predicate=breaks))
     return None
+
+
+def _by_digits(condition: Node, values: Values) -> tuple[Node, Node] | None:
+    """Return keys of a smaller first digit, and those of the same one and a smaller second digit.
+
+    Digits are those of a value's rank, to a base for which both have as many values.
+    """
+    if condition.op != "select" or condition.predicate not in _STRICT:
+        return None
+    domains = [values.finite(side) for side in condition.inputs]
+    listed = distinct(value for domain in domains for value in domain or ())
+    strings = {isinstance(value, str) for value in listed}
+    if None in domains or len(listed) < MIN_DIGITS or len(strings) > 1:
+        return None
+    base = math.isqrt(len(listed) - 1) + 1
+    first, second = (
+        [
+            looked_up(side, {value: divmod(place, base)[digit] for place, value in enumerate(listed)})
+            for side in condition.inputs
+        ]
+        for digit in (0, 1)
+    )
+    less = build("select", *first, predicate=_STRICT[condition.predicate])
+    same = build("select", *first, predicate="==")
+    return less, build("selector_and", same, build("select", *second, predicate=condition.predicate))
 
 
 def turned_predicate(predicate: str, sign: int) -> str:

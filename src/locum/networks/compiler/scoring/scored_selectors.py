@@ -204,6 +204,9 @@ class Selectors(Patterns):
             return self._together(condition)
         key, query = condition.inputs
         predicate = condition.predicate
+        if predicate == "==":
+            key, query = self._shifted(key, query)
+            condition = build("select", key, query, predicate=predicate)
         keys, queries = self.values.finite(key), self.values.finite(query)
         if keys is None or queries is None:
             integers = all(self.values.integers(node) is not None for node in (key, query))
@@ -216,6 +219,23 @@ class Selectors(Patterns):
         if classes is None or classes.count > MAX_CLASSES:
             raise Unscored
         return self._by_classes(classes, query, queries, key, keys)
+
+    def _shifted(self, key: Node, query: Node) -> tuple[Node, Node]:
+        """Subtract from both sides of an equality what is the same at all positions.
+
+        So the keys of ``select(indices + shift, indices, ==)`` are positions, which are embedded.
+        """
+        left, right = key, query
+        while left.op in ("add", "subtract") and self._is_whole(left) and self._is_whole(right):
+            varying, same = left.inputs
+            if left.op == "add" and self._same_everywhere(varying):
+                varying, same = same, varying
+            if not self._same_everywhere(same):
+                break
+            inverse = "subtract" if left.op == "add" else "add"
+            left, right = varying, build(inverse, right, same)
+        embedded = self.values.depends_on(left, "indices") or self.values.depends_on(left, "tokens")
+        return (left, right) if embedded and self._is_whole(right) else (key, query)
 
     def classes(self, condition: Node) -> Classes | None:
         """Return the classes of a comparison of values that are known to be few, else None."""
@@ -234,8 +254,12 @@ class Selectors(Patterns):
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
     ) -> Scores:
         """Score −(q − k)², for integers, or for ranks among all values."""
-        if not whole_numbers((*keys, *queries)):
-            together = distinct((*keys, *queries))
+        together = distinct((*keys, *queries))
+        computed = not all(
+            any(self.values.depends_on(side, source) for source in ("indices", "tokens"))
+            for side in (key, query)
+        )
+        if not whole_numbers(together) or (computed and _sparse(together)):
             key, query = rank(key, together), rank(query, together)
         return self._equal_integers(query, key)
 
@@ -391,6 +415,15 @@ class Selectors(Patterns):
         if values is None:
             return math.inf
         return max((abs(float(v)) for v in values if not isinstance(v, str)), default=0.0)
+
+
+#: Times as large as ranks: squares of such numbers are worth a table.
+_SPARSE = 4
+
+
+def _sparse(values: Sequence[Atom]) -> bool:
+    """Return whether integers are much larger than their ranks, so that squares are less exact."""
+    return max(abs(float(value)) for value in values) > _SPARSE * len(values)
 
 
 def _comparable(values: Sequence[Atom]) -> bool:
