@@ -36,6 +36,7 @@ from locum.rasp.python import select as select
 from locum.rasp.python import selector_width as selector_width
 from locum.rasp.python import sin as sin
 from locum.rasp.python import sqrt as sqrt
+from locum.rasp.python import sum as sum  # noqa: A004
 from locum.rasp.python import sum_over as sum_over
 from locum.rasp.python import tanh as tanh
 from locum.rasp.python import tokens as tokens

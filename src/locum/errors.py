@@ -91,7 +91,8 @@ class LimitError(LocumError):
 class CompileError(LocumError):
     """A program that cannot become weights as asked: the reason, and the s-op or selector it is in.
 
-    ``instead`` is what else can be had.
+    ``instead`` is what else can be had. ``bound`` is the error bound that can be met, where a tolerance
+    cannot.
 
     >>> import locum
     >>> try:
@@ -101,11 +102,15 @@ class CompileError(LocumError):
     expected the tokens: try vocabulary=… to list them, or numeric=True for real numbers
     """
 
-    def __init__(self, problem: str, where: str = "", instead: str = "") -> None:
+    def __init__(
+        self, problem: str, where: str = "", instead: str = "", *, bound: float | None = None
+    ) -> None:
         self.problem = problem
         self.where = where
+        self.bound = bound
         place = f", in {where}" if where else ""
-        super().__init__(f"{problem}{place}" + (f"; or try {instead}" if instead else ""))
+        lead = "; or try" if "try " in problem else "; try"
+        super().__init__(f"{problem}{place}" + (f"{lead} {instead}" if instead else ""))
 
 
 _SIMULATE = "locum.torch.simulate(model, ...)"

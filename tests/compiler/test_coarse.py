@@ -19,10 +19,10 @@ MEANS = aggregate(select(indices, indices, "<="), aggregate(select(tokens, 2, "!
 
 
 def test_integers_are_not_rounded_further_than_the_bound() -> None:
-    program = (length - 1) * MEANS
+    program = (length - 1) * 0.5 * (2 * MEANS)
     model = compiler.compile(program, length=4, vocabulary=[0, 1, -1, 2], tolerance=0.6)
     assert 0.5 < model.error_bound <= 0.6
-    assert program([2, -1]) == [1, 1.0]
+    assert program([2, -1]) == [1.0, 1.0]
     result = model([2, -1])
     assert max(abs(number - 1) for number in result) <= model.error_bound
     # Several integers may be within the bound: answers are floats, however near to an integer.

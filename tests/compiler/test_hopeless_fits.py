@@ -8,6 +8,7 @@ import pytest
 
 from locum.errors import CompileError
 from locum.networks.compiler import compile as compile_program
+from locum.networks.compiler import compiling
 from locum.networks.compiler.bounds import fitting
 from locum.networks.compiler.bounds.fitting import _is_hopeless, _Unfit
 from locum.paper import listings
@@ -50,6 +51,7 @@ def test_listings_that_units_cannot_do_are_refused_soon(
         return attempt(self, tolerance)
 
     monkeypatch.setattr(fitting._Fitting, "_attempt", counted)
+    monkeypatch.setattr(compiling, "find_alternative", lambda *_: None)
     session = Session()
     *_, (_, value) = session.script(listings.text(listing))
     tokens = session.examples.tokens["s-op"]

@@ -24,12 +24,16 @@ class Labels:
     """Label nodes: one object for all labels of a program, whose expressions share their parts."""
 
     def __init__(self, names: Mapping[Node, str] | None = None, longest: int = 2_000) -> None:
-        self._names = names or {}
+        self._names = dict(names or {})
         self._longest = longest
         #: None where an expression is too long.
         self._phrases: dict[Node, Phrase | None] = {}
         self._fingerprints: dict[Node, str] = {}
         self._labels: dict[Node, str] = {}
+
+    def add(self, names: Mapping[Node, str]) -> None:
+        """Name further nodes, of which no label was asked yet."""
+        self._names |= names
 
     def __call__(self, node: Node) -> str:
         """Return the label of a node."""

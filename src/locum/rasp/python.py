@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import locum.graph as graph
 from locum.errors import GraphError
+from locum.execution.types import possible_types
 from locum.graph import Atom, build
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.definitions import everywhere
@@ -112,6 +113,25 @@ def selector_width(selector: Selector) -> SOp:
     [3, 3, 3]
     """
     return SOp(build("selector_width", selector_node(selector, "selector_width")))
+
+
+def sum(selector: Selector, values: Operand) -> SOp:  # noqa: A001  (the name users know: locum.sum)
+    """Sum ``values`` over the keys that each query selects; 0 where it selects none.
+
+    A sum of integers is an integer, exact up to 2⁵⁰. RASP has means only: this is the number of
+    selected keys times their mean, and where all selected values are whole numbers, it is rounded.
+
+    >>> sum(full, tokens)([3, 1, 2]), sum(full, tokens)([0.5, 0.25])
+    ([6, 6, 6], [0.75, 0.75])
+    >>> sum(select(indices, indices, "<="), indicator(tokens == "a"))("abaa")
+    [1, 1, 2, 3]
+    """
+    node = sop_node(values, "sum")
+    total = selector_width(selector) * aggregate(selector, values)
+    if all(possible_types(node, frozenset([kind]))[node] <= {int} for kind in (bool, int, float, str)):
+        return round(total)
+    fractions = aggregate(selector, indicator(apply("not_equal", apply("modulo", values, 1), 0)))
+    return where(fractions == 0, round(total), total)
 
 
 def best(selector: Selector, score: Operand) -> Selector:

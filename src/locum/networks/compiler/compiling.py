@@ -15,6 +15,7 @@ from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from locum.graph.labels import Labels
 from locum.graph.node import HasNode, node_of
 from locum.networks.compiler import bounds, network, program, scoring, units, weights
+from locum.networks.compiler.alternatives import find_alternative
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
 from locum.networks.compiler.compile_limits import LimitExceededError, compile_within
@@ -204,7 +205,7 @@ def make(
     share_positions: bool = True,
     origins: Origins | None = None,
 ) -> Made:
-    """Call the stages; the error says so where hidden units cannot do it, but instructions can.
+    """Call the stages; an error recommends other options, if the program compiles with these.
 
     ``origins`` is told which nodes the stages made for which.
     """
@@ -226,9 +227,10 @@ def make(
             compiled(replace(target, feed_forward="exact"))
         except CompileError:
             raise refused from None
+        advice = find_alternative(target, compiled, refused) or REFERENCE
     if isinstance(refused, LimitExceededError):
-        raise LimitExceededError(refused.found, refused.where, "units", REFERENCE) from None
-    raise CompileError(refused.problem, refused.where, REFERENCE) from None
+        raise LimitExceededError(refused.found, refused.where, refused.resource, advice) from None
+    raise CompileError(refused.problem, refused.where, advice) from None
 
 
 @np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down
@@ -243,7 +245,8 @@ def _compiled(
     origins: Origins | None,
 ) -> Made:
     """Call the stages, one after another."""
-    plain_of = partial(program.normalise, numeric=target.numeric)
+    hidden = target.feed_forward != "exact"
+    plain_of = partial(program.normalise, numeric=target.numeric, real_sums=target.numeric and hidden)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 
     plain = written_out = plain_of(root, origins=origins)
@@ -320,6 +323,7 @@ def _shallowest(
         times = network.schedule(plain, roles)
         if prefer == "small" and not any(map(roles.departs, times.order)):
             return None
+        label.add(roles.names())
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:

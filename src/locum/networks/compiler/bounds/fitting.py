@@ -270,13 +270,11 @@ class _Fitting:
         if last is None and problem is not None:
             raise problem
         assert last is not None
-        rounding = "; float64 rounds less" if self.target.dtype == "float32" else ""
-        if self.target.tolerance is None and self.limit == self.asked:
-            rounding += "; tolerance=… allows more"
         raise CompileError(
             f"tolerance {self.limit:.2g} cannot be met: the bound stays at "
-            f"{at_most(last.error, '.2g')} however many hidden units are used{rounding}",
+            f"{at_most(last.error, '.2g')} however many hidden units are used",
             self._where(last),
+            bound=last.error if self.limit == self.asked else None,
         )
 
     def _attempt(self, tolerance: float) -> Fitted:
@@ -310,7 +308,7 @@ class _Fitting:
         if kind != "glu" and not self.target.bounded and not all(map(math.isfinite, ends)):
             raise CompileError(
                 f"{kind} units serve a range of numbers, and these have none: try ranges=(low, high)",
-                abbreviate(unit.node),
+                self._abbreviate(unit),
             )
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":
@@ -328,7 +326,7 @@ class _Fitting:
         except UnitsError as error:
             raise _Unfit(
                 f"{kind} units cannot do this: {error}",
-                abbreviate(unit.node),
+                self._abbreviate(unit),
                 error.needed,
             ) from None
 
@@ -354,8 +352,12 @@ class _Fitting:
         """Return the first s-op whose error bound exceeds the limit."""
         for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
-                return abbreviate(unit.node)
+                return self._abbreviate(unit)
         return "the output"
+
+    def _abbreviate(self, unit: Unit) -> str:
+        """Return the expression of a unit's s-op, or of the one that it was made for."""
+        return self.lowered.roles.made_for(unit.node) or abbreviate(unit.node)
 
 
 class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)

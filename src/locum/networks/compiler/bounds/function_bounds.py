@@ -133,6 +133,9 @@ class FunctionBounds:
         return replace(interval, error=interval.high - interval.low, step=0.0)
 
     def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:
+        if self.roles.values.is_integer_sum(node):  # the argument is an integer but for its last bits
+            bound = self._between(*self.roles.values.integers(node) or (-math.inf, math.inf), 1.0)
+            return bound if (inputs[0].error < 0.25).all() else self._any(bound)
         jumps = jumps_on(node)
         at_jumps = [part for i, part in zip(node.inputs, inputs, strict=True) if i in jumps]
         off = not all(map(self._is_right, at_jumps))

@@ -370,8 +370,8 @@ class HeadBounds:
         """Mark where noisy scores let hard attention select any key; units must prevent it."""
         if noise.any() and self.known.target.feed_forward != "exact":
             raise CompileError(
-                "hard attention needs scores to the last bit, but these are computed up to "
-                f"{float(noise.max()):.1g}: try attention='softmax'",
+                "hard attention needs scores to the last bit, but the error of these may be "
+                f"{float(noise.max()):.1g}",
                 head.label,
             )
         return np.where(noise > 0, 1.0, 0.0)

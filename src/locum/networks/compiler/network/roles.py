@@ -168,6 +168,14 @@ class Roles:
         """Return the gate of a function that reads the stream so; None for an exact function."""
         return None
 
+    def made_for(self, node: Node) -> str | None:
+        """Return the s-op of the program that another s-op was made for; None for those of stages."""
+        return None
+
+    def names(self) -> dict[Node, str]:
+        """Return the names of numbers that no expression describes."""
+        return {}
+
     def sources(self, node: Node) -> list[Node]:
         """Return what a table is looked up by."""
         return self.table(node).by
@@ -214,7 +222,7 @@ def exact_roles(root: Node, known: Known) -> Roles:
     for node in _reachable(root, known):
         if not OPERATIONS[node.op].elementwise or exactness.embedded(node):
             continue
-        if all(map(exactness.reliable, jumps_on(node))):
+        if known.values.is_integer_sum(node) or all(map(exactness.reliable, jumps_on(node))):
             continue
         if _has_sources(node, known):
             pending.append(node)

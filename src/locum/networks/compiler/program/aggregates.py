@@ -72,6 +72,23 @@ def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
     return means
 
 
+def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
+    """List the sums of one to ``most`` integers, any of which may occur any number of times.
+
+    >>> sums_of_subsets([0, 5], 3), sums_of_subsets([-1, 1], 2)
+    ([0, 5, 10, 15], [-2, -1, 0, 1, 2])
+    """
+    if denominator(values, most) != 1:
+        raise Unlisted
+    sums = one = _bits(values, 1)
+    start = min(0, one[0] * most)
+    found = one[1] << one[0] - start
+    for _ in range(most - 1):
+        sums = _plus(sums, one)
+        found |= sums[1] << sums[0] - start
+    return [start + place for place in range(found.bit_length()) if found >> place & 1]
+
+
 #: Which integers occur: the least of them, and a bit for each from there on.
 _Bits = tuple[int, int]
 

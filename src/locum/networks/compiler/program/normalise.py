@@ -59,8 +59,13 @@ class Origins:
 MAX_MEMBERS = 100_000
 
 
-def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = None) -> Node:
-    """Expand every ``sum_over`` of ``root``, and write casts of ``numeric`` tokens as arithmetic."""
+def normalise(
+    root: Node, *, numeric: bool = False, real_sums: bool = False, origins: Origins | None = None
+) -> Node:
+    """Expand every ``sum_over`` of ``root``, and write casts of ``numeric`` tokens as arithmetic.
+
+    ``real_sums``: what ``locum.sum`` adds are real numbers, so that it need not be rounded.
+    """
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
             "expected an s-op to compile, got a selector; try aggregate or selector_width",
@@ -92,6 +97,8 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
             same = _written_out(same)
         elif same.op == "tokens" and numeric:
             same = _cast(same)
+        elif same.op == "if_else" and real_sums:
+            same = _unrounded(same)
         new[node] = same
         if origins is not None:
             origins.rewrote(node, same)
@@ -113,6 +120,23 @@ def _cast(node: Node) -> Node:
             )
         case _:
             return token
+
+
+def _unrounded(node: Node) -> Node:
+    """Return the product that ``locum.sum`` rounds if all that it adds are whole numbers.
+
+    Then the two differ by rounding alone. Real numbers are not known to be whole.
+    """
+    condition, rounded, total = node.inputs
+    if rounded.op != "round" or rounded.inputs[0] is not total or total.op != "multiply":
+        return node
+    mean = total.inputs[1]
+    if mean.op != "aggregate":
+        return node
+    selector, values = mean.inputs
+    fraction = build("not_equal", build("modulo", values, constant(1)), constant(0))
+    some = build("aggregate", selector, build("indicator", fraction), default=0)
+    return total if condition is build("equal", some, constant(0)) else node
 
 
 def _written_out(node: Node) -> Node:

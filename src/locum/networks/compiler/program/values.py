@@ -22,8 +22,9 @@ from locum.execution.types import has_strings, possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import short
 from locum.networks.compiler.compile_limits import check_time
-from locum.networks.compiler.program.aggregates import Aggregates, SelectorFacts
+from locum.networks.compiler.program.aggregates import Aggregates
 from locum.networks.compiler.program.integer_ranges import Affine, Range, affine, combined
+from locum.networks.compiler.program.integer_sums import SelectedKeys, SumOfKeys, find_sum, list_sums
 from locum.networks.compiler.program.sources import (
     MAX_BOOLEANS,
     MAX_COMBINATIONS,
@@ -46,7 +47,7 @@ class Values:
     """Which values each s-op of a program takes, found when asked for."""
 
     def __init__(
-        self, target: Target, selectors: SelectorFacts, possible: Pattern | None = None
+        self, target: Target, selectors: SelectedKeys, possible: Pattern | None = None
     ) -> None:
         self.target = target
         self._selectors = selectors
@@ -54,14 +55,16 @@ class Values:
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._ranges: dict[Node, Range | None] = {}
         self._affine: dict[Node, Affine | None] = {}
+        #: Rounded sums of integers: their arguments are integers up to rounding.
+        self._sums: set[Node] = set()
         self._sources = Sources(target, possible)
 
-    def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectorFacts) -> Values:
+    def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectedKeys) -> Values:
         """Copy that also knows which values these s-ops, new to the program, take."""
         copy = Values(self.target, selectors)
         copy._tables, copy._finite = dict(self._tables), dict(self._finite)
         copy._ranges, copy._affine = dict(self._ranges), dict(self._affine)
-        copy._sources = self._sources.copy()
+        copy._sources, copy._sums = self._sources.copy(), set(self._sums)
         for node, atoms in values.items():
             copy._tables[node] = copy._sources.add(node, atoms)
             copy._ranges[node] = copy._range(node)
@@ -153,6 +156,25 @@ class Values:
             return linear.over(self.target.shortest, self.target.longest)
         return combined(node, [self._ranges[i] for i in node.inputs])
 
+    def sum_of_keys(self, node: Node) -> SumOfKeys | None:
+        """Return the sum over selected keys that a product is, or that ``round`` rounds; else None."""
+        return find_sum(node, self.target, self, self._selectors)
+
+    def list_sums(self, found: SumOfKeys) -> tuple[Atom, ...] | None:
+        """List the integers that a sum may be; None for sums of other numbers, and for too many."""
+        return list_sums(found, self.target, self, self._selectors)
+
+    def add_integer_sum(self, node: Node, sums: Sequence[Atom]) -> ValueTable:
+        """Note that an s-op rounds a sum of integers, and which integers these are."""
+        self._sums.add(node)
+        self._tables[node] = table = self._sources.add(node, sums)
+        return table
+
+    def is_integer_sum(self, node: Node) -> bool:
+        """Return whether it rounds a sum of integers, which is an integer but for its last bits."""
+        self.table(node)
+        return node in self._sums
+
     def affine(self, node: Node) -> Affine | None:
         """Write the s-op as an integer combination of position and length, if its definition is one."""
         self.table(node)
@@ -225,6 +247,8 @@ class Values:
             case "selector_width":
                 least, most = self._selectors.widths(node.inputs[0])
                 return self._sources.add(node, range(least, most + 1))
+            case "round" if (sums := self._integer_sums(node)) is not None:
+                return self.add_integer_sum(node, sums)
             case op if OPERATIONS[op].elementwise:
                 inputs = [self._tables[i] for i in node.inputs]
                 known = [table for table in inputs if table is not None]
@@ -234,6 +258,20 @@ class Values:
                 return table or self._by_kind(node) or self._by_inputs(node) or self._by_range(node)
             case _:
                 return None
+
+    def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
+        """List the sums of integers that ``round`` rounds; None where positions tell them."""
+        found = self.sum_of_keys(node)
+        if found is None or self._selectors.unique(found.selector):
+            return None
+        if self.depends_on(found.mean, "indices", "length"):
+            return None
+        sums, product = self.list_sums(found), self._tables[node.inputs[0]]
+        if sums is not None:
+            self._sums.add(node)
+        if product is not None and sum(v is not None for v in product.values) <= MAX_PRODUCTS:
+            return None
+        return sums
 
     def _most(self, node: Node, inputs: Sequence[ValueTable]) -> int:
         """Return how many combinations of sources are worth enumerating."""
@@ -278,6 +316,8 @@ def _tuple(*values: Any) -> Any:
     return values
 
 
+#: Combinations of a count and a mean by which what depends on their product is looked up at once.
+MAX_PRODUCTS = 384
 #: Rows of a table that is made of the values of an s-op's inputs.
 MAX_ROWS = 2**13
 

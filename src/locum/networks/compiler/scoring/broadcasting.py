@@ -25,6 +25,7 @@ from locum.graph import COMPARISONS, OPERATIONS, Atom, Node, Sort, abbreviate, b
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
 from locum.networks.compiler.compile_limits import check_time, claim, work_on
+from locum.networks.compiler.program.integer_sums import FEW_ADDENDS, is_exact
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
 from locum.networks.compiler.program.values import MAX_ROWS, Codes, Values
@@ -125,11 +126,13 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
     for node in postorder(root):
         work_on(node)
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
-        new[node] = same
         if same.op in ("aggregate", "selector_width"):
             new[node] = stage.attention(same)
         elif node in selectors:
             new[node] = stage.conjunction(same)
+        else:
+            new[node] = stage.chosen(same) or stage.counted(same) or same
+            stage.keep_integer_sum(node, new[node])
         made = list(postorder(new[node], into=lambda n: n not in claimed))
         claimed.update(made)
         claim(node, (node, same, *made))
@@ -286,6 +289,53 @@ class _Broadcasting:
         if of_length is None:
             return of_position
         return build("add", of_length, of_position) if at.any() else of_length
+
+    def chosen(self, node: Node) -> Node | None:
+        """Return the branch of ``if_else`` whose condition is the same everywhere; None for others."""
+        condition = self.values.constant(node.inputs[0]) if node.op == "if_else" else None
+        return None if condition is None else node.inputs[1 if condition else 2]
+
+    def counted(self, node: Node) -> Node | None:
+        """Write a sum of few different integers as a weighted sum of counts; None for other s-ops.
+
+        A head counts the keys that have a value. Values that have to be computed first are not counted:
+        keys must be exact.
+        """
+        found = self.values.sum_of_keys(node) if node.op in ("multiply", "round") else None
+        if found is None or not self._at_once(found.values):
+            return None
+        addends, sums = self.values.finite(found.values), self.values.list_sums(found)
+        if addends is None or sums is None or len(addends) > FEW_ADDENDS:
+            return None
+        if node.op == "multiply" and not is_exact(sums, self.target.longest):
+            return None
+        numbers = [int(value) for value in addends if not isinstance(value, str)]
+        first = 0 if 0 in numbers else numbers[0]
+        if first and self.values.depends_on(found.count, "indices"):
+            return None  # then masks of the mean need no digits
+        parts = [(found.count, first)] if first else []
+        for value, number in zip(addends, numbers, strict=True):
+            if number == first:
+                continue
+            condition = build("select", found.values, constant(value), predicate="==")
+            selector = build("selector_and", found.selector, condition)
+            if not self._is_scored(selector, width=True):
+                return None
+            width = self.attention(build("selector_width", selector))
+            parts.append((width, number - first))
+        kind = int if node.op == "round" else float
+        weighted = [
+            part if weight == 1 and kind is int else build("multiply", part, constant(kind(weight)))
+            for part, weight in parts
+        ]
+        return _total(weighted) if weighted else constant(kind(0))
+
+    def keep_integer_sum(self, old: Node, new: Node) -> None:
+        """Note that a sum of integers is one, also where its count or its mean was rewritten."""
+        values = self.values.finite(old) if self.values.is_integer_sum(old) else None
+        if values is not None and self.values.table(new) is None:
+            self.known = self.known.knowing(values={new: values})
+            self.values.add_integer_sum(new, values)
 
     def _is_scored(self, selector: Node, *, width: bool, slots: int | None = None) -> bool:
         """Return whether it has scores, and, where keys are counted, ones worth their slots."""

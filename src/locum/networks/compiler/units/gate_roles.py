@@ -22,10 +22,10 @@ from functools import reduce
 import numpy as np
 
 from locum.errors import CompileError
-from locum.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
+from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
-from locum.networks.compiler.network.forms import SNAP, Curved, Form, Gate, Recipe, Snap, Table
+from locum.networks.compiler.network.forms import SNAP, Curved, Form, Gate, Masked, Recipe, Snap, Table
 from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.program.values import MAX_ROWS
 from locum.networks.compiler.scoring.scores import Linear, term
@@ -79,10 +79,14 @@ class GateRoles(Roles):
     #: S-ops that others stand for, and those that are gates.
     _instead: dict[Node, Linear] = field(default_factory=dict)
     _recipes: dict[Node, Recipe] = field(default_factory=dict)
+    #: Numbers on a grid and digits of factors, and the s-ops that are computed by them.
+    _made_for: dict[Node, str] = field(default_factory=dict)
     #: Which s-ops may be off.
     _off: dict[Node, bool] = field(default_factory=dict)
     #: Gates whose integers are rounded in a layer of their own.
     _whole: frozenset[Node] = frozenset()
+    #: Sums of integers that are rounded, in the same way.
+    _rounded_sums: frozenset[Node] = frozenset()
     #: Estimates of hidden units, where the fewest are wanted.
     _sizes: dict[Node, float] = field(default_factory=dict)
     #: S-ops whose form with the fewest units is another than the usual one.
@@ -132,8 +136,9 @@ class GateRoles(Roles):
         first: list[list[Node]] = [[]] if self.known.target.attention == "softmax" else []
         for scored in (*first, tied, selectors):
             roles = self._keeping_whole(root, scored)
-            if roles._whole not in seen:
-                seen.add(roles._whole)
+            made = roles._whole | roles._rounded_sums
+            if made not in seen:
+                seen.add(made)
                 yield roles
 
     def _keeping_whole(self, root: Node, selectors: Iterable[Node]) -> GateRoles:
@@ -151,7 +156,16 @@ class GateRoles(Roles):
                 off[node] = False
                 whole.add(node)
         new = copy(self)
-        new._whole = frozenset(whole)
+        sums = {node for node in whole if self.of(node) is Role.LINEAR}
+        new._whole = frozenset(whole - sums)
+        new._rounded_sums = frozenset(sums)
+        if sums:
+            new._instead = {node: linear for node, linear in self._instead.items() if node not in sums}
+            new._recipes = self._recipes | {
+                node: Recipe((self._instead[node],), Snap, exact=True) for node in sums
+            }
+            new._roles = self._roles | dict.fromkeys(sums, Role.FUNCTION)
+            new._reads = {node: reads for node, reads in self._reads.items() if node not in sums}
         return new
 
     def _is_off(self, node: Node) -> bool:
@@ -197,6 +211,8 @@ class GateRoles(Roles):
                 continue
             seen.add(node)
             match self.of(node):
+                case Role.LINEAR if self.values.is_integer_sum(node):
+                    yield node  # its parts are fractions
                 case Role.LINEAR:
                     stack += self.reads(node)
                 case Role.AGGREGATE:
@@ -239,6 +255,17 @@ class GateRoles(Roles):
         recipe = self._recipes[node]
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
+    def made_for(self, node: Node) -> str | None:
+        """Return the s-op that a number on a grid, or a digit of a factor, was made for."""
+        return self._made_for.get(node)
+
+    def names(self) -> dict[Node, str]:
+        """Name the numbers on a grid."""
+        made = self._made_for.items()
+        return {
+            node: f"code of {name}" for node, name in made if node.attributes.get("table") == _ON_GRID
+        }
+
     def _realised(self, node: Node, role: Role) -> Linear | Recipe:
         if node in self.known.kept:
             return self._kept(node)
@@ -251,13 +278,15 @@ class GateRoles(Roles):
         by_sources = self._by_sources(node)
         if by_sources is not None and _is_short(by_sources) and not small:
             return self._looked_up(by_sources)
+        if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
+            return total
         by_inputs = self._by_inputs(node)
         if by_sources is not None and self._is_early_square(node, by_sources):
             by_inputs = None  # the input takes a layer more than its sources
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
             return self._smallest(node, usual, by_sources, by_inputs)
-        return self._reals.recipe(node) if usual is None else self._looked_up(usual)
+        return self._real(node) if usual is None else self._looked_up(usual)
 
     def _is_early_square(self, node: Node, by_sources: Lookup) -> bool:
         """Return whether a product of equal factors is looked up by its sources, a layer earlier."""
@@ -281,7 +310,7 @@ class GateRoles(Roles):
             forms.append((None, computed))
         units = [self._units_of(recipe) for _, recipe in forms]
         if min(units, default=math.inf) == math.inf:
-            return self._reals.recipe(node) if usual is None else self._looked_up(usual)
+            return self._real(node) if usual is None else self._looked_up(usual)
         table, recipe = forms[units.index(min(units))]
         if table is not usual:
             self._departing.add(node)
@@ -296,7 +325,7 @@ class GateRoles(Roles):
         if any(isinstance(value, str) for values in finite for value in values or ()):
             return None
         try:
-            return self._reals.recipe(node)
+            return self._real(node)
         except CompileError:
             return None
 
@@ -367,14 +396,61 @@ class GateRoles(Roles):
             return recipe
         return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
 
+    def _real(self, node: Node) -> Linear | Recipe:
+        """Return the form of an operation on real numbers; masks of a number are no tables."""
+        recipe = self._reals.recipe(node)
+        if node.op == "multiply" and isinstance(recipe, Linear):
+            return self._masked(node, recipe)
+        return recipe
+
+    def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
+        """Return the product that a sum is, without the table of all products; None for other s-ops.
+
+        The rounded sum of integers is the product, too: what they differ by is less than what the
+        bound of the product allows for the rounding of dense execution.
+        """
+        whole = self.values.is_integer_sum(node)
+        if not whole and (node.op == "round" or self.values.sum_of_keys(node) is None):
+            return None
+        product = node.inputs[0] if whole else node
+        scaled = self._reals.scaled(*product.inputs)
+        if by_sources is not None and _is_short(by_sources):
+            masks = 0 if scaled is None else len(scaled.terms)
+            if by_sources.steps <= 2**masks:
+                return None
+            self._departing.add(node)
+        if scaled is not None:
+            return self._masked(node, scaled)
+        return term(product) if whole else self._reals.recipe(product)
+
+    def _masked(self, node: Node, scaled: Linear) -> Linear:
+        """Make each ``x if digit else 0`` a mask of x, never a table; float32 needs the digit exact."""
+        single = self.known.target.dtype == "float32"
+        for masked, _ in scaled.terms:
+            if masked.op != "if_else":
+                continue
+            digit, x, _ = masked.inputs
+            self._made_for |= dict.fromkeys((masked, digit), abbreviate(node))
+            self._recipes[masked] = Recipe((term(digit), term(x)), Masked)
+            table = self._by_sources(digit) if single else None
+            new = digit not in self._roles and Role.FUNCTION is super()._role_of(digit)
+            recipe = self._looked_up(table, exact=True) if table is not None and new else None
+            if isinstance(recipe, Recipe):
+                self._recipes[digit] = recipe
+        return scaled
+
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""
         values = self.values.finite(node)
         return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
 
-    def _looked_up(self, table: Lookup) -> Linear | Recipe:
-        """Return the gate of a table; put its code on a grid first where units would round too much."""
-        if table.precision is not Precision.ON_GRID:
+    def _looked_up(self, table: Lookup, *, exact: bool = False) -> Linear | Recipe:
+        """Return the gate of a table; put its code on a grid first where units would round too much.
+
+        ``exact``: that is so wherever they round at all.
+        """
+        exact = exact and table.off and bool(table.steps) and not table.merged and table.fits_grid
+        if table.precision is not Precision.ON_GRID and not exact:
             return table.recipe()
         scale = SNAP[self.known.target.dtype][1] * table.grid_steps
         code = table.code.times(scale)
@@ -383,6 +459,7 @@ class GateRoles(Roles):
         # A lookup that never has a value stands for the number on the grid, which no program can have.
         on_grid = build("lookup", total, table=_ON_GRID)
         self._recipes[on_grid] = Recipe((code,), lambda x: Snap(x, whole=False))
+        self._made_for.setdefault(on_grid, table.where)
         return table.on_grid(on_grid, scale)
 
     def _by_sources(self, node: Node) -> Lookup | None:

@@ -267,8 +267,8 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     flat = noise * gate.steepest > SLIGHT
     if flat and noise > gate.gap / 5:
         raise UnitsError(
-            f"a table with keys {gate.gap:.2g} apart is looked up with a number that may be off by "
-            f"{noise:.2g}"
+            f"expected a number with an error below {gate.gap / 5:.2g} to look up in a table, got one "
+            f"whose error may be {noise:.2g}"
         )
     if not changes.size:
         empty = np.zeros((0, 1))
@@ -320,7 +320,8 @@ def _snap(gate: Snap, kind: str, x: Argument, unit: float) -> Hidden:
     large, grid = SNAP["float64" if unit < _DOUBLE else "float32"]
     if (gate.whole and x.error > grid / 4) or x.largest > large / 4:
         raise UnitsError(
-            f"an integer is off by up to {at_most(x.error, '.2g')}, too much to be made one again"
+            f"expected an integer with an error below {grid / 4:.2g} to round, got one whose error may "
+            f"be {at_most(x.error, '.2g')}"
         )
     one = np.ones((1, 1))
     bias = np.array([large])

@@ -30,6 +30,9 @@ _LAST_BITS = 1e-9
 #: Sums of integers whose quotients are different numbers if they are.
 _MAX_SUM = 2**30
 
+#: Binary digits of an integer that a number is multiplied by, at most.
+_MAX_DIGITS = 10
+
 #: (swap the inputs, take the opposite) so that all comparisons become a > b.
 _ORDERINGS = {
     "greater": (False, False),
@@ -123,7 +126,52 @@ class RealFunctions:
             finite = self.values.finite(mask)
             if finite is not None and set(finite) <= {0, 1}:
                 return Recipe((term(mask), term(value)), Masked)
+        scaled = self.scaled(a, b)
+        if scaled is not None:
+            return scaled
         return Recipe((term(a), term(b)), Product, approximates=approximates)
+
+    def scaled(self, a: Node, b: Node) -> Linear | None:
+        """Write n·x as Σ 2^k·(x if digit k of n is 1 else 0), if one factor is an integer n.
+
+        These masks round less than relu units that multiply, and there are fewer of them. None where
+        no factor is an integer of few values, and where units multiply almost exactly.
+        """
+        target = self.known.target
+        if target.feed_forward == "glu" or (target.feed_forward, target.dtype) == ("gelu", "float64"):
+            return None
+        factors = [
+            (not self._by_position(factor), digits, factor is b)
+            for factor in (a, b)
+            if (digits := self._digits(factor)) is not None
+        ]
+        if not factors:
+            return None
+        _, digits, swapped = min(factors)
+        factor, x = (b, a) if swapped else (a, b)
+        integers = self.values.integers(factor)
+        assert integers is not None
+        low, high = int(integers.low), int(integers.high)
+        rest = build("subtract", factor, constant(low)) if low else factor
+        total = term(x, float(low)) if low else Linear()
+        # The first digit is worth what the others leave of the greatest value: so bounds are tight.
+        worth = high - low - (2 ** (digits - 1) - 1)
+        first = build("indicator", build("greater_equal", rest, constant(2 ** (digits - 1))))
+        total = total.plus(term(build("if_else", first, x, ZERO), float(worth)))
+        rest = build("subtract", rest, build("multiply", first, constant(worth)))
+        for place in range(digits - 1):
+            shifted = build("floor_divide", rest, constant(2**place)) if place else rest
+            masked = build("if_else", build("modulo", shifted, constant(2)), x, ZERO)
+            total = total.plus(term(masked, 2.0**place))
+        return total
+
+    def _digits(self, node: Node) -> int | None:
+        """Return how many binary digits its integers have; None if it varies otherwise, or too much."""
+        integers = self.values.integers(node)
+        if integers is None or self.values.finite(node) is None or self.number(node) is not None:
+            return None
+        digits = int(integers.high - integers.low).bit_length()
+        return digits if digits <= _MAX_DIGITS else None
 
     def _choice(self, condition: Node, a: Node, b: Node) -> Linear | Recipe:
         boolean = self._boolean(condition)

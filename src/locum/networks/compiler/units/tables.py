@@ -88,9 +88,14 @@ class Lookup:
         few = self.dtype == "float64" or self.steps <= _FEW_STEPS
         if few and slopes * width * (self.steps + 8) <= _SLIGHT * largest:
             return Precision.FINE
-        # On a grid, sums are exact as long as they are not too large.
-        summed = float(heights.sum() / lowest_bits(heights[some]).min()) * width * self.grid_steps
-        return Precision.ON_GRID if summed <= 4 * largest else Precision.LOST
+        return Precision.ON_GRID if self.fits_grid else Precision.LOST
+
+    @cached_property
+    def fits_grid(self) -> bool:
+        """Whether sums of its units are exact by a code on a grid: they are not too large."""
+        heights = np.abs(np.diff(self.values))
+        summed = float(heights.sum() / lowest_bits(heights[heights > 0]).min())
+        return summed * float(np.ptp(self.keys)) * self.grid_steps <= 4 * EXACT_WHOLE[self.dtype]
 
     @property
     def grid_steps(self) -> float:
