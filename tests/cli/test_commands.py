@@ -202,7 +202,7 @@ def test_a_program_of_definitions_has_the_last_one(tmp_path: Path) -> None:
 BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--input", "hello,"], "--input: expected JSON, got 'hello,'"),
     ("indices;", ["--input", "[]"], "expected at least one token, got an empty input"),
-    ("indices;", ["--input", "[[1, 2], [3]]"], "expected a batch of sequences of one length"),
+    ("indices;", ["--input", "[[1, 2], []]"], "expected at least one token in each sequence"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
     ("indices;", ["--name", "nope"], "Undefined variable: nope"),
     ("x = 1;", [], "shows nothing and defines no s-op; try --name"),

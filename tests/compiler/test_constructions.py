@@ -62,7 +62,7 @@ def agrees(program: SOp, inputs: list[list[float]], tolerance: float = 1e-12, **
         try:
             expected = program(sequence)
         except ExecutionError:  # a matrix that an iteration takes for singular
-            with pytest.raises(ExecutionError, match="no value|division by zero"):
+            with pytest.raises(ExecutionError, match=r"no value|division by zero"):
                 model(sequence)
             continue
         assert is_close(model(sequence), expected, tolerance)

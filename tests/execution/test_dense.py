@@ -48,6 +48,43 @@ def test_a_batch_is_its_sequences_one_by_one(program: Node, batch: list[list[int
         assert repr(np.asarray(result).tolist()) == repr(np.asarray(alone).tolist())
 
 
+@given(
+    programs(), st.lists(st.lists(st.integers(-3, 5), min_size=1, max_size=4), min_size=1, max_size=4)
+)
+def test_a_batch_of_different_lengths(program: Node, batch: list[list[int]]) -> None:
+    try:
+        alone = [run(program, sequence) for sequence in batch]
+    except locum.ExecutionError:
+        with pytest.raises(locum.ExecutionError):
+            run(program, batch)
+        return
+    together = run(program, batch)
+    assert len(together) == len(batch)
+    for result, one in zip(together, alone, strict=True):
+        assert repr(np.asarray(result).tolist()) == repr(np.asarray(one).tolist())
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_lengths_differ_by_every_executor(executor: str) -> None:
+    doubled = locum.tokens * 2 + locum.length
+    assert doubled([[1, 2], (3,), [4, 5, 6]], executor=executor) == [[4, 6], [7], [11, 13, 15]]
+    earlier = locum.select(locum.indices, locum.indices, "<")
+    if executor != "fast":  # it has no selectors
+        patterns = earlier([[1, 2], [3]], executor=executor)
+        assert [p.tolist() for p in patterns] == [[[False, False], [True, False]], [[False]]]
+    kept = run(locum.tokens.node, [[1, 2, 3], [4, 5]], executor=executor, positions=range(1, 2))
+    assert kept == [[2], [5]]
+    with pytest.raises(locum.InputError, match="positions within 0 to 1"):
+        run(locum.tokens.node, [[1, 2, 3], [4, 5]], executor=executor, positions=range(1, 3))
+
+
+def _ragged() -> Any:
+    """Return an array of lists of different lengths."""
+    array = np.empty(2, dtype=object)
+    array[:] = [[1, 2], [3]]
+    return array
+
+
 def test_arrays_come_back_as_arrays() -> None:
     double = locum.tokens * 2
     assert double(np.array([1, 2])).tolist() == [2, 4]
@@ -63,7 +100,8 @@ def test_arrays_come_back_as_arrays() -> None:
         ("", "expected at least one token, got an empty input"),
         ([], "expected at least one token, got an empty input"),
         ([[]], "expected at least one token in each sequence"),
-        ([[1, 2], [3]], "expected a batch of sequences of one length, got lengths 2, 1"),
+        ([[1, 2], []], "expected at least one token in each sequence"),
+        (_ragged(), r"of one length, got lengths 2, 1; try the sequences as lists: array.tolist\(\)"),
         ([1, [2]], "got tokens and sequences in one list"),
         ([1, None], "None at position 1"),
         ([1 + 2j], "at position 0"),

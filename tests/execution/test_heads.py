@@ -28,6 +28,7 @@ from locum.execution.heads.head_scores import HeadValues, code_of
 from locum.graph import PREDICATES, Node, build, postorder
 from locum.graph.selector_normal_form import formula_of
 from tests.cases import CASES, FAILURES, Case, Failure
+from tests.one_type import agrees
 from tests.strategies import programs
 
 FLOATS = DOMAINS["float"]
@@ -40,7 +41,11 @@ def agree(actual: Any, expected: Any) -> bool:
         return bool((actual == expected).all())
     pairs = list(zip(actual, expected, strict=True))
     return all(
-        f == w or (math.isnan(f) and math.isnan(w)) or math.isclose(f, w, rel_tol=1e-9, abs_tol=1e-12)
+        f == w
+        if isinstance(w, str) or isinstance(f, str)
+        else f == w
+        or (math.isnan(f) and math.isnan(w))
+        or math.isclose(f, w, rel_tol=1e-9, abs_tol=1e-12)
         for f, w in pairs
     )
 
@@ -61,12 +66,12 @@ def values_of(case: Case | Failure) -> list[Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
-    """Every program on numbers of the table; the others are refused, if not run."""
+    """Every program of the table; integers that floats would round are refused, if not run."""
     try:
         value = case.program(case.given, executor="heads")
     except ExecutionError as error:
         assert error.kind == "refused", error
-        beyond = [a for a in values_of(case) if isinstance(a, str) or abs(a) >= 2**53]
+        beyond = [a for a in values_of(case) if not isinstance(a, str) and abs(a) >= 2**53]
         assert beyond, error
         return
     assert agree(value, np.array(case.expected) if isinstance(value, np.ndarray) else case.expected)
@@ -465,8 +470,8 @@ def test_keys_that_differ_between_heads() -> None:
 
 
 def test_what_cannot_be_run_is_refused() -> None:
-    with pytest.raises(ExecutionError, match="numbers"):
-        locum.tokens("ab", executor="heads")
+    with pytest.raises(ExecutionError, match=r"cannot hold; try the tokens as a list: program\(tensor"):
+        (locum.lookup(locum.tokens, {1: "a", 2: "b"}) == "a")(torch.tensor([1, 2]), executor="heads")
     with pytest.raises(ExecutionError, match="exact domain"):
         locum.indices("ab", executor="heads", domain="exact")
     with pytest.raises(ExecutionError, match=r"division by zero at position 1, in 1 / \(indices - 1\)"):
@@ -480,7 +485,73 @@ def test_what_cannot_be_run_is_refused() -> None:
     with pytest.raises(InputError, match="positive"):
         heads.evaluate(locum.tokens.node, np.zeros(2), memory=0)
     with pytest.raises(InputError, match="numbers"):
-        heads.evaluate(locum.tokens.node, np.array(["a"]))
+        heads.evaluate(locum.tokens.node, np.array([1j]))
+
+
+# Strings ------------------------------------------------------------------------------------------
+
+texts = locum.tokens
+number_text = locum.lookup(locum.tokens, {1: "a", 2: "b", 3: ""})
+families = locum.family(3)
+STRINGS: dict[str, tuple[locum.SOp, list[Any]]] = {
+    "moved": (locum.aggregate(locum.select(locum.indices, 0, "=="), texts), ["b\0", "a", ""]),
+    "ordered": (locum.selector_width(locum.select(texts, texts, "<")), ["é", "a", "aa", "", "a"]),
+    "unequal": (locum.selector_width(locum.select(texts, "a", "!=")), ["b", "a", "a"]),
+    "best": (locum.aggregate(locum.best(locum.full, texts), locum.indices), ["b", "z", "a", "z"]),
+    "default": (locum.aggregate(locum.select(texts, "z", "=="), texts, "-"), ["a", "b"]),
+    "joined": (texts + texts * 2, ["a", "", "bc"]),
+    "true": (locum.where(texts, 1, 0), ["", "a"]),
+    "logic": (~(texts & (texts == "a")) | (texts > "b"), ["", "a", "c"]),
+    "member": (locum.member(texts, ["a", 1]), ["a", "1"]),
+    "table": (locum.lookup(texts, {"a": 1, "b": 2.5}), ["a", "b"]),
+    "to strings": (number_text, [1, 2, 3]),
+    "static": (
+        locum.where(locum.lookup(locum.indices % 2, {0: "", 1: "b"}), texts, "-"),
+        ["a", "b", "c"],
+    ),
+    "never equal": (locum.selector_width(locum.select(number_text, 1, "==")), [1, 2]),
+    "sum": (locum.sum_over(families, locum.where(texts == "a", families, 1)), ["a", "b"]),
+    "chosen by head": (
+        locum.sum_over(families, locum.indicator(locum.where(families == 0, texts, "b") == "b")),
+        ["a", "b"],
+    ),
+    "as text": (locum.rasp.Session().script("tokens_str + tokens;")[-1][1], [1, 2.5, True]),
+    "as number": (locum.rasp.Session().script("tokens_int * 2;")[-1][1], ["7", "-1"]),
+}
+
+
+@pytest.mark.parametrize("name", STRINGS)
+def test_strings_as_dense_execution_has_them(name: str) -> None:
+    program, tokens = STRINGS[name]
+    expected = program(tokens)
+    actual = program(tokens, executor="heads")
+    assert agrees(actual, expected, program, tokens)
+    if all(isinstance(token, str) and not token.endswith("\0") for token in tokens):
+        assert program(np.array(tokens), executor="heads").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "tokens", "words"),
+    [
+        (texts + 1, ["a"], "add is not defined for 'a' and 1 at position 0"),
+        (texts, ["a", 1], "a sequence cannot mix strings with numbers"),
+        (locum.aggregate(locum.full, texts), ["a", "b"], "asked to average several values"),
+        (
+            locum.aggregate(locum.select(locum.indices, locum.indices - 1, "=="), texts),
+            ["z", "b"],
+            "cannot mix strings",
+        ),
+        (locum.selector_width(locum.select(texts, 1, "<")), ["a"], "< is not defined"),
+        (locum.lookup(texts, {"a": "b"}), ["a", "c"], "the table has nothing for"),
+        (locum.where(texts == "a", texts, 0), ["a", "c"], "cannot mix strings"),
+        (locum.sum_over(families, locum.where(families == 0, texts, "b")), ["a"], "not defined"),
+        (locum.rasp.Session().script("tokens_int;")[-1][1], ["1", "a"], "invalid literal"),
+    ],
+)
+def test_errors_of_strings(program: locum.SOp, tokens: list[Any], words: str) -> None:
+    for executor in ("dense", "heads"):
+        with pytest.raises(ExecutionError, match=words):
+            program(tokens, executor=executor)
 
 
 # What once went wrong -----------------------------------------------------------------------------

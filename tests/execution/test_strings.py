@@ -58,3 +58,4 @@ def test_random_texts_with_strings_by_every_executor() -> None:
 
     check()
     assert seen["fast agreed"] > seen["fast refused"]
+    assert seen["heads agreed"] > 20 * seen["heads refused"]

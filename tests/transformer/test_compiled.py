@@ -261,3 +261,41 @@ def test_answers_have_the_type_of_the_program() -> None:
     assert [(value, type(value)) for value in place("aaa")] == [(0, int), (1, int), (2, int)]
     mean = locum.compile(locum.aggregate(locum.full, locum.indices), length=3, vocabulary="a")
     assert [(value, type(value)) for value in mean("aa")] == [(0.5, float)] * 2
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_batch_of_different_lengths(dtype: str, causal: bool) -> None:
+    before = locum.select(locum.indices, locum.indices, "<")
+    program = locum.aggregate(best_before(before), locum.tokens, "-")
+    model = locum.compile(program, length=5, vocabulary="abc", dtype=dtype, causal=causal)
+    batch = [list("ab"), list("c"), tuple("abcab"), list("ca"), list("b")]
+    answers = model(batch)
+    assert answers == [model(list(one)) for one in batch] == program(batch)
+    assert model(batch, check=False) == answers
+    with pytest.raises(InputError, match="expected 1 to 5 tokens, got 6"):
+        model([["a"], ["a"] * 6])
+    with pytest.raises(InputError, match="got lengths 2, 1, 5, 2, 1; try a batch for each length"):
+        model.run_with_cache(batch)
+
+
+def best_before(before: locum.Selector) -> locum.Selector:
+    """The last of the selected keys."""
+    return locum.best(before, locum.indices)
+
+
+def test_numbers_and_checks_in_batches_of_different_lengths() -> None:
+    program = 1 / (locum.tokens - locum.indices)
+    model = locum.compile(program, length=3, vocabulary=[-1, 1, 2], feed_forward="exact")
+    assert model([[-1], [1, 2, -1], [2, 2]]) == [[-1.0], [1.0, 1.0, -1 / 3], [0.5, 1.0]]
+    with pytest.raises(ExecutionError, match="zero"):
+        model([[-1], [1, 1]])
+    assert len(model([[-1], [1, -1]], check=False)) == 2
+    rows = np.array([[1, -1], [2, 2]])
+    assert model(rows).shape == rows.shape
+
+
+def test_a_large_batch_of_different_lengths() -> None:
+    model = locum.compile(locum.tokens * 2, length=8, vocabulary=range(5))
+    batch = [[n % 5] * (1 + n % 8) for n in range(4000)]
+    assert model(batch) == [[2 * token for token in one] for one in batch]

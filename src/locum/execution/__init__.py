@@ -130,29 +130,36 @@ def run(
     An s-op gives a list (an array or a tensor if the input is one), a selector a boolean array
     [query, key]. ``positions`` is a range of positions: only the values there are returned. With
     ``strict``, the fast executor raises an error instead of leaving a program to dense execution.
+    The lists of a batch may have different lengths: a selector then gives a list of arrays.
 
     >>> from locum.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")
     [0.0, 0.5]
+    >>> run(build("length"), [["a", "b"], ["a"]])
+    [[2, 2], [1]]
     """
     evaluate = _choice(EXECUTORS, executor, "executor")
     numbers = _choice(DOMAINS, domain, "domain")
     read = inputs.read(tokens, numbers)
-    asked = range(read.length) if positions is None else positions
-    if not 0 <= asked.start < asked.stop <= read.length or asked.step != 1:
-        raise InputError(
-            f"expected positions within 0 to {read.length - 1}, without gaps, got {positions}"
-        )
+    if positions is not None:
+        shortest = min(read.lengths)
+        if not 0 <= positions.start < positions.stop <= shortest or positions.step != 1:
+            raise InputError(
+                f"expected positions within 0 to {shortest - 1}, without gaps, got {positions}"
+            )
     results: list[Any] = []
-    options: dict[str, Any] = {"positions": asked, "strict": strict}
+    options: dict[str, Any] = {"strict": strict}
     if evaluate in (_fast, _auto) and read.kinds is not None:
         options["kinds"] = read.kinds
     for sequence in read.sequences:
-        value = evaluate(program, sequence, numbers, names, **options)
+        asked = range(len(sequence)) if positions is None else positions
+        value = evaluate(program, sequence, numbers, names, positions=asked, **options)
         results.append([numbers.result(v) for v in value] if isinstance(value, list) else value)
-    if sort_of(program) is Sort.SELECTOR:
-        return np.array(results) if read.batch else results[0]
-    return read.answer(results)
+    if sort_of(program) is not Sort.SELECTOR:
+        return read.answer(results)
+    if not read.batch:
+        return results[0]
+    return np.array(results) if read.is_rectangular else results
 
 
 def run_parts(

@@ -271,7 +271,7 @@ class _Run:
             except _WRONG as error:
                 problem = describe_failure(error, node.op, scalars)
                 place = self.place(node, heads)
-                raise ExecutionError(problem, place, position, kind=_kind(error)) from None
+                raise ExecutionError(problem, place, position, kind=error_kind(error)) from None
         return value
 
     def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
@@ -282,7 +282,7 @@ class _Run:
             position = error.query if isinstance(error, PairError) else None
             problem = describe_failure(error, node.op, ())
             place = self.place(node, heads)
-            raise ExecutionError(problem, place, position, kind=_kind(error)) from None
+            raise ExecutionError(problem, place, position, kind=error_kind(error)) from None
 
     def legal(self, node: Node, value: Result, heads: Heads) -> Result:
         """Return ``value``, unless it mixes types that no sequence may mix."""
@@ -340,7 +340,7 @@ def _member(node: Node, heads: Heads) -> tuple[int, ...]:
     return tuple([heads[family] for family in free]) if free else ()
 
 
-def _kind(error: Exception) -> str:
+def error_kind(error: Exception) -> str:
     """Return the rule that was broken, for those who sort errors."""
     special = {
         AverageError: "average",

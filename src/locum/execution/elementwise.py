@@ -26,6 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from locum.execution.array_numbers import (
     BIT,
     Interval,
@@ -176,6 +178,8 @@ def truth(arrays: Arrays, a: Any) -> Any:
         return bool(a)
     if a.dtype == arrays.xp.bool:
         return a
+    if a.dtype == object:
+        return a.astype(np.bool_)
     return a != ("" if not arrays.on_torch and a.dtype.kind == "U" else 0)
 
 

@@ -1,9 +1,9 @@
-"""Read what a program is run on: one sequence of atoms, or a batch of sequences of one length.
+"""Read what a program is run on: one sequence of atoms, or a batch of sequences.
 
 A string is a sequence of characters. A list, a tuple or a one-dimensional array is a sequence of atoms.
-A list of lists, or a two-dimensional array, is a batch. Arrays of numbers (NumPy's and torch's) stay
-arrays; executors that need lists make them. Everything else is refused here, so that no executor needs
-to check its input.
+A list of lists, or a two-dimensional array, is a batch. Lists may have different lengths. Arrays of
+numbers (NumPy's and torch's) stay arrays; executors that need lists make them. Everything else is
+refused here, so that no executor needs to check its input.
 """
 
 from __future__ import annotations
@@ -38,9 +38,22 @@ class Inputs:
     kinds: frozenset[type] | None = None
 
     @property
-    def length(self) -> int:
-        """The number of tokens in every sequence."""
-        return len(self.sequences[0])
+    def lengths(self) -> list[int]:
+        """The number of tokens in each sequence."""
+        return list(map(len, self.sequences))
+
+    @property
+    def is_rectangular(self) -> bool:
+        """Whether all sequences have one length."""
+        return self.array is not None or len(set(self.lengths)) == 1
+
+    def require_rectangular(self) -> None:
+        """Raise :class:`InputError` if the sequences have different lengths."""
+        if not self.is_rectangular:
+            raise InputError(
+                f"expected sequences of one length, got lengths {_some(self.lengths)}; "
+                "try a batch for each length"
+            )
 
     def answer(self, results: Any) -> Any:
         """Return results in the form of the input: lists, an array, or a tensor of the same device.
@@ -190,14 +203,14 @@ def read(tokens: object, domain: Domain) -> Inputs:
         sequences = items if kinds == {list} else list(map(list, items))  # fast for large batches
     else:
         sequences = [_sequence(_listed(item), domain) for item in items]
-    lengths = [len(sequence) for sequence in sequences]
-    if len(set(lengths)) > 1:
-        raise InputError(
-            f"expected a batch of sequences of one length, got lengths {_some(lengths)}; "
-            "try each length by itself"
-        )
-    if lengths[0] == 0:
+    lengths = list(map(len, sequences))
+    if 0 in lengths:
         raise InputError("expected at least one token in each sequence of the batch, got none")
+    if array is not None and len(set(lengths)) > 1:
+        raise InputError(
+            f"expected an array of sequences of one length, got lengths {_some(lengths)}; "
+            "try the sequences as lists: array.tolist()"
+        )
     return Inputs(sequences, batch=True, array=array)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias, cast, overload
 from weakref import WeakValueDictionary
 
 from locum.errors import GraphError, LocumError
@@ -127,8 +127,8 @@ class Handle:
     ) -> Any:
         """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
 
-        ``executor`` is dense, fast, heads or auto. ``strict`` raises an error where the fast executor
-        would leave anything to dense execution.
+        The lists of a batch may have different lengths. ``executor`` is dense, fast, heads or auto.
+        ``strict`` raises an error where the fast executor would leave anything to dense execution.
         """
         from locum.execution import run  # NumPy is loaded with the first run, not before
 
@@ -213,6 +213,33 @@ class SOp(Handle):
 
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
+
+    if TYPE_CHECKING:  # a list gives a list, and a batch of lists a list of lists
+
+        @overload
+        def __call__(
+            self,
+            tokens: Sequence[list[Any] | tuple[Any, ...]],
+            *,
+            executor: str = ...,
+            domain: str = ...,
+            strict: bool = ...,
+        ) -> list[list[Any]]: ...
+        @overload
+        def __call__(
+            self,
+            tokens: str | Sequence[Any],
+            *,
+            executor: str = ...,
+            domain: str = ...,
+            strict: bool = ...,
+        ) -> list[Any]: ...
+        @overload
+        def __call__(
+            self, tokens: object, *, executor: str = ..., domain: str = ..., strict: bool = ...
+        ) -> Any: ...
+        def __call__(self, tokens: object, **options: Any) -> Any:
+            """Run on a sequence or a batch."""
 
     def draw(self, tokens: Any = EXAMPLES[0], name: str = "out") -> Picture:
         """Draw the heads that compute it on an input; a notebook shows the picture.

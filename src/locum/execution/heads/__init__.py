@@ -7,9 +7,9 @@ Rows that nobody reads, or that a comparison empties whatever the keys, are not 
 product of 64×64 matrices takes 10⁸ scores instead of dense execution's 3·10¹¹, and not one fewer than
 its heads need.
 
-Numbers only: whole ones exactly in int64, real ones in the type of the input (NumPy arrays and torch
-tensors alike). It is as strict as RASP where it computes, and does not compute what nobody reads: a
-division by zero there goes unnoticed.
+Whole numbers are exact in int64, real ones have the type of the input (NumPy arrays and torch tensors
+alike). Strings are compared by rank and moved by number; tensors have none. It is as strict as RASP
+where it computes, and does not compute what nobody reads: a division by zero there goes unnoticed.
 
 >>> import numpy as np
 >>> from locum.graph import build
@@ -25,7 +25,7 @@ division by zero there goes unnoticed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +36,14 @@ from locum.errors import ExecutionError, InputError
 from locum.execution.arrays import Array, Arrays
 from locum.execution.dense import Names, called
 from locum.execution.domains import Domain, Value
-from locum.execution.heads import head_numbers
+from locum.execution.heads import head_numbers, head_strings
 from locum.execution.heads.head_attention import default_memory
-from locum.execution.heads.head_evaluation import Evaluation, Progress, Report
+from locum.execution.heads.head_evaluation import Evaluation, Progress, Report, Tokens
 from locum.execution.heads.head_numbers import ElementError
 from locum.execution.heads.points import Statics
 from locum.execution.heads.support import PointDemand
 from locum.graph import Node, abbreviate
-from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
+from locum.graph.atoms import INT64_LIMIT
 from locum.graph.wellformed import require_program
 
 
@@ -80,12 +80,11 @@ def evaluate(
             f"expected tokens of float32 or float64, got {arrays.float_name}; "
             "try heads.evaluate(…, dtype='float32')"
         )
-    head_numbers = _numbers(tokens, arrays)
     if memory is not None and memory < 1:
         raise InputError(
             f"memory for a chunk of scores: expected a positive number of bytes, got {memory}"
         )
-    run = _Run({root: chosen}, lambda: head_numbers, tokens.shape[0], arrays, names, mixed)
+    run = _Run({root: chosen}, _reader(tokens, arrays), tokens.shape[0], arrays, names, mixed)
     return run.values(memory, progress, report)[0]
 
 
@@ -99,7 +98,7 @@ def evaluate_all(
     """Return several roots, each at its positions, in one run in IEEE arithmetic on float64."""
     arrays = Arrays(tokens, ieee=True)
     chosen = {root: _positions(positions, tokens.shape[0]) for root, positions in roots.items()}
-    return _Run(chosen, lambda: tokens, tokens.shape[0], arrays, names).values(report=report)
+    return _Run(chosen, _reader(tokens, arrays), tokens.shape[0], arrays, names).values(report=report)
 
 
 def execute(
@@ -121,10 +120,9 @@ def execute(
     if is_numpy_array(tokens) or is_torch_array(tokens):
         return evaluate(root, tokens, positions=positions, names=names, mixed=mixed)
     chosen = _positions(positions, len(tokens))
-    # Tokens become an array only if they are read: a program may run on strings without reading them.
-    (value,) = _Run(
-        {root: chosen}, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), names, mixed
-    ).values()
+    arrays = Arrays(np.zeros(0))
+    reader = _list_reader(tokens, arrays)
+    (value,) = _Run({root: chosen}, reader, len(tokens), arrays, names, mixed).values()
     return value if value.ndim == 2 else value.tolist()
 
 
@@ -133,7 +131,7 @@ class _Run:
     """A program and what it is to be run on."""
 
     roots: Mapping[Node, np.ndarray[Any, Any]]
-    tokens: Callable[[], Array]
+    tokens: Tokens
     length: int
     arrays: Arrays
     names: Names | None
@@ -206,18 +204,31 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
     return whole
 
 
-def _array_of(tokens: Sequence[Value]) -> Array:
-    """Return Python's numbers as an array that holds them exactly."""
+def _reader(tokens: Array, arrays: Arrays) -> Tokens:
+    """Return the reader of the tokens of an array: numbers, or strings of NumPy."""
+    if not arrays.on_torch and tokens.dtype.kind == "U":
+        return _list_reader(tokens.tolist(), arrays)
+    numbers = tokens if arrays.ieee else _numbers(tokens, arrays)
+
+    def read(positions: np.ndarray[Any, Any], cast: str) -> Array:
+        if cast != "str":
+            return head_numbers.cast(arrays, numbers[arrays.put(positions)], cast)
+        head_strings.require_strings(arrays)
+        return head_strings.cast_values(tokens[positions].tolist(), cast)
+
+    return read
+
+
+def _list_reader(tokens: Sequence[Value], arrays: Arrays) -> Tokens:
+    """Return the reader of the tokens of a list, which become an array when they are read."""
     types = set(map(type, tokens))
-    for token in tokens:
-        head_numbers.number(token)
-    if types == {bool}:
-        return np.array(tokens, dtype=np.bool_)
-    if float not in types:
-        return np.array(tokens, dtype=np.int64)
-    if any(abs(token) > LARGEST_EXACT for token in tokens if type(token) is not float):
-        raise ElementError("it mixes floats with integers that floats would round", "refused")
-    return np.array(tokens, dtype=np.float64)
+
+    def read(positions: np.ndarray[Any, Any], cast: str) -> Array:
+        if cast == "asis" or (str not in types and cast != "str"):
+            return head_numbers.cast(arrays, head_strings.array_of(tokens)[positions], cast)
+        return head_strings.cast_values([tokens[place] for place in positions.tolist()], cast)
+
+    return read
 
 
 __all__ = ["Report", "evaluate", "evaluate_all", "execute"]

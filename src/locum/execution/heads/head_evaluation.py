@@ -21,11 +21,12 @@ from locum.execution.arrays import Array, Arrays, largest
 from locum.execution.heads import head_numbers
 from locum.execution.heads.head_numbers import ElementError
 from locum.execution.heads.head_scores import HeadValues
+from locum.execution.heads.head_strings import is_text, move, put, settle
 from locum.execution.heads.points import Points, product, spread
 from locum.execution.heads.selection import Selection
 from locum.execution.heads.support import PointDemand
 from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
-from locum.graph.atoms import LARGEST_EXACT
+from locum.graph.atoms import LARGEST_EXACT, short
 
 
 @dataclass
@@ -59,6 +60,8 @@ class Report:
 
 #: Rows of one family of heads: more would not fit in memory.
 MAX_ROWS = 2**31
+#: Returns the tokens at some positions, as the program sees them through a cast.
+Tokens = Callable[[NDArray[np.int64], str], Array]
 #: Told of every chunk: the head, and how many pairs were scored.
 Progress = Callable[[str, int], None]
 
@@ -68,7 +71,7 @@ class Evaluation:
 
     def __init__(
         self,
-        tokens: Callable[[], Array],
+        tokens: Tokens,
         arrays: Arrays,
         demand: PointDemand,
         names: Callable[[], Mapping[Node, str]],
@@ -107,7 +110,8 @@ class Evaluation:
 
     def require_exact(self, node: Node) -> None:
         """Raise an error if an integer that was computed among floats may have been rounded."""
-        if largest(self.values[node]) >= LARGEST_EXACT:
+        value = self.values[node]
+        if not is_text(value) and largest(value) >= LARGEST_EXACT:
             raise ExecutionError(
                 'floats may round its integers; try executor="dense"',
                 abbreviate(node, self.names()),
@@ -125,8 +129,7 @@ class Evaluation:
         """Return the values of a node at its points."""
         try:
             if node.op == "tokens":
-                token_values = self.tokens()[self.arrays.put(points.together)]
-                return head_numbers.cast(self.arrays, token_values, node.cast)
+                return self.tokens(points.together, node.cast)
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):
@@ -144,7 +147,7 @@ class Evaluation:
         Where only some of the points are ``needed``, there may be anything at the others.
         """
         if node in self.statics:
-            return self.arrays.put(self.statics.at(node, points))
+            return put(self.arrays, self.statics.at(node, points))
         if node not in self.values:
             if points.positions.size and (needed is None or bool(needed.any())):
                 raise _missing(node)
@@ -201,6 +204,9 @@ class Evaluation:
         if where.positions.size == 0:
             return arrays.full((*map(size_of, outer), points.shape[-1]), 0, arrays.int)
         value = arrays.xp.broadcast_to(self.read(body, where), where.shape)
+        if is_text(value):
+            text = next(item for item in value.ravel() if isinstance(item, str))
+            raise ElementError(f"add is not defined for 0 and {short(text)}", "TypeError")
         times = math.prod(size_of(family) for family in summed if family not in where.families)
         if arrays.is_int(value):
             value = arrays.to_int(value)
@@ -244,7 +250,11 @@ class Evaluation:
         counts, totals = self.sums(node, selection, values)
         if node.op == "selector_width":
             return counts.reshape(points.shape)
-        bools = values is not None and arrays.is_bool(values(None).array)
+        own = None if values is None else values(None)
+        if own is not None and own.texts is not None:
+            moved = move(counts, totals, own.texts, node.default)
+            return settle(moved.reshape(points.shape))
+        bools = own is not None and arrays.is_bool(own.array)
 
         def divided(scale: float) -> Array:
             """Return the sums of values / scale."""

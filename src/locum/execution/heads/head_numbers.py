@@ -15,18 +15,11 @@ import numpy as np
 from locum.execution import elementwise
 from locum.execution.arrays import Array, Arrays
 from locum.execution.elementwise import MEANINGS, Policy, refusing
+from locum.execution.heads import head_strings
+from locum.execution.heads.head_strings import ElementError as ElementError
+from locum.execution.heads.head_strings import is_text
 from locum.graph import COMPARISONS, OPERATIONS, Attribute
-from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT, short
-
-
-class ElementError(Exception):
-    """An operation without a value; ``bad`` is true where (None: not at a position)."""
-
-    def __init__(self, problem: str, kind: str, bad: Array | None = None) -> None:
-        super().__init__(problem)
-        self.kind = kind
-        self.bad = bad
-
+from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
 
 _REFUSE = refusing(ElementError)
 
@@ -43,14 +36,18 @@ def apply(
     with np.errstate(all="ignore"):
         if op == "if_else":
             return choose(arrays, *inputs)
-        if op in ("member", "lookup"):
-            table: Any = attributes.get("table", ())
-            for _, value in table:
-                number(value)
-            return elementwise.apply(arrays, op, inputs, _policy(arrays), attributes)
-        if OPERATIONS[op].group == "logic":
+        if OPERATIONS[op].group == "logic" and op not in ("member", "lookup"):
             mask = elementwise.apply(arrays, op, inputs, _policy(arrays))
             return arrays.to_int(mask) if MEANINGS[op].kind == "int" else mask
+        table: Any = attributes.get("table", ())
+        for _, value in table:
+            head_strings.require_atom(value)
+        gives_text = any(isinstance(value, str) for _, value in table)
+        if gives_text or any(map(is_text, inputs)):
+            head_strings.require_strings(arrays)
+            return head_strings.apply(op, inputs, attributes)
+        if op in ("member", "lookup"):
+            return elementwise.apply(arrays, op, inputs, _policy(arrays), attributes)
         return _compute(arrays, op, alike(arrays, *inputs))
 
 
@@ -87,19 +84,11 @@ def _integers(arrays: Arrays, op: str, rounded: Array) -> Array:
 
 def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
     """Return ``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
-    holds = COMPARISONS[predicate].holds(*alike(arrays, a, b))
+    if is_text(a) or is_text(b):
+        holds = head_strings.apply(COMPARISONS[predicate].operation, (a, b), {})
+    else:
+        holds = COMPARISONS[predicate].holds(*alike(arrays, a, b))
     return ~holds if negated else holds
-
-
-def number(value: Any) -> Any:
-    """Return an atom that an array can hold, or an error: strings have no codes."""
-    if isinstance(value, str):
-        raise ElementError(
-            f"expected numbers, got the string {short(value)}: heads run programs on numbers", "refused"
-        )
-    if not isinstance(value, float) and abs(value) >= INT64_LIMIT:
-        raise ElementError("it has an integer of more than 62 bits", "refused")
-    return value
 
 
 def largest(arrays: Arrays, array: Array) -> int:
@@ -145,11 +134,14 @@ def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
             if arrays.any(bad):
                 raise ElementError("int has no integer of 62 bits there", "OverflowError", bad)
             return arrays.to_int(arrays.xp.trunc(tokens))
-    raise ElementError("expected numbers, got strings: heads run programs on numbers", "refused")
+    raise ElementError(f"expected a cast of numbers, got {kind}", "internal")
 
 
 def choose(arrays: Arrays, condition: Array, a: Array, b: Array) -> Array:
     """Return ``a`` where the condition holds, else ``b``; booleans stay such if both are."""
+    if is_text(a) or is_text(b):
+        head_strings.require_strings(arrays)
+        return head_strings.choose(elementwise.truth(arrays, condition), a, b)
     if not (arrays.is_bool(a) and arrays.is_bool(b)):
         a, b = alike(arrays, a, b)
     return MEANINGS["if_else"].array(arrays, condition, a, b)
@@ -183,4 +175,5 @@ def means(
         totals = elementwise.truth(arrays, totals)
     if arrays.all(counts > 0):
         return totals
-    return choose(arrays, counts > 0, totals, arrays.put(np.asarray(number(default))))
+    otherwise = head_strings.array_of([default])
+    return choose(arrays, counts > 0, totals, head_strings.put(arrays, otherwise))

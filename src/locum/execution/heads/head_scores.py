@@ -24,6 +24,7 @@ kinds are below 256, and bfloat16 holds them, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import head_numbers
 from locum.execution.heads.head_numbers import ElementError
+from locum.execution.heads.head_strings import comparable
 
 #: More distinct queries than this are not named one by one.
 MAX_DISTINCT = 256
@@ -112,7 +114,7 @@ class Code:
 
 def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code:
     """Return how a comparison of these keys with these queries is scored."""
-    keys, queries = numbered(arrays, keys, queries)
+    keys, queries = numbered(arrays, *comparable(predicate, keys, queries))
     most = max(head_numbers.largest(arrays, keys), head_numbers.largest(arrays, queries))
     bits = max(1, most.bit_length())
     if predicate in ("==", "!="):
@@ -179,6 +181,8 @@ class HeadValues:
     member: Array | None
     #: Whether there is no infinity among them.
     finite: bool
+    #: The values themselves, if there are strings; the array then has their numbers.
+    texts: Sequence[Any] | None = None
 
     def type(self, arrays: Arrays) -> Any:
         """Return the type of sums."""

@@ -22,6 +22,7 @@ from locum.errors import ExecutionError
 from locum.execution.arrays import Arrays
 from locum.execution.heads import head_numbers
 from locum.execution.heads.head_numbers import ElementError
+from locum.execution.heads.head_strings import array_of
 from locum.graph import OPERATIONS, Node, abbreviate, postorder, size_of
 
 Positions = NDArray[np.int64]
@@ -192,7 +193,7 @@ class Statics:
             if node.op == "length":
                 return np.full((1,) * axes, self.length, dtype=np.int64)
             if node.op == "constant":
-                return np.asarray(head_numbers.number(node.value)).reshape((1,) * axes)
+                return np.asarray(array_of([node.value])).reshape((1,) * axes)
             result = head_numbers.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.described(error, node, points) from None

@@ -17,6 +17,7 @@ from locum.execution.heads import head_numbers
 from locum.execution.heads.head_attention import ScoredSelector, unranked
 from locum.execution.heads.head_numbers import ElementError
 from locum.execution.heads.head_scores import HeadValues, code_of, numbered
+from locum.execution.heads.head_strings import comparable, is_text, number_values, ranks_of
 from locum.execution.heads.points import MAX_CELLS, Points, Positions, in_order, product
 from locum.execution.heads.support import PointDemand
 from locum.graph import Node, size_of
@@ -150,7 +151,7 @@ class Selection:
             return self.keys(self.read, literal.key, here, self.everywhere), chosen
         chosen = queries if rows is None else queries[self.arrays.fetch(rows)]
         keys = self.keys(self.statics.at, literal.key, here, self.everywhere)
-        keys, chosen = numbered(self.statics.arrays, keys, chosen)
+        keys, chosen = numbered(self.statics.arrays, *comparable(literal.ordered, keys, chosen))
         return self.arrays.put(keys), self.arrays.put(chosen)
 
     def keys(self, read: Read, node: Node, here: dict[Node, int], positions: Positions) -> Array:
@@ -171,6 +172,8 @@ class Selection:
         static, ranked = best.score in self.statics, self.ranked[best]
         arrays = self.statics.arrays if static else self.arrays
         score = self.keys(self.statics.at if static else self.read, best.score, here, ranked)
+        if is_text(score):
+            score = ranks_of(score)
         if arrays.is_int(score):
             score = arrays.to_int(score)
         elif bool(arrays.xp.any(arrays.xp.isnan(score))):
@@ -190,7 +193,9 @@ class Selection:
         array = self.read(node, product(families, reachable))
         array = arrays.xp.broadcast_to(array, (*map(size_of, families), len(reachable)))
         array = array.reshape((-1, len(reachable)))
-        finite = True
+        finite, texts = True, None
+        if is_text(array):
+            texts, array = number_values(array)
         if arrays.is_int(array):
             head_numbers.require_room(head_numbers.largest(arrays, array) * len(reachable))
         else:
@@ -200,7 +205,7 @@ class Selection:
 
         def of_rows(rows: Array | None) -> HeadValues:
             own = member if member is None or rows is None else member[rows]
-            return HeadValues(array, reachable, own, finite)
+            return HeadValues(array, reachable, own, finite, texts)
 
         return of_rows
 

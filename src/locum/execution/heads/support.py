@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from locum.execution.elementwise import truth
 from locum.execution.heads import head_numbers
+from locum.execution.heads.head_strings import is_text
 from locum.execution.heads.points import MAX_CELLS, Points, Statics, product
 from locum.graph import COMPARISONS, Node, Sort, postorder, sort_of
 from locum.graph.operations import PREDICATE_OF
@@ -97,7 +98,7 @@ def _is_finite(node: Node, statics: Statics) -> bool:
     if not statics.is_position_free(node):
         return False
     values = statics.at(node, product(node.free, np.zeros(1, dtype=np.int64)))
-    return bool(np.isfinite(values).all())
+    return not is_text(values) and bool(np.isfinite(values).all())
 
 
 def _split(condition: Node) -> list[SupportCondition]:
@@ -137,6 +138,8 @@ def _solved(supports: list[SupportCondition], points: Points, statics: Statics) 
             if not statics.is_position_free(member):
                 continue
             compared = statics.at(member, points), statics.at(position, product((), points.together))
+            if any(map(is_text, compared)):
+                continue
             if not (condition.negated and any(np.isnan(side).any() for side in compared)):
                 groups[position].append((predicate, member))
     best: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
@@ -253,7 +256,7 @@ class PointDemand:
         """Return where a branch is chosen, if that is known and the same for all heads."""
         if condition not in self.statics or condition.free or not points.is_product:
             return points
-        chosen = self.statics.at(condition, product((), points.together)) != 0
+        chosen = truth(self.statics.arrays, self.statics.at(condition, product((), points.together)))
         kept = np.broadcast_to(chosen == holds, points.together.shape)
         return product(points.families, points.together[kept])
 
@@ -294,6 +297,8 @@ class PointDemand:
             if queries.size == 0:
                 return np.zeros(len(self.everywhere), dtype=np.bool_)
             keys = self.statics.at(literal.key, product((), self.everywhere))
+            if is_text(keys) or is_text(queries):
+                return None
             if np.isnan(keys).any() or np.isnan(queries).any():
                 return None
             predicate = literal.ordered

@@ -139,7 +139,8 @@ def _result(name: str, value: Any, loaded: Program, executor: str, domain: str) 
         except LocumError as error:
             raise LocumError(f"{name} has no value here: {error}") from None
         if isinstance(value, Selector):
-            return {"name": name, "kind": "selector", "matrix": values.astype(int).tolist()}
+            matrix = [one.astype(int).tolist() for one in values]
+            return {"name": name, "kind": "selector", "matrix": matrix}
         batch = isinstance(values[0], list)
         kind = [sequence_type(one) for one in values] if batch else sequence_type(values)
         return {"name": name, "kind": "s-op", "type": kind, "values": values}

@@ -119,17 +119,22 @@ class CompiledTransformer(Interventions):
     @overload
     def __call__(self, inputs: np.ndarray[Any, Any], *, check: bool = True) -> np.ndarray[Any, Any]: ...
     @overload
+    def __call__(
+        self, inputs: Sequence[list[Any] | tuple[Any, ...]], *, check: bool = True
+    ) -> list[list[Any]]: ...
+    @overload
     def __call__(self, inputs: str | Sequence[Any], *, check: bool = True) -> list[Any]: ...
     def __call__(self, inputs: Any, *, check: bool = True) -> Any:
         """Return the program's answer: a list for a list (or a string), an array for an array.
 
-        All values have one type (:func:`locum.execution.types.result_type`). Inputs that do not satisfy
-        the conditions of ``compile(inputs=…)`` raise InputError. Where the program may have no value
+        A list of lists is a batch, whose sequences may have different lengths. All values have one type
+        (:func:`locum.execution.types.result_type`). Inputs that do not satisfy the conditions of
+        ``compile(inputs=…)`` raise InputError. Where the program may have no value
         (``config.partial``), dense execution of that part of it checks the inputs first. Without
         ``check``, the network gives some answer to such inputs.
         """
-        batch, answer = self._encoding.read(inputs)
-        return answer(self._run(batch, check=check))
+        batches, answer = self._encoding.read_by_length(inputs)
+        return answer([self._run(batch, check=check) for batch in batches])
 
     def run_with_cache(self, inputs: Any) -> tuple[Any, ActivationCache]:
         """Return the answer, and every activation under the name of its TransformerLens hook."""

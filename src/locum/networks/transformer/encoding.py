@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.execution.inputs import read
+from locum.execution.inputs import Inputs, read
 from locum.execution.types import (
     UNBOUNDED,
     computed_mixtures,
@@ -44,17 +44,43 @@ class Encoding:
         self.config = config
 
     def read(self, inputs: Any) -> tuple[Rows, Callable[[Any], Any]]:
-        """Return a batch, and a function that gives its answers the form of the inputs."""
+        """Return a batch of one length, and a function that gives answers the form of the inputs."""
+        batch = self._read(inputs)
+        batch.require_rectangular()
+        return self._rows(batch), batch.answer
+
+    def read_by_length(self, inputs: Any) -> tuple[list[Rows], Callable[[list[Any]], Any]]:
+        """Return a batch for each length, and a function that puts answers in their order."""
+        batch = self._read(inputs)
+        if batch.is_rectangular:
+            return [self._rows(batch)], lambda results: batch.answer(results[0])
+        places: dict[int, list[int]] = {}
+        for place, length in enumerate(batch.lengths):
+            places.setdefault(length, []).append(place)
+
+        def answer(results: list[Any]) -> Any:
+            rows = zip(chain.from_iterable(places.values()), chain.from_iterable(results), strict=True)
+            ordered = dict(rows)
+            return batch.answer([ordered[place] for place in range(len(ordered))])
+
+        return [[batch.sequences[n] for n in group] for group in places.values()], answer
+
+    def _read(self, inputs: Any) -> Inputs:
+        """Return inputs whose lengths the network accepts."""
         batch = read(inputs, FloatDomain())
         shortest, longest = self.config.lengths
-        if not shortest <= batch.length <= longest:
-            count = str(longest) if shortest == longest else f"{shortest} to {longest}"
-            raise InputError(f"expected {count} tokens, got {batch.length}")
-        rows: Any = batch.sequences
-        if batch.array is not None:
-            rows = np.atleast_2d(batch.array) if self._has_ids(batch.array) else batch.array.tolist()
-            rows = rows if batch.batch or isinstance(rows, np.ndarray) else [rows]
-        return rows, batch.answer
+        for length in batch.lengths:
+            if not shortest <= length <= longest:
+                count = str(longest) if shortest == longest else f"{shortest} to {longest}"
+                raise InputError(f"expected {count} tokens, got {length}")
+        return batch
+
+    def _rows(self, batch: Inputs) -> Any:
+        """Return the sequences of a batch of one length: an array if ids are found in it."""
+        if batch.array is None:
+            return batch.sequences
+        rows = np.atleast_2d(batch.array) if self._has_ids(batch.array) else batch.array.tolist()
+        return rows if batch.batch or isinstance(rows, np.ndarray) else [rows]
 
     def encode(self, rows: Rows) -> Any:
         """Return token ids [batch, position], or the numbers themselves where tokens are numbers."""

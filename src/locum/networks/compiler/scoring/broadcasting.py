@@ -125,12 +125,12 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
     selectors = {node.inputs[0] for node in postorder(root) if node.op in attending}
     for node in postorder(root):
         work_on(node)
-        same = with_inputs(node, tuple(new[i] for i in node.inputs))
+        new[node] = same = with_inputs(node, tuple(new[i] for i in node.inputs))
         if same.op in ("aggregate", "selector_width"):
             new[node] = stage.attention(same)
         elif node in selectors:
             new[node] = stage.conjunction(same)
-        else:
+        elif sort_of(same) is Sort.SOP:
             new[node] = stage.chosen(same) or stage.counted(same) or same
             stage.keep_integer_sum(node, new[node])
         made = list(postorder(new[node], into=lambda n: n not in claimed))

@@ -387,15 +387,6 @@ class GateRoles(Roles):
             low, high = low + min(ends), high + max(ends)
         return low, high
 
-    def _kept(self, node: Node) -> Linear | Recipe:
-        """Return the gate of an s-op that is kept, also where its values lie on a line."""
-        table = self._by_sources(node)
-        assert table is not None
-        recipe = self._looked_up(table)
-        if isinstance(recipe, Recipe) or not table.steps:
-            return recipe
-        return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
-
     def _real(self, node: Node) -> Linear | Recipe:
         """Return the form of an operation on real numbers; masks of a number are no tables."""
         recipe = self._reals.recipe(node)
@@ -438,6 +429,15 @@ class GateRoles(Roles):
             if isinstance(recipe, Recipe):
                 self._recipes[digit] = recipe
         return scaled
+
+    def _kept(self, node: Node) -> Linear | Recipe:
+        """Return the gate of an s-op that is kept, also where its values lie on a line."""
+        table = self._by_sources(node)
+        assert table is not None
+        recipe = self._looked_up(table)
+        if isinstance(recipe, Recipe) or not table.steps:
+            return recipe
+        return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
 
     def _of_reals(self, node: Node) -> bool:
         """Return whether some value of it is not an integer."""
