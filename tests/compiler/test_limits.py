@@ -69,9 +69,9 @@ def test_units_are_counted_for_the_s_op_that_they_were_made_for() -> None:
     with pytest.raises(LimitExceededError, match=r"units, got at least .* for one s-op") as refused:
         compiler.compile(MEANS, length=6, **MANY, limit={"units": 1_000})
     assert refused.value.where.startswith("selector_width(select(aggregate(select(tokens, tokens, <=)")
-    assert str(refused.value).endswith(
-        "or try feed_forward='exact', a reference for analysis, not weights"
-    )
+    assert str(refused.value).endswith("or try length=3")
+    shorter = compiler.compile(MEANS, length=3, **MANY, limit={"units": 1_000})
+    assert shorter([5, -3]) == MEANS([5, -3])
     exact = compiler.compile(MEANS, length=6, **MANY, limit={"units": 1_000}, feed_forward="exact")
     assert exact([5, -3]) == MEANS([5, -3])
 

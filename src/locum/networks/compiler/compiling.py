@@ -227,10 +227,10 @@ def make(
             compiled(replace(target, feed_forward="exact"))
         except CompileError:
             raise refused from None
-        if isinstance(refused, LimitExceededError):
-            raise LimitExceededError(refused.found, refused.where, "units", REFERENCE) from None
-        advice = find_alternative(target, compiled, refused)
-    raise CompileError(refused.problem, refused.where, advice or REFERENCE) from None
+        advice = find_alternative(target, compiled, refused) or REFERENCE
+    if isinstance(refused, LimitExceededError):
+        raise LimitExceededError(refused.found, refused.where, refused.resource, advice) from None
+    raise CompileError(refused.problem, refused.where, advice) from None
 
 
 @np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down

@@ -225,7 +225,7 @@ class _Broadcasting:
         """Return a width as heads count it; None where keys have to be brought to the query."""
         selector = node.inputs[0]
         known = self._known_width(selector)
-        if known is not None and self.target.fold:
+        if known is not None:
             return known
         early = self._split_at_once(selector)
         if early is not None:
@@ -387,7 +387,7 @@ class _Broadcasting:
 
     def _known_width(self, selector: Node) -> Node | None:
         """Return the width of a selector as a sum over position and length, if it is one."""
-        counts = self.selectors.counts(selector)
+        counts = self.selectors.counts(selector) if self.target.fold else None
         return None if counts is None else self._counted_by_position(counts)
 
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
