@@ -177,8 +177,8 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
     if rounded and not (moves and len({*held}) == len(held)):
         raise CompileError(
             f"expected integers that {known.target.dtype} holds, as it does up to "
-            f"{EXACT_WHOLE[known.target.dtype]:,}, got {short(rounded[0])}; try smaller numbers, or "
-            "floats (0.0 + x)",
+            f"2^{EXACT_WHOLE[known.target.dtype].bit_length() - 1}, got {short(rounded[0])}; try "
+            "smaller numbers, or floats (0.0 + x)",
             abbreviate(source),
         )
 
