@@ -12,6 +12,7 @@ import numpy as np
 from locum.errors import CompileError
 from locum.graph import Atom, Node, build
 from locum.graph.atoms import LARGEST_EXACT
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.sources import (
     MAX_COMBINATIONS,
     MAX_VALUES,
@@ -52,6 +53,7 @@ def denominator(values: Sequence[Atom], count: int) -> int:
 
 def means_of_positions(values: Sequence[Sequence[Atom]], keys: Sequence[int]) -> list[Atom]:
     """List the means over ``keys``, where ``values`` lists what each position may have."""
+    check_time()
     if len(keys) == 1:
         return list(values[keys[0]])
     together = [value for key in keys for value in values[key]]
@@ -67,6 +69,7 @@ def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
     means, one = list(values), _bits(values, scale)
     sums = one
     for count in range(2, most + 1):
+        check_time()
         sums = _plus(sums, one)
         means += _divided(sums, scale, count)
     return means

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.atoms import short
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.integer_ranges import Range
 from locum.networks.compiler.target import DOMAIN, Target
 
@@ -298,6 +299,7 @@ class Sources:
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> ValueTable | None:
         """Tabulate a function of tables; None where more than ``most`` combinations can occur."""
+        check_time()
         combinations = self._combinations(inputs, most)
         if combinations is None:
             return None

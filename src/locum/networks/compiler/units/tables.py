@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import short
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Recipe, Table, Vector, lowest_bits
 from locum.networks.compiler.program.sources import each, meaning
 from locum.networks.compiler.program.values import Codes
@@ -150,6 +151,7 @@ def lookup(
     steps; of those that the type of number tells apart, if there are any. ``off``: what it is looked up
     by is rounded, or approximated.
     """
+    check_time(node)
     where = abbreviate(node)
     numbers = [np.array(codes.numbers(domain, where)) for domain in domains]
     for domain, among in zip(domains, numbers, strict=True):
@@ -191,6 +193,7 @@ def _ordered(
     order: Sequence[int],
 ) -> tuple[Linear, Vector, Vector, float, bool]:
     """Return the code whose digits run in this order, the last fastest; keys, values, reach, merged."""
+    check_time()
     code, keys = Linear(), np.zeros(len(heights))
     reach, least = 0.0, 0.0
     for axis in reversed(order):
