@@ -233,7 +233,7 @@ class _Broadcasting:
         if self._is_scored(selector, width=True):
             return node
         few = self._few(selector)
-        parts = self._split(selector, by_digits=few is None)
+        parts = self._split(selector, by_digits=few is None and not self._compares_many(selector))
         if parts is not None:
             return self._sum_of_widths(parts)
         # Every comparison of a formula takes a slot for each key that is brought.
@@ -514,6 +514,15 @@ class _Broadcasting:
         if finite or margin is None:
             return [build(COMPARISONS[predicate].operation, each, query) for each in brought]
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
+
+    def _compares_many(self, selector: Node) -> bool:
+        """Return whether a comparison has so many numbers that digits of ranks take more units."""
+        for condition in selectors_of(selector):
+            if condition.op == "select":
+                listed = [self.values.finite(part) or () for part in condition.inputs]
+                if self._too_many_ranks(distinct(value for values in listed for value in values)):
+                    return True
+        return False
 
     def _too_many_ranks(self, together: Sequence[Atom]) -> bool:
         """Return whether units for ranks would be more than heads that move the numbers themselves."""
