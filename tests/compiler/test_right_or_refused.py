@@ -521,3 +521,14 @@ def test_tables_with_keys_a_rounding_apart(kind: str) -> None:
     assert model.error_bound < 1e-3
     for inputs in product("abc", repeat=4):
         assert model(list(inputs)) == program(list(inputs))
+
+
+def test_the_nearest_integer_of_a_mean_is_right_or_refused() -> None:
+    """Means of 30 positions are too many for a table; 2.5 is as near to 2 as to 3."""
+    half = aggregate(select(constant("z"), "z", "!="), indices, 2.5)
+    above = aggregate(select(5, indices, ">") & select(indices, indices, ">"), indices, -2)
+    picked = aggregate(best(~select(constant("a"), tokens, "=="), above), half, 2.5)
+    program = round(picked) % 3
+    assert program("n" * 30) == [2] * 30
+    with pytest.raises(CompileError, match="no round of real numbers"):
+        compiler.compile(program, length=30, vocabulary="n")

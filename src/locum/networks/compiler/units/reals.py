@@ -97,7 +97,7 @@ class RealFunctions:
                 return term(build(node.op, *booleans))
             case op if OPERATIONS[op].group == "comparison":
                 return self._comparison(node)
-            case "round" if (known := self.values.finite(node)) is not None:
+            case "round" if (known := self.values.finite(node)) and self._is_nearly_whole(node):
                 return rounded(node, known, self.known.codes)
             case _:
                 kind = self.known.target.feed_forward
@@ -106,6 +106,10 @@ class RealFunctions:
                     "its inputs take finitely many values",
                     abbreviate(node),
                 )
+
+    def _is_nearly_whole(self, node: Node) -> bool:
+        """Return whether an s-op rounds an integer, which only the network computes with an error."""
+        return self.values.integers(node.inputs[0]) is not None or self.values.is_integer_sum(node)
 
     def _by_position(self, node: Node) -> bool:
         """Return whether it is known from the position."""
