@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locum import indices, tokens
+from locum import aggregate, full, tokens
 from locum.interface.display.network.network_report import details, facts
 from locum.networks import compiler
 from locum.text import at_most
@@ -27,9 +27,8 @@ def test_a_bound_is_not_rounded_down(number: float, form: str) -> None:
 
 
 def test_reports_round_bounds_up() -> None:
-    model = compiler.compile(
-        tokens * indices / 3, length=3, numeric=True, ranges=(-1, 1), tolerance=0.25
-    )
+    program = tokens * aggregate(full, tokens) / 3
+    model = compiler.compile(program, length=3, numeric=True, ranges=(-1, 1), tolerance=0.25)
     bound = model.error_bound
     assert 0 < bound <= 0.25
     said = dict(facts(model))["error"]

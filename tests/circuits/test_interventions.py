@@ -49,7 +49,9 @@ def test_hooks_of_torch_modules_fire() -> None:
     module.blocks[0].attn.hook_z.register_forward_hook(lambda *parts: seen.append(parts[2].shape))
     module.blocks[0].attn.register_forward_hook(lambda *parts: seen.append(parts[2].shape))
     module(torch.as_tensor(model.encode("1011")))
-    assert [tuple(shape) for shape in seen] == [(1, 4, 1, 2), (1, 4, model.architecture.d_model)]
+    positions = 4 + model.config.sink
+    d_head, d_model = model.architecture.d_head, model.architecture.d_model
+    assert [tuple(shape) for shape in seen] == [(1, positions, 1, d_head), (1, positions, d_model)]
 
 
 @pytest.mark.parametrize("name", ["parity", "induction", "most_frequent"])
@@ -210,8 +212,8 @@ def test_what_is_not_passed_by_is_aligned() -> None:
 
 
 def test_sops_and_parts_are_found_both_ways() -> None:
-    model = compiled("parity")
-    (node,) = model.where(EVERYDAY["parity"].program)
+    model = compiled("modsum")
+    (node,) = model.where(EVERYDAY["modsum"].program)
     assert (node.kind, node.hook) == ("units", "blocks.0.mlp.hook_post")
     assert model.what("blocks.0.mlp") == (node,)
     assert {part.kind for part in model.what("blocks.0.attn", head=0)} == {"head", "q", "k", "v", "o"}

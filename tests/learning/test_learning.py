@@ -115,8 +115,8 @@ def test_what_is_held_fast_does_not_move() -> None:
 
 
 def test_training_repairs_a_little_noise() -> None:
-    settings = {**SMALLEST, "sigmas": [0.01], "seeds": 2, "steps": 60, "trainable": "nonzeros"}
-    for row in train({**settings, "curve": [0, 60]})["rows"]:
+    settings = {**SMALLEST, "sigmas": [0.01], "seeds": 2, "steps": 120, "trainable": "nonzeros"}
+    for row in train({**settings, "curve": [0, 120]})["rows"]:
         assert row["recovered"]
         assert row["error"] < row["error_before"] / 2
 

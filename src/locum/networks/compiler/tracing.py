@@ -3,9 +3,9 @@
 By the identity of nodes, not by labels: a name that is set again, or that occurs in an expression, says
 nothing about what a slot holds.
 
->>> from locum import indices, select, selector_width
->>> before = selector_width(select(indices, indices + 1, "<"))
->>> model, trace = compile_traced(before, length=4, vocabulary="ab")
+>>> from locum import select, selector_width, tokens
+>>> alike = selector_width(select(tokens, tokens, "=="))
+>>> model, trace = compile_traced(alike, length=4, vocabulary="ab")
 >>> [node.op for head in trace.heads[0] for node in head]
 ['select', 'selector_width']
 """
