@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from typing import Any
@@ -185,3 +186,32 @@ def test_what_an_error_recommends_compiles(program: SOp, options: dict[str, Any]
     changed = {name: value.strip("'") for name, value in changes.items()}
     numbers = {name: float(value) for name, value in changed.items() if name == "tolerance"}
     compile_program(program, **options | changed | numbers)
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+def test_a_multiple_of_a_choice_keeps_both_branches(attention: str) -> None:
+    """The factor is 1 or more, so the choice itself is a term of the product."""
+    mean = locum.aggregate(locum.full, locum.tokens)
+    for factor in (locum.length, 0 - locum.length):
+        for program in (
+            factor * locum.where(locum.tokens <= 1, 0, mean),
+            factor * locum.where(locum.tokens <= 1, mean, locum.tokens),
+        ):
+            model = locum.compile(program, length=3, vocabulary=[0, 1, 2], attention=attention)
+            for size in (1, 2, 3):
+                for tokens in itertools.product([0, 1, 2], repeat=size):
+                    expected, actual = program(list(tokens)), model(list(tokens))
+                    assert max(abs(a - e) for a, e in zip(actual, expected, strict=True)) <= max(
+                        model.error_bound, 1e-12
+                    )
+
+
+def test_sums_of_integers_far_from_zero() -> None:
+    model = locum.compile(locum.sum(locum.full, locum.tokens), length=2, vocabulary=[300_000, 300_001])
+    assert model([300_001, 300_000]) == [600_001] * 2
+
+
+def test_a_mean_of_real_numbers_that_is_compared_is_rejected() -> None:
+    mean = locum.aggregate(locum.full, locum.tokens)
+    with pytest.raises(locum.CompileError, match="real numbers are compared"):
+        locum.compile(mean > 0.5, length=4, numeric=True, ranges=(0, 1))

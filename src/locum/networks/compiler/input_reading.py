@@ -23,7 +23,7 @@ from locum.networks.transformer.input_conditions import (
     check_conditions,
     read_condition,
 )
-from locum.settings import show
+from locum.settings import show, to_python
 
 #: What ``inputs`` may be, in words.
 EXPECTED = (
@@ -64,7 +64,7 @@ def _conditions(given: Any, vocabulary: Sequence[Atom] | None, length: int) -> I
     elif isinstance(given, (list, tuple)) and _has_examples(given):
         predicate, examples = given
         condition = _of_program(node_of(predicate), vocabulary)
-        _check_examples(condition, examples, vocabulary)
+        _check_examples(condition, examples, vocabulary, length)
         yield condition
     elif isinstance(given, (list, tuple)):
         for part in given:
@@ -114,9 +114,10 @@ def _counted(token: Any, count: Any, vocabulary: Sequence[Atom], length: int) ->
 
 def _bounds(count: Any, token: Any) -> tuple[int, int | None]:
     """Return the least and the greatest count; None: any number."""
+    count = to_python(count)
     ends = (count, count) if _is_count(count) else count
     if isinstance(ends, (list, tuple)) and len(ends) == 2:
-        low, high = ends
+        low, high = map(to_python, ends)
         if _is_count(low) and (high is None or (_is_count(high) and low <= high)):
             return low, high
     raise CompileError(
@@ -209,10 +210,17 @@ def _has_examples(given: Sequence[Any]) -> bool:
 
 
 def _check_examples(
-    condition: InputCondition, examples: Sequence[Any], vocabulary: Sequence[Atom] | None
+    condition: InputCondition,
+    examples: Sequence[Any],
+    vocabulary: Sequence[Atom] | None,
+    length: int,
 ) -> None:
     """Raise an error for an example that is not an input of the network."""
     for example in examples:
+        if len(example) > length:
+            raise CompileError(
+                f"inputs: expected examples of at most {length} tokens, got {len(example)}"
+            )
         unknown = [token for token in example if vocabulary is not None and token not in vocabulary]
         if unknown or not example:
             got = repr(unknown[0]) if unknown else "an empty input"

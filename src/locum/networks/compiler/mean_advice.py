@@ -63,6 +63,8 @@ def _means_of_tokens(target: Target, root: Node) -> dict[Node, Atom]:
     """Return the aggregates of numbers over the keys of one token, each with the token."""
     selectors, vocabulary = Selectors(target), target.vocabulary or ()
     means: dict[Node, Atom] = {}
+    if not vocabulary:
+        return means
     for node in postorder(root):
         if node.op != "aggregate" or node.free:
             continue

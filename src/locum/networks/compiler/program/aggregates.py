@@ -66,13 +66,15 @@ def means_of_positions(values: Sequence[Sequence[Atom]], keys: Sequence[int]) ->
 def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
     """List the means of one to ``most`` values, any of which may occur any number of times."""
     scale = denominator(values, most)
-    means, one = list(values), _bits(values, scale)
+    means, one = dict.fromkeys(values), _bits(values, scale)
     sums = one
     for count in range(2, most + 1):
         check_time()
         sums = _plus(sums, one)
-        means += _divided(sums, scale, count)
-    return means
+        means |= dict.fromkeys(_divided(sums, scale, count))
+        if len(means) > MAX_VALUES:
+            raise Unlisted
+    return list(means)
 
 
 def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
@@ -84,12 +86,14 @@ def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
     if denominator(values, most) != 1:
         raise Unlisted
     sums = one = _bits(values, 1)
-    start = min(0, one[0] * most)
-    found = one[1] << one[0] - start
+    found = set(_members(one))
     for _ in range(most - 1):
+        check_time()
         sums = _plus(sums, one)
-        found |= sums[1] << sums[0] - start
-    return [start + place for place in range(found.bit_length()) if found >> place & 1]
+        found.update(_members(sums))
+        if len(found) > MAX_VALUES:
+            raise Unlisted
+    return sorted(found)
 
 
 #: Which integers occur: the least of them, and a bit for each from there on.
@@ -102,21 +106,26 @@ def _bits(values: Sequence[Atom], scale: int) -> _Bits:
     return least, sum(1 << (integer - least) for integer in integers)
 
 
+def _members(sums: _Bits) -> list[int]:
+    """List the integers in order."""
+    least, bits = sums
+    packed = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), dtype=np.uint8)
+    places: list[int] = np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist()
+    return [least + place for place in places]
+
+
 def _plus(sums: _Bits, more: _Bits) -> _Bits:
     """List all sums of one number of each."""
     (least, bits), (start, steps) = sums, more
     total = 0
-    for step in range(steps.bit_length()):
-        if steps >> step & 1:
-            total |= bits << step
+    for step in _members((0, steps)):
+        total |= bits << step
     return least + start, total
 
 
 def _divided(sums: _Bits, scale: int, count: int) -> list[Atom]:
     """Divide, rounding each mean once, as dense execution rounds it."""
-    least, bits = sums
-    totals = (least + step for step in range(bits.bit_length()) if bits >> step & 1)
-    return [total / scale / count for total in totals]
+    return [total / scale / count for total in _members(sums)]
 
 
 class SelectorFacts(Protocol):
@@ -247,6 +256,7 @@ class Aggregates:
             return None
         at = self._by_position(value)
         by_row: dict[bytes, Sequence[Atom]] = {}
+        listed: set[Atom] = set()
         at_query: dict[tuple[int, int], bytes] = {}
         for length in range(self._target.shortest, self._target.longest + 1):
             pattern = self._selectors.at_length(selector, length)
@@ -257,6 +267,9 @@ class Aggregates:
                 name = np.packbits(row).tobytes()
                 if name not in by_row:
                     by_row[name] = means_of_positions(at, keys) if keys else [node.default]
+                    listed.update(by_row[name])
+                    if len(listed) > MAX_VALUES:
+                        raise Unlisted
                 at_query[position, length] = name
         values = distinct(v for means in by_row.values() for v in means)
         if len(values) > MAX_VALUES:

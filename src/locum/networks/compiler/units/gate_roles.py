@@ -391,7 +391,7 @@ class GateRoles(Roles):
         """Return the form of an operation on real numbers; masks of a number are no tables."""
         recipe = self._reals.recipe(node)
         if node.op == "multiply" and isinstance(recipe, Linear):
-            return self._masked(node, recipe)
+            return self._masked(node, node, recipe)
         return recipe
 
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
@@ -411,14 +411,14 @@ class GateRoles(Roles):
                 return None
             self._departing.add(node)
         if scaled is not None:
-            return self._masked(node, scaled)
+            return self._masked(node, product, scaled)
         return term(product) if whole else self._reals.recipe(product)
 
-    def _masked(self, node: Node, scaled: Linear) -> Linear:
+    def _masked(self, node: Node, product: Node, scaled: Linear) -> Linear:
         """Make each ``x if digit else 0`` a mask of x, never a table; float32 needs the digit exact."""
         single = self.known.target.dtype == "float32"
         for masked, _ in scaled.terms:
-            if masked.op != "if_else":
+            if masked.op != "if_else" or masked in product.inputs:  # x itself may be an if_else
                 continue
             digit, x, _ = masked.inputs
             self._made_for |= dict.fromkeys((masked, digit), abbreviate(node))
