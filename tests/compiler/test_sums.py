@@ -199,8 +199,8 @@ def test_a_multiple_of_a_choice_keeps_both_branches(attention: str) -> None:
         ):
             model = locum.compile(program, length=3, vocabulary=[0, 1, 2], attention=attention)
             for size in (1, 2, 3):
-                for tokens in itertools.product([0, 1, 2], repeat=size):
-                    expected, actual = program(list(tokens)), model(list(tokens))
+                for row in itertools.product([0, 1, 2], repeat=size):
+                    expected, actual = program(list(row)), model(list(row))
                     assert max(abs(a - e) for a, e in zip(actual, expected, strict=True)) <= max(
                         model.error_bound, 1e-12
                     )
