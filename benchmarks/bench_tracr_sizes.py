@@ -182,7 +182,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         for name, found in widths.items()
     }
     chart = line_chart(
-        "Width of the residual stream: median over the programs that both compile",
+        "Residual width: median of common programs",
         lengths,
         medians,
         "maximal length (tokens)",
