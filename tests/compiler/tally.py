@@ -33,6 +33,7 @@ REASONS = (
     "expected strings that can be listed",
     "which float32 does not hold",
     "expected integers that float",
+    "limit: expected at most",
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.
 LIMITS = (
