@@ -201,7 +201,7 @@ def test_the_mean_is_named_and_the_advice_compiles(long_addition: Any, tmp_path:
         for node in postorder(long_addition.node)
         if node.op == "aggregate" and node.inputs[1].op == "indices"
     )
-    options: dict[str, Any] = {"length": 8, "vocabulary": "0123456789+"}
+    options: dict[str, Any] = {"length": 8, "vocabulary": "0123456789+", "limit": None}
     with pytest.raises(CompileError) as raised:
         locum.compile(long_addition, **options, names={wrap(mean): "add_index"})
     assert "got a mean when several '+' occur, in add_index; try inputs={'+': 1}" in str(raised.value)

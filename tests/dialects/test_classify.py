@@ -96,7 +96,7 @@ def test_weights_of_the_corpus_agree_with_the_automaton() -> None:
         emitted = program(automaton)
         assert emitted is not None
         longest = 8 if many else 4
-        model = emitted.compile(longest)
+        model = emitted.compile(longest, limit=None)
         assert model.config.causal
         for size in range(longest + 1):
             batch = list(itertools.product(automaton.alphabet, repeat=size))
