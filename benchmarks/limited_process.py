@@ -1,4 +1,4 @@
-"""Run work in a process of its own, with limits on CPU time, wall time and memory."""
+"""Run work in a separate process, with limits on CPU time, wall time and memory."""
 
 from __future__ import annotations
 

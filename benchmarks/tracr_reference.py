@@ -372,7 +372,7 @@ def main() -> None:
     parser.add_argument("--interpbench", type=Path, help="checkout of FlyingPumba/InterpBench")
     parser.add_argument("--weiss", type=Path, help="checkout of tech-srl/RASP")
     parser.add_argument("--sizes", default=",".join(map(str, LENGTHS)), help="lengths, with commas")
-    parser.add_argument("--again", action="store_true", help="record cases anew")
+    parser.add_argument("--again", action="store_true", help="Record stored cases again.")
     parser.add_argument("--output", type=Path, default=FILE, help="JSON file to update")
     arguments = parser.parse_args()
     make_importable(arguments.tracr)

@@ -33,7 +33,10 @@ def test_a_name_that_is_set_again_links_to_what_it_was(feed_forward: str) -> Non
     # The statement of the selector, and that of what the head gives by it.
     assert heads["select(tokens_str, tokens_str, ==)"] == [0, 1]
     assert heads["select(tokens_str, tokens_str, <)"] == [2, 3]
-    assert [3, 5] in slots.values()
+    if feed_forward == "exact":
+        assert slots["b"] == [3, 5]
+    else:  # relu units compute the parts of a product, which have labels of their own
+        assert [3, 5] in slots.values()
     shares = {label: result for label, result in slots.items() if label.startswith("1/(1+n)")}
     assert sorted({number for result in shares.values() for number in result}) == [1, 3]
 

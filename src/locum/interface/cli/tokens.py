@@ -31,7 +31,7 @@ LIMIT = 2**26
 def read_vocabulary(text: str) -> list[Atom]:
     """Read ``abc`` (characters), ``one,two`` or ``1,2.5`` (literals), or a .txt or .json file's name.
 
-    A list of several tokens in JSON is read, too.
+    A JSON list of several tokens is also accepted.
 
     >>> read_vocabulary("abc"), read_vocabulary("1,-2.5,true"), read_vocabulary('1,2,"3"')
     (['a', 'b', 'c'], [1, -2.5, 'true'], [1, 2, '3'])

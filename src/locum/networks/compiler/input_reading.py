@@ -93,7 +93,7 @@ def _require_vocabulary(vocabulary: Sequence[Atom] | None) -> Sequence[Atom]:
 
 
 def _counted(token: Any, count: Any, vocabulary: Sequence[Atom], length: int) -> InputCondition:
-    """Return the condition that a token occurs so many times."""
+    """Return the condition that the count of a token is within bounds."""
     places = [i for i, known in enumerate(vocabulary) if identity(known) == identity(token)]
     places = places or [i for i, known in enumerate(vocabulary) if known == token]
     if not places:

@@ -516,7 +516,7 @@ class _Broadcasting:
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
 
     def _compares_many(self, selector: Node) -> bool:
-        """Return whether a comparison has so many numbers that digits of ranks take more units."""
+        """Return whether a comparison has too many numbers for digits of their ranks."""
         for condition in selectors_of(selector):
             if condition.op == "select":
                 listed = [self.values.finite(part) or () for part in condition.inputs]
