@@ -1,7 +1,8 @@
-"""Compare ``model(inputs)`` of a compiled network with the forward pass of its export to torch.
+"""Compare ``model(inputs)`` of a compiled network with the forward pass of its export to PyTorch.
 
-Inputs are lists of lists and a NumPy array; torch gets token ids that were made before. The exit code
-is 1 if a call takes more than 1.5 times as long as torch's forward pass. Needs the extra ``torch``.
+The inputs are lists of lists and a NumPy array. The PyTorch module receives token ids that were
+computed before. The exit code is 1 if a call takes more than 1.5 times as long as the forward pass. The
+extra ``torch`` is required.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PROGRAMS = {
 
 
 def measure(name: str, attention: str, count: int, seconds: float) -> list[Row]:
-    """Time one network on lists and on an array."""
+    """Measure the time of one network on lists and on an array, relative to PyTorch."""
     program, vocabulary = PROGRAMS[name]
     model = locum.compile(program, length=LENGTH, vocabulary=vocabulary, attention=attention)
     draw = random.Random(0)
@@ -62,7 +63,7 @@ def measure(name: str, attention: str, count: int, seconds: float) -> list[Row]:
 
 
 def main() -> int:
-    """Measure, print a table or one JSON object, and return 1 if a call is too slow."""
+    """Measure all networks, print a table or one JSON object, and return 1 if a call is too slow."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each network")

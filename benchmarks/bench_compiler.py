@@ -1,15 +1,19 @@
-"""The compiler on Tracr's programs: how long, how large, and whether the network is right.
+"""Measure the compiler on Tracr's programs: CPU time, size, and correctness of the network.
 
-For each program and maximal length: the CPU seconds of one compilation (the least of several), the
-size of the network, and on how many inputs of mixed length (the greatest included; brackets half of
-them balanced) it agrees with dense execution. Heads are softmax and feed-forwards relu units, as
-Tracr's are; the layers of the network with exact feed-forwards, which are instructions, stand in a
-column of their own. Beside it stands what was recorded of Tracr on another machine, with its
-defaults; its times include 3-6 s of XLA for each new shape, so they are not compared here.
+For each program and maximum length, a row contains the smallest CPU time of several compilations and
+the size of the network. It also contains the number of inputs of different lengths, including the
+maximum, on which the network agrees with dense execution. Half of the inputs for brackets are balanced.
+The networks have softmax heads and ReLU units, as in Tracr. A separate column contains the layers of
+the network with symbolic feed-forwards. The last columns contain the sizes that were recorded for Tracr
+with its defaults on another machine. Tracr's times include 3–6 s of XLA for each new shape, so they are
+not compared.
 
-The exit code is 1 if a claim does not hold: right everywhere; at most twice the layers of the exact
-network; d_model no larger than Tracr's wherever that was recorded; under 0.5 s at length 20, under
-1.5 s at 50.
+The exit code is 1 if one of these claims does not hold:
+
+- All outputs are right.
+- The network has at most twice the layers of the network with symbolic feed-forwards.
+- d_model is not larger than Tracr's recorded d_model.
+- A compilation takes less than 0.5 s at length 20 and less than 1.5 s at length 50.
 """
 
 from __future__ import annotations
@@ -36,11 +40,11 @@ from locum.rasp.tracr_library import PROGRAMS
 
 LENGTHS = (5, 10, 20, 50)
 INPUTS = 20
-#: Seconds of CPU that a compilation may take at these lengths.
+#: Maximum CPU time of a compilation in seconds, by length.
 SECONDS = {20: 0.5, 50: 1.5}
 
-#: Tracr's networks: layers, heads, then d_model and inputs right (of 20) at lengths 5, 10, 20 and 50;
-#: None where it took longer than 100 s or was not tried.
+#: Tracr's networks: layers and heads, then d_model and the number of right inputs (of 20) at lengths 5,
+#: 10, 20 and 50. None marks a compilation that took more than 100 s or was not tried.
 TRACR: dict[str, tuple[int, int, tuple[int | None, ...], tuple[int | None, ...]]] = {
     "length": (1, 1, (19, 29, 49, 109), (20, 9, 6, 2)),
     "length_numerical": (1, 1, (14, 19, 29, 59), (20, 6, 6, 1)),
@@ -64,7 +68,7 @@ TRACR: dict[str, tuple[int, int, tuple[int | None, ...], tuple[int | None, ...]]
 
 
 def measure(names: list[str], lengths: list[int], repeats: int) -> list[Row]:
-    """One row per program and length."""
+    """Compile each program for each length, and return one row of sizes and times for each."""
     return [_row(name, length, repeats) for name in names for length in lengths]
 
 
@@ -93,7 +97,7 @@ def _row(name: str, length: int, repeats: int) -> Row:
 
 
 def sizes(model: CompiledTransformer) -> Row:
-    """How large the network is."""
+    """Return the layers, heads, widths and parameters of a network."""
     weights = model.weights
     arrays = [array for _, array in weights.named()]
     return {
@@ -120,7 +124,7 @@ def _agrees(model: CompiledTransformer, program: SOp, inputs: Sequence[object]) 
 
 
 def recorded(name: str, length: int) -> Row | None:
-    """What Tracr made of it, if that was recorded."""
+    """Return the recorded size of Tracr's network for a program and a length, or None."""
     layers, heads, widths, agree = TRACR[name]
     places = {5: 0, 10: 1, 20: 2, 50: 3}
     width = widths[places[length]] if length in places else None
@@ -130,7 +134,7 @@ def recorded(name: str, length: int) -> Row | None:
 
 
 def broken(row: Row) -> Iterator[str]:
-    """The claims that do not hold for a row."""
+    """Yield the claims that do not hold for a row."""
     if row["agree"] < row["inputs"]:
         yield f"right on {row['agree']} of {row['inputs']} inputs only"
     if row["tracr"] and row["d_model"] > row["tracr"]["d_model"]:
@@ -143,7 +147,7 @@ def broken(row: Row) -> Iterator[str]:
 
 
 def lines(rows: list[Row]) -> Iterator[str]:
-    """The table: ours, then Tracr's as recorded."""
+    """Yield the lines of the table, with the recorded sizes of Tracr in the last columns."""
     yield (
         f"{'program':<19}{'n':>4}{'CPU s':>8}{'layers':>7}{'exact':>6}{'heads':>6}{'d_model':>8}"
         f"{'units':>6}{'weights':>9}{'not 0':>7}{'agree':>7}  | Tracr: layers heads d_model agree"
@@ -165,7 +169,7 @@ def lines(rows: list[Row]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit code whether all claims hold."""
+    """Measure the programs, print the table, and return 1 if any claim does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, LENGTHS)), help="lengths, with commas")
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="names, with commas")

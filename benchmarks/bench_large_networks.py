@@ -1,9 +1,9 @@
-"""Programs whose networks were large, slow or not compiled at all: layers, d_model, units, seconds.
+"""Compile programs whose networks are large or slow to compile: layers, d_model, units and seconds.
 
 The programs are sums, predicates on pairs, widths of selectors of positions, variances, and programs of
-Weiss and of InterpBench, which ``--weiss``, ``--interpbench`` and ``--tracr`` read from checkouts. Each
-compilation is a process with a limit on CPU time. Its answers are compared with dense execution. Two
-versions are compared by two runs.
+Weiss and of InterpBench. ``--weiss``, ``--interpbench`` and ``--tracr`` read programs from checkouts.
+Each compilation is a process with a limit on CPU time, and its outputs are compared with dense
+execution. To compare two versions of Locum, run the benchmark with each version.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _INPUTS = 8
 
 @dataclass(frozen=True)
 class Large:
-    """A program for inputs of up to a length, and options of ``compile``."""
+    """A program for inputs of up to a maximum length, and options of ``compile``."""
 
     name: str
     program: SOp | Callable[[], SOp]
@@ -74,7 +74,7 @@ for _digit in range(1, 10):
 
 
 def _pairs(n: int, *, counted: bool) -> SOp:
-    """Count, or average, the earlier tokens that are equal, by a predicate on pairs."""
+    """Count, or average, the equal tokens up to each position, by a predicate on pairs."""
     code = tokens * 100 + indices
     values = [100 * token + place for token in range(3) for place in range(n)]
     selected = select(
@@ -87,7 +87,7 @@ def _pairs(n: int, *, counted: bool) -> SOp:
 
 
 def programs() -> Iterator[Large]:
-    """Yield the programs that need no checkout."""
+    """Yield the programs that are defined here, which require no checkout."""
     single, soft = {"dtype": "float32"}, {"attention": "softmax"}
     for n in (10, 30, 40, 50):
         for dtype in ("float64", "float32"):
@@ -119,7 +119,7 @@ def programs() -> Iterator[Large]:
 
 
 def from_checkouts(arguments: argparse.Namespace) -> Iterator[Large]:
-    """Yield the programs of Weiss and InterpBench."""
+    """Yield programs of Weiss and InterpBench from the given checkouts."""
     if arguments.weiss:
         cases = {case.name: case for case in weiss(arguments.weiss)}
         frequencies = cases["sort_by_most_freq"].make(0)
@@ -138,7 +138,7 @@ def from_checkouts(arguments: argparse.Namespace) -> Iterator[Large]:
 
 
 def measure(large: Large) -> Row:
-    """Compile; return the size of the network, and on how many inputs it is right."""
+    """Compile a program; return the size of the network, and the number of right inputs."""
     program = large.program if isinstance(large.program, SOp) else large.program()
     model = compiler.compile(program, length=large.length, vocabulary=large.vocabulary, **large.options)
     feeds = [layer.feed_forward for layer in model.weights.layers]
@@ -167,7 +167,7 @@ def measure(large: Large) -> Row:
 
 
 def main() -> int:
-    """Measure, and print a table or (``--json``) one JSON object."""
+    """Measure the programs, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weiss", type=Path, help="checkout of tech-srl/RASP")
     parser.add_argument("--interpbench", type=Path, help="checkout of FlyingPumba/InterpBench")

@@ -1,11 +1,12 @@
-"""Random programs with the compiler's defaults: CPU time, peak memory and wrong answers.
+"""Compile random programs with the default options: CPU time, peak memory and wrong outputs.
 
-Each program is compiled for inputs of up to 5 to 30 tokens, in a process with a limit on CPU time. The
-network is compared with dense execution on the shortest, the longest and random inputs. An answer is
-wrong if it differs by more than the certified bound.
+Each program is compiled for a maximum length from 5 to 30 tokens, in a process with a limit on CPU
+time. The network is compared with dense execution on the shortest, the longest and random inputs. An
+output is wrong if it differs by more than the certified bound.
 
-The exit code is 1 if an answer is wrong, or if a compilation takes more than 5 s of CPU time or more
-than 1 GB. ``--seed`` chooses other programs; a row names its seed.
+The exit code is 1 if an output is wrong, if a compilation fails, or if a compilation takes more than 5
+s of CPU time or more than 1 GB. ``--seed`` is the first seed of the programs, and each row contains its
+seed.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from locum.rasp import to_rasp
 from locum.rasp.handles import wrap
 
 SECONDS, MEGABYTES = 5, 1000
-#: A compilation is stopped only after these limits, so that what it takes is known.
+#: Limit of CPU time in seconds. It is larger than ``SECONDS``, so that longer times are also measured.
 _STOP_SECONDS = 4 * SECONDS
 _LENGTHS = (5, 8, 10, 15, 20, 30)
 _INPUTS = 10
 
 
 def measure(seed: int, options: Row) -> Row:
-    """Compile the program of a seed; return its size, its CPU time and how its answers compare."""
+    """Compile the program of a seed; return the size, the CPU time and the outcomes of inputs."""
     program, vocabulary, length = _drawn(seed)
     row: Row = {"length": length, "tokens": len(vocabulary)}
     started = time.process_time()
@@ -76,7 +77,7 @@ def _inputs(seed: int, vocabulary: Sequence[Any], length: int) -> list[list[Any]
 
 
 def _outcome(model: Any, program: SOp, tokens: list[Any]) -> str:
-    """Return what became of an input: right, wrong, without a value, or rejected."""
+    """Return the outcome of an input: "right", "wrong", "no value" or "rejected"."""
     try:
         expected = program(tokens)
     except LocumError:
@@ -93,7 +94,7 @@ def _outcome(model: Any, program: SOp, tokens: list[Any]) -> str:
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Count programs and answers, and find the slowest and the largest compilation."""
+    """Count programs and outcomes, and find the slowest and the largest compilation."""
     outcomes: Counter[str] = Counter()
     for row in rows:
         outcomes.update(row.get("outcomes", {}))
@@ -114,7 +115,7 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 
 def main() -> int:
-    """Measure, and print a summary or (``--json``) one JSON object with all rows."""
+    """Measure the programs, and print a summary, or one JSON object with all rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=500, help="number of programs")
     parser.add_argument("--seed", type=int, default=0, help="first seed")

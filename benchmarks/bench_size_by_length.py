@@ -1,17 +1,21 @@
-"""Size of compiled networks against the length of their inputs: ten everyday programs.
+"""Measure the size of compiled networks as a function of the maximum length, for ten everyday programs.
 
-Layers, width of the residual stream and hidden units of all layers, with the defaults of ``compile``. A
-network for longer inputs should not be smaller: "shrinks" lists the programs of which one of the three
-sizes falls by more than a tenth from one length to the next.
+The sizes are layers, width of the residual stream and hidden units of all layers, with the default
+options of ``compile``. A network for longer inputs should not be smaller. The list "shrinks" contains
+each size that decreases by more than a tenth from one length to the next.
 
-    python benchmarks/bench_size_by_length.py                            # charts go to build/sizes
-    python benchmarks/bench_size_by_length.py --charts docs/pictures/sizes
+    python benchmarks/bench_size_by_length.py              # writes build/sizes/by_length.svg
+    python benchmarks/bench_size_by_length.py --json > FILE
+    python benchmarks/bench_size_by_length.py --read FILE --charts docs/pictures/sizes
+
+The figure in ``docs/pictures/sizes`` is drawn from ``benchmarks/size_by_length.json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, machine
 from locum import aggregate, full, indicator, indices, length, select, selector_width, tokens
-from locum.interface.display.charts import as_file, line_chart
+from locum.interface.display.charts import heat_maps
 from locum.networks.compiler import compile as compile_program
 from locum.rasp.everyday import EVERYDAY, Task
 
@@ -47,19 +51,19 @@ PROGRAMS: dict[str, Task] = {
     "sum": Task(round(length * _mean), _DIGITS),
 }
 
-#: Sizes with the titles and the axes of their charts.
+#: The sizes, each with its title in the chart.
 SIZES = {
-    "layers": ("Layers", "layers"),
-    "d_model": ("Width (d_model)", "slots of the residual stream"),
-    "units": ("Hidden units", "units of all layers"),
+    "layers": "Layers",
+    "d_model": "Width of the residual stream (d_model)",
+    "units": "Hidden units of all layers",
 }
-#: The share of a size that is left, at least, from one length to the next.
+#: A size shrinks if it is less than this fraction of the size at the previous length.
 _LEFT = 0.9
 
 
-def measure(lengths: Sequence[int]) -> list[Row]:
-    """Return a row per program and length."""
-    return [_row(name, task, n) for name, task in PROGRAMS.items() for n in lengths]
+def measure(lengths: Sequence[int], names: Sequence[str] = tuple(PROGRAMS)) -> list[Row]:
+    """Compile the named programs for each length, and return one row of sizes for each."""
+    return [_row(name, PROGRAMS[name], n) for name in names for n in lengths]
 
 
 def _row(name: str, task: Task, n: int) -> Row:
@@ -80,7 +84,7 @@ def _row(name: str, task: Task, n: int) -> Row:
 
 
 def shrinking(rows: Sequence[Row]) -> Iterator[str]:
-    """List the sizes that fall by more than a tenth from one length to the next."""
+    """Yield the sizes that decrease by more than a tenth from one length to the next."""
     for before, after in pairwise(rows):
         for size in SIZES:
             if before["program"] == after["program"] and after[size] < _LEFT * before[size]:
@@ -88,41 +92,49 @@ def shrinking(rows: Sequence[Row]) -> Iterator[str]:
                 yield f"{after['program']}, {size}: {before[size]} to {after[size]} at length {lengths}"
 
 
-def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Draw a chart of each size; a size of 0 is drawn as 1."""
-    folder.mkdir(parents=True, exist_ok=True)
+def draw(rows: Sequence[Row]) -> str:
+    """Draw a panel for each size as SVG: programs are rows, and lengths are columns."""
     lengths = sorted({row["length"] for row in rows})
-    drawn = []
-    for size, (title, axis) in SIZES.items():
-        lines = {
-            name: [max(row[size], 1) for row in rows if row["program"] == name] for name in PROGRAMS
-        }
-        chart = line_chart(
-            f"{title} against the length of the input",
-            lengths,
-            lines,
-            "tokens",
-            logarithmic=size != "layers",
-            values=axis,
-        )
-        path = folder / f"{size}.svg"
-        path.write_text(as_file(chart), encoding="utf-8")
-        drawn.append(path)
-    return drawn
+    panels = {}
+    for size, title in SIZES.items():
+        found = {(row["program"], row["length"]): row[size] for row in rows}
+        largest = math.log1p(max(found.values()))
+        panels[title] = [
+            [(math.log1p(found[name, n]) / largest, f"{found[name, n]:,}") for n in lengths]
+            for name in PROGRAMS
+        ]
+    return heat_maps(
+        "Sizes of networks by length of the input",
+        panels,
+        list(PROGRAMS),
+        list(map(str, lengths)),
+        x="length of the input (tokens)",
+        y="program",
+    )
 
 
 def main() -> int:
-    """Compile, draw, and print a table or (``--json``) one JSON object; 1 if a size shrinks."""
+    """Compile the programs, draw the chart, and print a table or one JSON object.
+
+    Return 1 if a size shrinks.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--lengths", default="5,10,15,20,30,40,50", help="Tokens.")
     parser.add_argument("--charts", type=Path, default=Path("build/sizes"), help="Folder for charts.")
+    parser.add_argument("--read", type=Path, help="Draw the rows of a JSON file, without compiling.")
     parser.add_argument("--json", action="store_true", help="Print one JSON object.")
     arguments = parser.parse_args()
-    rows = measure([int(n) for n in arguments.lengths.split(",")])
-    shrinks, drawn = list(shrinking(rows)), draw(rows, arguments.charts)
+    if arguments.read is None:
+        rows = measure([int(n) for n in arguments.lengths.split(",")])
+    else:
+        rows = json.loads(arguments.read.read_text())["rows"]
+    shrinks = list(shrinking(rows))
+    arguments.charts.mkdir(parents=True, exist_ok=True)
+    chart = arguments.charts / "by_length.svg"
+    chart.write_text(draw(rows), encoding="utf-8")
     if arguments.json:
         result = {"benchmark": "size by length", "machine": machine(), "rows": rows}
-        print(json.dumps(result | {"shrinks": shrinks, "charts": list(map(str, drawn))}))
+        print(json.dumps(result | {"shrinks": shrinks, "charts": [str(chart)]}))
         return bool(shrinks)
     print(f"Size against length ({machine()})")
     titles = ("length", *SIZES, "parameters", "error", "CPU s")
@@ -131,7 +143,7 @@ def main() -> int:
         numbers = [row["length"], *(row[size] for size in SIZES), row["parameters"]]
         cells = [*map(str, numbers), f"{row['error_bound']:.1e}", f"{row['cpu_seconds']:.2f}"]
         print(f"{row['program']:16} " + " ".join(f"{cell:>10}" for cell in cells))
-    print(*(f"shrinks: {line}" for line in shrinks), *drawn, sep="\n")
+    print(*(f"shrinks: {line}" for line in shrinks), chart, sep="\n")
     return bool(shrinks)
 
 

@@ -1,12 +1,14 @@
-"""Sizes of compiled networks next to Tracr's: everyday programs, Weiss's files and InterpBench.
+"""Compare the sizes of compiled networks with Tracr's: everyday programs, Weiss's files and
+InterpBench.
 
-Each program is compiled for lengths up to 5, 10, 20 and 50, in float64 and float32, with softmax heads
-and relu units, as Tracr's are. Each compilation is a process with a limit of 20 s of CPU time. Its
-answers are compared with dense execution on the shortest, the longest and random inputs. Tracr's sizes
-are read from ``tracr_sizes.json``, which ``tracr_reference.py`` records.
+Each program is compiled for maximum lengths 5, 10, 20 and 50, in float64 and float32, with softmax
+heads and ReLU units as in Tracr. Each compilation is a process with a limit of 20 s of CPU time. Its
+outputs are compared with dense execution on the shortest, the longest and random inputs. Tracr's sizes
+are read from ``tracr_sizes.json``, which ``tracr_reference.py`` writes.
 
-A row is an exception if Tracr's network is right on all its inputs and the compiled network is deeper
-or wider. The exit code is 1 if an answer is wrong, or if more than 5 % of the rows are exceptions.
+A row is an exception if Tracr's network is right on all its inputs, and the compiled network is deeper
+or wider. The exit code is 1 if an output is wrong, or if more than 5 % of the compared rows are
+exceptions.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ from locum.networks.transformer import CompiledTransformer
 
 DTYPES = ("float64", "float32")
 _INPUTS = 8
-#: The share of rows that may be deeper or wider than Tracr's.
+#: Maximum fraction of compared rows that may be exceptions.
 _EXCEPTIONS = 0.05
 
 
 def measure(case: Case, length: int, dtype: str, options: Row) -> Row:
-    """Compile one program; return the size of the network, and on how many inputs it is right."""
+    """Compile one program; return the size of the network, and the number of right inputs."""
     program = case.make(length)
     model = compiler.compile(
         program,
@@ -63,7 +65,7 @@ def measure(case: Case, length: int, dtype: str, options: Row) -> Row:
 
 
 def _agrees(model: CompiledTransformer, program: SOp, tokens: Sequence[Any]) -> bool | None:
-    """Return whether the answers differ by no more than the bound; None where there is no value."""
+    """Return whether outputs differ by at most the error bound, or None if the program is undefined."""
     try:
         expected = program(list(tokens))
     except ExecutionError:
@@ -75,12 +77,12 @@ def _agrees(model: CompiledTransformer, program: SOp, tokens: Sequence[Any]) -> 
 
 
 def _is_right(stored: Row | None) -> bool:
-    """Return whether Tracr compiles a program, and its network is right on all inputs."""
+    """Return whether Tracr compiled a program to a network that is right on all inputs."""
     return bool(stored and stored.get("inputs") and stored["right"] == stored["inputs"])
 
 
 def compare(row: Row, stored: Row | None) -> None:
-    """Add Tracr's network to a row, and in what ours exceeds it."""
+    """Add Tracr's sizes to a row, and the sizes in which the compiled network exceeds them."""
     row["tracr"] = stored
     row["exceeds"] = []
     if "layers" in row and stored is not None and _is_right(stored):
@@ -90,7 +92,7 @@ def compare(row: Row, stored: Row | None) -> None:
 def rows_of(
     cases: Sequence[Case], lengths: Sequence[int], dtypes: Sequence[str], options: Row
 ) -> Iterator[Row]:
-    """Yield one row per program, length and dtype."""
+    """Compile each program for each length and dtype, and yield one row of sizes for each."""
     stored: dict[str, Row] = json.loads(FILE.read_text()) if FILE.exists() else {}
     for case in cases:
         for length in lengths:
@@ -107,7 +109,7 @@ def rows_of(
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Count networks, wrong answers, comparisons with Tracr and exceptions."""
+    """Count networks, wrong outputs, comparisons with Tracr and exceptions."""
     made = [row for row in rows if "layers" in row]
     compared = [row for row in made if _is_right(row["tracr"])]
     exceptions = [row for row in compared if row["exceeds"]]
@@ -125,7 +127,7 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table, then the exceptions, then what did not compile."""
+    """Yield the lines of the table, then the exceptions, then the programs that were not compiled."""
     yield (
         f"{'suite':<12}{'program':<22}{'n':>4} {'dtype':<8}{'CPU s':>7}{'layers':>7}{'d_model':>8}"
         f"{'d_mlp':>7}{'units':>7}{'right':>7}  | Tracr: layers d_model d_mlp right"
@@ -168,7 +170,10 @@ def _line(row: Row) -> str:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the median d_model against the length: ours and Tracr's, where both are known."""
+    """Draw the median d_model as a function of the length, for Locum and Tracr.
+
+    Only programs that both compile are included.
+    """
     widths: dict[str, dict[int, list[int]]] = {"Locum": defaultdict(list), "Tracr": defaultdict(list)}
     for row in rows:
         if row["dtype"] == DTYPES[0] and "layers" in row and row["tracr"] and "layers" in row["tracr"]:
@@ -192,7 +197,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def main() -> int:
-    """Measure, draw, and print a table or (``--json``) one JSON object."""
+    """Measure the programs, draw the chart, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, LENGTHS)), help="lengths, with commas")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="dtypes, with commas")

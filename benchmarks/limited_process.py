@@ -11,15 +11,15 @@ from multiprocessing.connection import Connection
 
 from benchmarks.harness import Row
 
-#: Seconds of wall time for each second of CPU time: other processes may share the processor.
+#: Maximum wall time for each second of CPU time, because other processes may use the processor.
 _WALL = 15
 
 
 def run_limited(work: Callable[[], Row], seconds: int, megabytes: int | None = None) -> Row:
-    """Return the row that ``work`` returns, with its CPU seconds and its peak memory.
+    """Return the row that ``work`` returns, with its CPU time in seconds and its peak memory in MB.
 
-    An error, or a limit that was exceeded, is the row's ``reason``. The process is forked: modules that
-    are loaded are not loaded again.
+    If an error occurs or a limit is exceeded, the row contains a ``reason``. The process is forked, so
+    loaded modules are not loaded again.
     """
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(duplex=False)
@@ -50,7 +50,7 @@ def _work(work: Callable[[], Row], send: Connection, seconds: int, megabytes: in
         row = work()
     except MemoryError:
         row = {"reason": "stopped: not enough memory"}
-    except Exception as error:  # any error is a result here
+    except Exception as error:  # Any error is a result of the benchmark.
         row = {"reason": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
     row["cpu_seconds"] = round(time.process_time() - started, 3)
     row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -1,8 +1,9 @@
-"""Programs whose networks are compared with Tracr's: everyday tasks, Weiss's files, InterpBench.
+"""Provide programs whose networks are compared with Tracr's: everyday tasks, Weiss's files,
+InterpBench.
 
-The everyday programs are written here. The others are read from checkouts of their repositories
-(``tech-srl/RASP``, ``FlyingPumba/InterpBench`` and ``google-deepmind/tracr``): nothing of them is
-stored in this repository but names.
+The everyday programs are defined in this repository. The other programs are read from checkouts of
+their repositories (``tech-srl/RASP``, ``FlyingPumba/InterpBench`` and ``google-deepmind/tracr``). This
+repository contains only their names.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from locum.rasp.everyday import EVERYDAY, sort
 
 @dataclass(frozen=True)
 class Case:
-    """A program for each maximal length, and its vocabulary."""
+    """A program for each maximum length, and its vocabulary."""
 
     suite: str
     name: str
     vocabulary: tuple[Atom, ...]
-    #: The program for inputs of up to this length.
+    #: A function that returns the program for inputs of up to a length.
     make: Callable[[int], SOp]
-    #: Tracr's program, where the case was written for Tracr.
+    #: A function that returns Tracr's program, if the case was written for Tracr.
     tracr: Callable[[], Any] | None = None
 
 
@@ -102,13 +103,13 @@ _MORE: dict[str, tuple[SOp, tuple[Atom, ...]]] = {
 
 
 def everyday() -> Iterator[Case]:
-    """Yield 31 programs that people write first."""
+    """Yield 31 everyday programs, such as sorting, counting and checking brackets."""
     programs = {name: (task.program, task.vocabulary) for name, task in EVERYDAY.items()} | _MORE
     for name, (program, vocabulary) in programs.items():
         yield Case("everyday", name, vocabulary, lambda _, program=program: program)  # type: ignore[misc]
 
 
-#: The file, the s-op (an expression over the names of the file) and the tokens.
+#: The file of each s-op, the s-op as an expression over the names of the file, and the tokens.
 _WEISS: dict[str, tuple[str, str, str]] = {
     "hist_bos": ("paper_examples.rasp", "hist_bos", "abc"),
     "hist_nobos": ("paper_examples.rasp", "hist_nobos", "abc"),
@@ -141,7 +142,7 @@ _WEISS: dict[str, tuple[str, str, str]] = {
 
 
 def weiss(checkout: Path) -> Iterator[Case]:
-    """Yield the s-ops of Weiss's example files, read from a checkout of tech-srl/RASP."""
+    """Yield the s-ops of Weiss's example files, from a checkout of tech-srl/RASP."""
     for name, (file, expression, vocabulary) in _WEISS.items():
         program = _weiss_program(checkout / file, expression)
         yield Case("weiss", name, tuple(vocabulary), lambda _, program=program: program)  # type: ignore[misc]
@@ -149,7 +150,7 @@ def weiss(checkout: Path) -> Iterator[Case]:
 
 def _weiss_program(path: Path, expression: str) -> SOp:
     session = Session(folders=(path.parent,))
-    if path.name != "rasplib.rasp":  # a session has the library
+    if path.name != "rasplib.rasp":  # A session already contains the library.
         session.script(path.read_text())
     program = session.script(f"{expression};")[-1][1]
     if not isinstance(program, SOp):
@@ -158,9 +159,9 @@ def _weiss_program(path: Path, expression: str) -> SOp:
 
 
 def interpbench(checkout: Path, tracr: Path) -> Iterator[Case]:
-    """Yield the programs of InterpBench, read from checkouts of InterpBench and of Tracr."""
+    """Yield the programs of InterpBench, from checkouts of InterpBench and Tracr."""
     make_importable(checkout, tracr)
-    # Training is not needed, and loads much.
+    # Modules for training are replaced, because they are not needed and import many packages.
     _replace("circuits_benchmark.benchmark.tracr_benchmark_case", TracrBenchmarkCase=object)
     _replace(
         "circuits_benchmark.transformers.hooked_tracr_transformer",
@@ -184,17 +185,20 @@ def interpbench(checkout: Path, tracr: Path) -> Iterator[Case]:
 
 
 def make_importable(*checkouts: Path) -> None:
-    """Put checkouts on the path. Tracr's logging needs no package."""
+    """Add checkouts to the import path, and replace packages that are not installed.
+
+    The replaced packages are for logging and for JAX.
+    """
     for folder in checkouts:
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     if "tracr.compiler" in sys.modules:
         return
-    logging.disable(logging.WARNING)  # Tracr logs each value that a function does not have
+    logging.disable(logging.WARNING)  # Tracr logs each input for which a function is undefined.
     if importlib.util.find_spec("absl") is None:
         _replace("absl", logging=logging)
         _replace("absl.logging")
-    if importlib.util.find_spec("jax") is None:  # this package would import it
+    if importlib.util.find_spec("jax") is None:  # The package tracr.compiler imports JAX.
         import tracr  # type: ignore[import-not-found]
 
         _replace("tracr.compiler", __path__=[f"{folder}/compiler" for folder in tracr.__path__])

@@ -1,14 +1,14 @@
 """Record the sizes of Tracr's networks: ``python benchmarks/tracr_reference.py --tracr FOLDER …``.
 
-Tracr's own stages make each network, with Tracr's defaults: layers, heads, the width of the residual
-stream and the hidden units. The network is run as Tracr defines it (``SeriesWithResiduals.apply``),
-and its answers are compared with Tracr's evaluation of the program. JAX is not needed: Tracr uses it
-after the weights are made.
+Tracr's own compiler stages build each network with Tracr's defaults. The sizes are layers, heads, the
+width of the residual stream and the hidden units. The network is run as Tracr defines it
+(``SeriesWithResiduals.apply``), and its outputs are compared with Tracr's evaluation of the program.
+JAX is not required, because Tracr uses JAX only after the weights have been computed.
 
-Programs of InterpBench are Tracr's already. Other programs are translated to the smallest form that
-Tracr takes: elementwise operations on one s-op are one ``Map``, on two s-ops one ``SequenceMap``, and
-a selector is one predicate. Several s-ops on one side of a selector are tuples. Means are numerical
-where Tracr allows it, and ``best`` has no translation.
+Programs of InterpBench are written for Tracr. Other programs are translated to the smallest equivalent
+that Tracr accepts. Elementwise operations on one s-op become one ``Map``, elementwise operations on two
+s-ops become one ``SequenceMap``, and a selector becomes one predicate. Several s-ops on one side of a
+selector are tuples. Means are numerical where Tracr allows it, and ``best`` has no translation.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from locum.graph.node import node_of
 LENGTHS = (5, 10, 20, 50)
 SECONDS = 20
 FILE = Path(__file__).parent / "tracr_sizes.json"
-#: Inputs on which a network is compared with its program.
+#: Number of inputs on which a network is compared with its program.
 _INPUTS = 8
-#: A numerical answer of Tracr's that is this close counts as right.
+#: Maximum error of a right numerical output of Tracr's network.
 _CLOSE = 0.05
 _BOS, _PAD = "compiler_bos", "compiler_pad"
 _DOMAIN = FloatDomain()
 
 
 class TranslationError(Exception):
-    """A program that has no translation to Tracr."""
+    """Raised for a program that has no translation to Tracr."""
 
 
 class Translation:
-    """One program as Tracr's objects."""
+    """A translator of one program to objects of Tracr."""
 
     def __init__(self, vocabulary: Sequence[Any], length: int) -> None:
         from tracr.rasp import rasp  # type: ignore[import-not-found]
@@ -61,13 +61,13 @@ class Translation:
         self.made: dict[Any, Any] = {}
 
     def program(self, node: Node) -> Any:
-        """Return a program; a mean stays a number."""
+        """Translate a program to Tracr; a mean remains a numerical s-op."""
         return self.base(node, numerical=True) if self.bases(node) == [node] else self.sop(node)
 
     # S-ops: elementwise operations on bases ------------------------------------------------------
 
     def sop(self, node: Node) -> Any:
-        """Return an s-op of Tracr's with categorical values."""
+        """Translate an s-op to an s-op of Tracr with categorical values."""
         if node not in self.made:
             self.made[node] = self._sop(node)
         return self.made[node]
@@ -99,7 +99,7 @@ class Translation:
         return rasp.SequenceMap(combined, together, self.base(last))
 
     def bases(self, node: Node) -> list[Any]:
-        """List the s-ops that elementwise operations of a node begin with."""
+        """Return the s-ops from which the elementwise operations of a node are computed."""
         found: dict[Any, None] = {}
         stack = [node]
         while stack:
@@ -113,7 +113,7 @@ class Translation:
         return list(found)
 
     def value(self, node: Node, here: dict[Any, Any]) -> Any:
-        """Return the value of a node, given the values of its bases."""
+        """Compute the value of a node at one position, from the values of its bases there."""
         if node in here:
             return here[node]
         values: dict[Node, Any] = {part: v for part, v in here.items() if isinstance(part, Node)}
@@ -130,7 +130,7 @@ class Translation:
         return values[node]
 
     def base(self, base: Any, numerical: bool = False) -> Any:
-        """Return an s-op of Tracr's that is not elementwise; a mean stays numerical if it may."""
+        """Translate an s-op that is not elementwise; with ``numerical``, a mean remains numerical."""
         rasp = self.rasp
         if base == "tokens":
             return rasp.tokens
@@ -166,7 +166,7 @@ class Translation:
         return rasp.Aggregate(selector, self.sop(values), default=None)
 
     def possible(self, node: Node) -> set[Any] | None:
-        """Return values that an s-op may have, or None if there are too many or unknown ones."""
+        """Return the possible values of an s-op, or None if they are unknown or too many."""
         bases = self.bases(node)
         sets: list[Iterable[Any]] = []
         for base in bases:
@@ -196,7 +196,7 @@ class Translation:
     # Selectors ------------------------------------------------------------------------------------
 
     def selector(self, node: Node) -> Any:
-        """Return one ``Select`` for a selector, however it is composed."""
+        """Translate a selector, which may be composed of several selectors, to one ``Select``."""
         parts = list(postorder(node, into=lambda part: sort_of(part) is Sort.SELECTOR))
         selects = [part for part in parts if part.op == "select"]
         if any(part.op == "best" for part in parts):
@@ -230,7 +230,10 @@ class Translation:
         return self.rasp.Select(keys, queries, predicate)
 
     def _side(self, nodes: list[Node]) -> tuple[Any, Callable[[Any], dict[Node, Any]]]:
-        """Return the s-op that a side of a selector reads, and the values of its nodes by its value."""
+        """Translate the keys or the queries of a selector to one s-op.
+
+        Also return a function that maps each value of this s-op to the values of ``nodes``.
+        """
         bases: dict[Any, None] = {}
         for node in nodes:
             bases.update(dict.fromkeys(self.bases(node)))
@@ -262,7 +265,7 @@ def _is_elementwise(node: Node) -> bool:
 
 
 class Network:
-    """Tracr's network of one of its programs."""
+    """The network that Tracr compiles from one program."""
 
     def __init__(self, program: Any, vocabulary: Sequence[Any], length: int) -> None:
         from tracr.compiler import (  # type: ignore[import-not-found]
@@ -297,7 +300,7 @@ class Network:
         self.bases, self.transformers, self.rasp = bases, transformers, rasp
 
     def sizes(self) -> Row:
-        """Return layers, heads, the width of the stream and the hidden units of the widest layer."""
+        """Return the layers, heads, d_model and hidden units of the network."""
         half, heads, units, total = -1, 0, 0, 0
         for block in self.model.blocks:
             is_mlp = isinstance(block, self.transformers.MLP)
@@ -312,7 +315,7 @@ class Network:
         return sizes | {"d_mlp": units, "units": total}
 
     def answer(self, tokens: Sequence[Any]) -> list[Any]:
-        """Return the decoded output at each token."""
+        """Run the network on tokens, and return the decoded output at each token."""
         directions = self.space.basis
         place = {direction: n for n, direction in enumerate(directions)}
         stream = np.zeros((len(tokens) + 1, len(directions)), np.float32)
@@ -333,14 +336,14 @@ class Network:
 
 
 def draw_inputs(case: Case, length: int, count: int) -> list[list[Any]]:
-    """Return the shortest, the longest and random inputs of a case, always the same."""
+    """Return the shortest, the longest and random inputs of a case; the random seed is fixed."""
     chance = random.Random(f"{case.suite} {case.name} {length}")
     sizes = [1, length, length, *(chance.randrange(1, length + 1) for _ in range(count - 3))]
     return [chance.choices(case.vocabulary, k=size) for size in sizes]
 
 
 def _is_right(actual: Any, expected: Any) -> bool:
-    if expected is None:  # what Tracr answers there has no meaning
+    if expected is None:  # The output of Tracr's network is not defined at this position.
         return True
     if isinstance(expected, (bool, int, float)) and isinstance(actual, (bool, int, float)):
         return abs(actual - expected) <= _CLOSE
@@ -348,7 +351,7 @@ def _is_right(actual: Any, expected: Any) -> bool:
 
 
 def measure(case: Case, length: int) -> Row:
-    """Return the size of Tracr's network, and on how many inputs it is right."""
+    """Return the sizes of Tracr's network, and the number of right inputs."""
     if case.tracr is not None:
         program = case.tracr()
     else:
@@ -359,14 +362,14 @@ def measure(case: Case, length: int) -> Row:
         try:
             expected = program(tokens)
         except (ArithmeticError, TypeError, ValueError):
-            continue  # Tracr's evaluation has no value either
+            continue  # The program is also undefined in Tracr's evaluation.
         compared += 1
         right += all(map(_is_right, network.answer(tokens), expected))
     return network.sizes() | {"inputs": compared, "right": right}
 
 
 def main() -> None:
-    """Record all cases that the file does not have."""
+    """Record the sizes of all cases that the file does not contain."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tracr", type=Path, required=True, help="checkout of google-deepmind/tracr")
     parser.add_argument("--interpbench", type=Path, help="checkout of FlyingPumba/InterpBench")
@@ -394,14 +397,17 @@ def main() -> None:
                 lambda case=case, length=length: measure(case, length),  # type: ignore[misc]
                 SECONDS,
             )
-            for name in ("cpu_seconds", "peak_mb"):  # of this machine
+            for name in ("cpu_seconds", "peak_mb"):  # These values depend on the machine.
                 stored[key].pop(name, None)
             lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in stored.items())
             arguments.output.write_text("{\n" + lines + "\n}\n")
 
 
 def _shorter_stop(stored: dict[str, Row], case: Case, length: int) -> Row | None:
-    """Return the row of a shorter length at which the case was stopped: a longer one takes longer."""
+    """Return the row of a shorter length at which the case exceeded its limits, or None.
+
+    The case then also exceeds the limits at this length, so it is not run.
+    """
     for shorter in LENGTHS:
         row = stored.get(f"{case.suite} {case.name} {shorter}", {})
         if shorter < length and str(row.get("reason", "")).startswith("stopped"):

@@ -17,30 +17,30 @@ from tests.compiler.agreement import fingerprint, is_close, others
 
 #: Why a program may be refused.
 REASONS = (
-    "it has no value at position",
-    "real-valued tokens have no text",
-    "expected finite numbers",
-    "strings (or integers beyond 2^53) meet too many other values",
-    "strings (or integers beyond 2^24) meet too many other values",
-    "it tells values apart that are one number in float",
-    "its table has nothing for any number that may be looked up",
-    "it has no value for any input",
-    "its default is the string",
-    "it averages several values",
-    "these cannot be compared",
-    "strings are compared with numbers",
-    "strings come out of it beside numbers",
-    "expected strings that can be listed",
-    "which float32 does not hold",
+    "the s-op is undefined at position",
+    "expected tokens with a text, got real-valued tokens",
+    "expected numbers within the range of floats",
+    "for an operation on strings or integers beyond 2^53, got too many to list",
+    "for an operation on strings or integers beyond 2^24, got too many to list",
+    "expected values that differ in float",
+    "expected a table with an entry for some value that is looked up",
+    "the s-op is undefined for every input",
+    "expected a number as the default",
+    "expected numbers to average",
+    "the keys and queries cannot be compared",
+    "expected only strings or only numbers in a comparison",
+    "logits can distinguish, got strings and numbers",
+    "expected strings whose possible values can be listed",
+    "expected weights within the range of float32",
     "expected integers that float",
     "limit: expected at most",
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.
 LIMITS = (
     "expected a finite number that float",
-    "a number left the range of floats",
-    "has no value, or one beyond the range of floats",
-    "has no value for it",
+    "a number exceeds the range of floats",
+    "is undefined, or its value exceeds the range of floats",
+    "is undefined for this token",
 )
 
 

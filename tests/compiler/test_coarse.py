@@ -64,7 +64,7 @@ def test_random_programs_stay_within_their_bounds(part: int) -> None:
     assert coarse >= count // 10
 
 
-@pytest.mark.parametrize(("seed", "bound"), [(43, 7), (57, math.inf)])
+@pytest.mark.parametrize(("seed", "bound"), [(43, 6), (57, math.inf)])
 def test_a_bound_that_leaves_several_answers_is_that_of_the_answer(seed: int, bound: float) -> None:
     """Where a number is off by 6, the nearest answer may be another; and strings have no distance."""
     trial = random_programs.trial(seed)
@@ -72,4 +72,4 @@ def test_a_bound_that_leaves_several_answers_is_that_of_the_answer(seed: int, bo
         trial.program, length=len(trial.given), vocabulary=trial.vocabulary, feed_forward="exact"
     )
     assert model.config.outputs is not None
-    assert model.error_bound == bound
+    assert model.error_bound == pytest.approx(bound)

@@ -93,5 +93,5 @@ def test_random_programs_at_the_edges(part: int) -> None:
     compiled = counts["exact compiled"] + counts["units compiled"]
     assert counts["exact compiled"] >= 99 * counts["exact refused"], counts
     assert counts["units compiled"] >= 4 * counts["units refused"], counts
-    # What has no bound hangs on rounding, as a remainder of a mean does: 9 of 2,547.
+    # What has no bound depends on rounding, as a remainder of a mean does: 9 of 2,547.
     assert 10 * counts["bounded"] >= 9 * compiled, counts

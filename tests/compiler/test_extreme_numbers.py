@@ -7,10 +7,11 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locum import SOp
+from locum import SOp, aggregate, full, indices, tokens
 from locum.errors import CompileError, LocumError
 from locum.graph import Atom, Node, Sort
 from locum.networks import compiler
@@ -88,3 +89,16 @@ def test_random_programs_with_extreme_numbers() -> None:
     check()
     assert 3 * counts["compiled"] >= counts["refused"], counts
     assert counts["compared"] >= counts["compiled"], counts
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu", "glu"])
+@pytest.mark.parametrize("factor", [indices, aggregate(full, tokens)])
+def test_products_whose_squares_are_no_floats(kind: str, factor: SOp) -> None:
+    program = factor * aggregate(full, tokens)
+    options: dict[str, Any] = {"feed_forward": kind, "prefer": "small"}
+    try:
+        model = compiler.compile(program, length=3, vocabulary=[1e300, -1e300, 0], **options)
+    except CompileError as error:
+        assert "; try " in str(error)
+    else:
+        assert model.error_bound == 0

@@ -204,7 +204,7 @@ def test_the_mean_is_named_and_the_advice_compiles(long_addition: Any, tmp_path:
     options: dict[str, Any] = {"length": 8, "vocabulary": "0123456789+", "limit": None}
     with pytest.raises(CompileError) as raised:
         locum.compile(long_addition, **options, names={wrap(mean): "add_index"})
-    assert "got a mean when several '+' occur, in add_index; try inputs={'+': 1}" in str(raised.value)
+    assert "got a mean over several '+', in add_index; try inputs={'+': 1}" in str(raised.value)
     assert 'or try best(select(tokens_str, "+", ==), indices) instead of' in str(raised.value)
     text = LONG_ADDITION.replace(
         'select(tokens, "+", ==), i', 'best(select(tokens, "+", ==), indices), i'

@@ -69,11 +69,30 @@ def test_units_are_counted_for_the_s_op_that_they_were_made_for() -> None:
     with pytest.raises(LimitExceededError, match=r"units, got at least .* for one s-op") as refused:
         compiler.compile(MEANS, length=6, **MANY, limit={"units": 1_000})
     assert refused.value.where.startswith("selector_width(select(aggregate(select(tokens, tokens, <=)")
-    assert str(refused.value).endswith("or try length=3")
+    assert str(refused.value).endswith(
+        """; try prefer='small'; or try limit={"units": None} for no bound"""
+    )
+    assert compiler.compile(MEANS, length=6, **MANY | {"prefer": "small"}, limit={"units": 1_000})
     shorter = compiler.compile(MEANS, length=3, **MANY, limit={"units": 1_000})
     assert shorter([5, -3]) == MEANS([5, -3])
     exact = compiler.compile(MEANS, length=6, **MANY, limit={"units": 1_000}, feed_forward="exact")
     assert exact([5, -3]) == MEANS([5, -3])
+
+
+def test_limits_advise_only_what_was_compiled() -> None:
+    """No length gives a width of 3, which half and a quarter of the length show."""
+    narrow: dict[str, Any] = {"length": 8, "vocabulary": "abcd"}
+    with pytest.raises(LimitExceededError) as refused:
+        compiler.compile(REVERSE, **narrow, limit={"width": 5})
+    message = "limit: expected at most 5 slots of the residual stream, got at least 6, in length; try "
+    unbounded = 'limit={"width": None} for no bound'
+    assert str(refused.value) == f"{message}length=2; or try {unbounded}"
+    assert compiler.compile(REVERSE, **narrow | {"length": 2}, limit={"width": 5})
+    with pytest.raises(LimitExceededError) as refused:
+        compiler.compile(REVERSE, **narrow, limit={"width": 3})
+    assert str(refused.value) == f"{message.replace('most 5', 'most 3')}{unbounded}"
+    with pytest.raises(LimitExceededError, match="try a smaller length or vocabulary; or try limit="):
+        compiler.compile(REVERSE, **narrow, limit={"seconds": 1e-6})
 
 
 def test_no_stage_takes_longer_than_the_limit() -> None:
@@ -87,7 +106,7 @@ def test_no_stage_takes_longer_than_the_limit() -> None:
 
 def test_long_inputs_are_rejected_before_their_patterns_are_made() -> None:
     started = time.thread_time()
-    with pytest.raises(LimitExceededError, match=r"at least 120,000,000,000; try a smaller length"):
+    with pytest.raises(LimitExceededError, match=r"at least 120,000,000,000; try limit="):
         compiler.compile(REVERSE, length=100_000, vocabulary="ab")
     assert time.thread_time() - started < 1
     model = compiler.compile(tokens, length=100_000, vocabulary="ab")
@@ -116,8 +135,12 @@ def test_the_command_has_limits() -> None:
     assert "limit: expected at most 3 hidden units, got at least" in refused.stderr
     wrong = command_line(*arguments, "--limit", "3")
     assert wrong.returncode == 2
-    assert "--limit: expected NAME=NUMBER or none, got '3'" in wrong.stderr
-    assert command_line(*arguments, "--limit", "none").returncode == 0
+    assert "--limit: expected NAME=NUMBER, NAME=none or none, got '3'" in wrong.stderr
+    both = command_line(*arguments, "--limit", "none", "--limit", "units=3")
+    assert both.returncode == 2
+    assert "expected at most 3 hidden units" in both.stderr
+    for text in ("none", "units=none", "units=None"):
+        assert command_line(*arguments, "--limit", text).returncode == 0
 
 
 def test_the_playground_compiles_no_wide_network(

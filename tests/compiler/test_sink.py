@@ -59,7 +59,7 @@ def test_hidden_units_are_closed_at_the_sink(kind: str) -> None:
     program = _back(1, counts, -1)
     model = compiler.compile(
         program,
-        length=6,
+        length=40,
         vocabulary=[0, 1, 2],
         dtype="float32",
         attention="softmax",

@@ -22,7 +22,7 @@ from locum import (
     tokens,
     where,
 )
-from locum.errors import CompileError
+from locum.errors import CompileError, GraphError
 from locum.networks.compiler import compile as compile_program
 from locum.rasp import Session
 
@@ -148,6 +148,8 @@ def test_sums_in_python() -> None:
     assert (length * aggregate(full, tokens))([9, 9, 9, 2, 0, 0, 0]) != [29] * 7
     assert locum.sum(full, tokens)([9, 9, 9, 2, 0, 0, 0]) == [29] * 7
     assert "sum" not in locum.__all__
+    with pytest.raises(GraphError, match=r"try .* sum\(selector, values\)"):
+        locum.sum_over(full, tokens)  # type: ignore[arg-type]
 
 
 def test_sums_of_real_numbers_compile() -> None:
@@ -180,7 +182,9 @@ def test_what_an_error_recommends_compiles(program: SOp, options: dict[str, Any]
         compile_program(program, **options)
     message = str(refused.value)
     assert "on a grid" not in message
-    advice = re.search(r"; (?:or )?try ([^;,]*)(, a reference for analysis, not weights)?$", message)
+    advice = re.search(
+        r"; (?:or )?try ([^;,]*?)( \(symbolic feed-forwards, executed as code\))?$", message
+    )
     assert advice is not None
     changes = dict(part.split("=", 1) for part in advice[1].split(" and "))
     changed = {name: value.strip("'") for name, value in changes.items()}
@@ -213,5 +217,61 @@ def test_sums_of_integers_far_from_zero() -> None:
 
 def test_a_mean_of_real_numbers_that_is_compared_is_rejected() -> None:
     mean = locum.aggregate(locum.full, locum.tokens)
-    with pytest.raises(locum.CompileError, match="real numbers are compared"):
+    with pytest.raises(locum.CompileError, match="real numbers that are compared"):
         locum.compile(mean > 0.5, length=4, numeric=True, ranges=(0, 1))
+
+
+@pytest.mark.parametrize("length", [7, 8, 9])
+def test_sums_of_fractions_whose_tables_float32_cannot_hold(length: int) -> None:
+    program = locum.sum(select(tokens, tokens, "<="), tokens)
+    options: dict[str, Any] = {"vocabulary": [0.5, 0.25, 0], "dtype": "float32"}
+    model = locum.compile(program, length=length, **options)
+    for size in (1, length):
+        word = [0.5, 0.25, 0, 0.5, 0.5, 0, 0.25, 0.25, 0][:size]
+        errors = [abs(a - b) for a, b in zip(model(word), program(word), strict=True)]
+        assert max(errors) <= model.error_bound < 1e-3
+
+
+def test_errors_name_the_sum_and_no_count_of_the_compiler() -> None:
+    options: dict[str, Any] = {"vocabulary": [2**20, 2**20 + 1], "dtype": "float32"}
+    with pytest.raises(CompileError) as refused:
+        locum.compile(locum.sum(full, tokens), length=6, **options)
+    assert "in selector_width(select(1, 1, ==)) * aggregate(select(1, 1, ==), tokens);" in str(
+        refused.value
+    )
+
+
+def test_errors_name_the_selector_whose_scores_are_squares() -> None:
+    count = selector_width(select(tokens, tokens, "=="))
+    program = selector_width(select(count, count, "=="))
+    options: dict[str, Any] = {"vocabulary": "abc", "attention": "softmax"}
+    with pytest.raises(CompileError) as refused:
+        locum.compile(program, length=50, dtype="float32", **options)
+    assert " * " not in str(refused.value)
+    assert "in select(selector_width(" in str(refused.value)
+    assert str(refused.value).endswith("; try dtype='float64'")
+    assert locum.compile(program, length=50, dtype="float64", **options).error_bound < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("addends", "kind"),
+    [
+        *itertools.product([(0, 100_000), (0, 1, 70_000), (-3, 7, 12_345)], ("relu", "softmax", "glu")),
+        ((0, 100_000), "float32"),
+    ],
+)
+def test_sums_of_few_integers_that_are_far_apart(addends: tuple[int, ...], kind: str) -> None:
+    program = locum.sum(PAST, tokens)
+    model = compile_program(program, length=10, vocabulary=addends, **KINDS[kind])
+    assert model.architecture.layers <= 2
+    draw = random.Random(len(addends))
+    for size in (1, 2, 9, 10, 10):
+        inputs = draw.choices(addends, k=size)
+        assert model(inputs) == program(inputs)
+
+
+def test_no_error_recommends_inputs_of_one_token() -> None:
+    program = locum.sum(PAST, tokens)
+    with pytest.raises(CompileError) as refused:
+        compile_program(program, length=6, vocabulary=[0, 2**40])
+    assert "length=1" not in str(refused.value)

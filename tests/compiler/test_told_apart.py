@@ -30,7 +30,7 @@ from locum.networks.transformer import load
 from tests.compiler.agreement import is_close
 
 _before = aggregate(select(indices, indices - 1, "=="), tokens)
-_ONE_NUMBER = "it tells values apart that are one number in float"
+_ONE_NUMBER = "expected values that differ in float"
 
 
 def _agree(program: SOp, given_tokens: list[Any], **options: Any) -> int:
@@ -93,7 +93,7 @@ def test_whole_numbers_beyond_the_floats_are_no_keys_of_real_numbers() -> None:
     assert _agree(result, [2**53, 1], numeric=True) == 14
     member = build("member", tokens.node, values=canonical_set([2**53 + 1, 10**400, 1]))
     assert _agree(SOp(member), [2**53, 1, 0.5], numeric=True) == 39
-    with pytest.raises(CompileError, match="nothing for any number"):
+    with pytest.raises(CompileError, match="an entry for some value that is looked up"):
         compiler.compile(
             lookup(tokens, {2**53 + 1: 3, "a": 1}), length=2, numeric=True, feed_forward="exact"
         )
@@ -115,7 +115,7 @@ def test_a_token_without_a_value_is_not_its_equal() -> None:
         lookup(tokens_str, {"1": 5, "2": 6}), length=2, vocabulary=[1, True, 2], feed_forward="exact"
     )
     assert model([1, 2]) == [5, 6]
-    with pytest.raises(LocumError, match="has no value for it"):
+    with pytest.raises(LocumError, match="is undefined for this token"):
         model([True])
 
 
@@ -134,7 +134,7 @@ def test_close_numbers_beside_strings_are_refused() -> None:
         if fits:
             assert _agree(program, [1, 2], vocabulary=[1, 2]) == 14
             continue
-        with pytest.raises(CompileError, match="strings come out of it beside numbers"):
+        with pytest.raises(CompileError, match="got strings and numbers up to"):
             compiler.compile(program, length=3, vocabulary=[1, 2], feed_forward="exact")
 
 

@@ -167,6 +167,7 @@ def test_a_predicate_of_what_attends_costs_classes_not_cells() -> None:
 NONE = {
     "None beside the text None": mapped(lambda t: "None", previous),
     "None is not less": rasp.SelectorWidth(selector=select(previous, tokens, C.LT)),
+    "None is not selected": rasp.SelectorWidth(selector=select(previous, tokens, C.TRUE)),
     "not None": rasp.SelectorWidth(selector=rasp.SelectorNot(inner=select(previous, tokens, C.EQ))),
     "None or the same": rasp.SelectorWidth(
         selector=rasp.SelectorOr(fst=select(previous, previous, C.NEQ), snd=before)
@@ -274,7 +275,7 @@ def test_what_tracr_averages_is_right_or_refused(name: str) -> None:
 
 def test_a_mean_of_nothing_at_every_first_position_is_rejected() -> None:
     ours = locum.rasp.from_tracr(aggregate(before, tokens).numerical(), vocabulary=[0, 1, 3], length=3)
-    with pytest.raises(locum.CompileError, match="no value at position 0"):
+    with pytest.raises(locum.CompileError, match="undefined at position 0"):
         locum.compile(ours, length=3, vocabulary=[0, 1, 3])
 
 

@@ -1,8 +1,9 @@
 """Compile RASP to the weights of a transformer.
 
-``compiling.py`` calls the stages in the order of the folders: ``program`` (what is known of it),
-``scoring`` (selectors as q·k), ``network`` (heads and feed-forwards without numbers), ``units``
-(functions as hidden units), ``bounds`` (how exact they are), ``weights`` (the numbers).
+``compiling.py`` calls the stages, which are in separate folders: ``program`` analyses the program,
+``scoring`` expresses selectors as attention scores q·k, ``network`` creates heads and feed-forwards
+without weights, ``units`` implements functions by hidden units, ``bounds`` bounds the errors, and
+``weights`` creates the matrices.
 """
 
 from locum.networks.compiler.compiling import compile, count_layers, values_of  # noqa: A004  (locum.compile)

@@ -1,16 +1,16 @@
-"""Bound what a compilation takes: hidden units, residual width, CPU time and memory.
+"""Limit the resources of a compilation: hidden units, residual width, CPU time and memory.
 
-``compile(…, limit={"units": …, "width": …, "seconds": …, "memory": …})`` sets the bounds. Sizes are
-estimated from the network before it has weights, and large arrays before they are allocated
-(:func:`require_size`). Stages call :func:`check_time` between steps, so that none of them takes longer
-than the limit. Costs are attributed to the s-op of the program that a step is for (:func:`claim`). The
-error names the s-op with the highest costs.
+``compile(…, limit={"units": …, "width": …, "seconds": …, "memory": …})`` sets the limits. The compiler
+estimates sizes before it creates weights, and checks the size of large arrays before it allocates them
+(:func:`require_size`). Stages call :func:`check_time` between steps, so a compilation exceeds the time
+limit by at most one step. Costs are attributed to the s-op of the program for which a step is done
+(:func:`claim`). Errors name the s-op with the highest costs.
 
 >>> with compile_within(read_limit({"memory": 1000})):
 ...     require_size("memory", 2000)
 Traceback (most recent call last):
 locum.networks.compiler.compile_limits.LimitExceededError: limit: expected at most 1,000 bytes of \
-memory, got at least 2,000; try a smaller length or vocabulary, or limit={"memory": None} for no bound
+memory, got at least 2,000; try limit={"memory": None} for no bound
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from locum.errors import CompileError
 from locum.graph import Node, abbreviate
 from locum.settings import Setting, require_known
 
-#: The name of each resource with its bound; None: no bound.
+#: Clock of the CPU time in seconds: of this thread, or of the process where Python has no such clock
+#: (in a browser).
+_clock = getattr(time, "thread_time", time.process_time)
+
+#: The limit of each resource by name; None for no limit.
 Limit: TypeAlias = "tuple[tuple[str, float | None], ...]"
 
-#: What can be bounded, with the unit of measurement.
+#: The limited resources, each with its unit of measurement.
 RESOURCES = {
     "units": "hidden units",
     "width": "slots of the residual stream",
@@ -41,7 +45,9 @@ UNLIMITED: Limit = tuple((name, None) for name in RESOURCES)
 
 
 def read_limit(value: Any) -> Limit:
-    """Read bounds by name; the others have their defaults. None means no bounds.
+    """Read the limits of resources by name.
+
+    Resources that are not listed have their default limits. The value None removes all limits.
 
     >>> read_limit({"seconds": 60})
     (('units', 100000), ('width', 4096), ('seconds', 60.0), ('memory', 800000000))
@@ -62,41 +68,52 @@ def read_limit(value: Any) -> Limit:
 
 
 class LimitExceededError(CompileError):
-    """A program whose compilation takes more than ``limit``.
+    """An error that is raised if a compilation exceeds one of the limits.
 
-    ``resource`` is a name of the limit, and ``found`` has the bound and what was found instead.
+    ``resource`` is the name of the limit. ``found`` states the limit and the actual amount.
     """
 
     def __init__(self, found: str, where: str, resource: str, instead: str = "") -> None:
         self.found = found
         self.resource = resource
-        advice = f'limit={{"{resource}": None}} for no bound'
-        super().__init__(
-            f"limit: {found}; try a smaller length or vocabulary, or {advice}", where, instead
-        )
+        if resource == "seconds":  # no time is left to compile with other options
+            instead = instead or "a smaller length or vocabulary"
+        unbounded = f'limit={{"{resource}": None}} for no bound'
+        advice = f"{instead}; or try {unbounded}" if instead else unbounded
+        super().__init__(f"limit: {found}", where, advice)
+
+    def at(self, where: str, instead: str = "") -> LimitExceededError:
+        """Return the same error with another s-op ``where`` and another alternative ``instead``."""
+        return LimitExceededError(self.found, where, self.resource, instead)
 
 
 class _Meter:
-    """The bounds of one compilation, the CPU time of each s-op so far, and whom s-ops were made for."""
+    """The limits of one compilation, the CPU time of each s-op, and the owners of s-ops.
+
+    The owner of an s-op is the s-op of the program for which a stage made it.
+    """
 
     def __init__(self, limit: Limit) -> None:
         self.limit = dict(limit)
-        self.latest = time.thread_time()
+        self.latest = _clock()
+        self.checked = time.perf_counter()
         seconds = self.limit["seconds"]
         self.end = math.inf if seconds is None else self.latest + seconds
         self.taken: dict[Node, float] = {}
-        #: The s-op that is worked on, where a step does not say so.
+        #: The s-op to which steps without an explicit s-op are attributed.
         self.current: Node | None = None
         self.owners: dict[Node, Node] = {}
 
     def exceeded(self, resource: str, got: str, costs: Mapping[Node, float]) -> LimitExceededError:
-        """Return the error, which names the s-op of the program with the highest costs."""
+        """Return the error for an exceeded limit, naming the s-op with the highest costs."""
         by_owner: dict[Node, float] = {}
         for node, cost in costs.items():
             owner = self.owners.get(node, node)
             by_owner[owner] = by_owner.get(owner, 0.0) + cost
         worst = max(by_owner, key=lambda node: by_owner[node], default=None)
         share = "" if worst is None else f", {_written(by_owner[worst])} of them for one s-op"
+        if resource == "width":  # several s-ops use one slot in turn, so their widths do not add up
+            share = ""
         bound = f"{_written(self.limit[resource] or 0.0)} {RESOURCES[resource]}"
         return LimitExceededError(
             f"expected at most {bound}, got {got}{share}",
@@ -109,12 +126,15 @@ def _written(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
+#: Minimum time in seconds between two readings of the CPU time. Each reading is a system call.
+_TICK = 0.001
+
 _meter: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 
 @contextmanager
 def compile_within(limit: Limit) -> Iterator[None]:
-    """Apply bounds to what is compiled inside of the ``with`` statement."""
+    """Apply limits to all compilations inside the ``with`` statement."""
     token = _meter.set(_Meter(limit))
     try:
         yield
@@ -124,12 +144,12 @@ def compile_within(limit: Limit) -> Iterator[None]:
 
 @contextmanager
 def share_time(share: float) -> Iterator[None]:
-    """Bound the CPU time of an attempt by a share of the time that is left, so that others follow."""
+    """Limit the CPU time inside the ``with`` statement to a share of the remaining time."""
     meter = _meter.get()
     if meter is None:
         yield
         return
-    end, now = meter.end, time.thread_time()
+    end, now = meter.end, _clock()
     meter.end = now + share * (end - now)
     try:
         yield
@@ -137,30 +157,47 @@ def share_time(share: float) -> Iterator[None]:
         meter.end = end
 
 
+def time_left() -> float:
+    """Return the CPU time in seconds until the limit; return infinity if there is no limit."""
+    meter = _meter.get()
+    return math.inf if meter is None else meter.end - _clock()
+
+
 def claim(owner: Node, nodes: Iterable[Node]) -> None:
-    """Attribute the costs of s-ops to the one that they were made for, unless they have an owner."""
+    """Attribute the costs of ``nodes`` to ``owner``, the s-op for which a stage made them.
+
+    Nodes that already have an owner keep it.
+    """
     meter = _meter.get()
     if meter is not None:
         for node in nodes:
             meter.owners.setdefault(node, meter.owners.get(owner, owner))
 
 
+def owners() -> Mapping[Node, Node]:
+    """Map each node that a stage made to the node of the program for which it was made."""
+    meter = _meter.get()
+    return {} if meter is None else meter.owners
+
+
 def work_on(node: Node) -> None:
-    """Attribute what follows to an s-op, where a step does not name another one."""
+    """Attribute the costs of all following steps that do not name an s-op to ``node``."""
     meter = _meter.get()
     if meter is not None:
         meter.current = node
 
 
 def check_time(node: Node | None = None) -> None:
-    """Attribute the time since the last check to an s-op; raise an error if no time is left.
+    """Attribute the time since the last check to an s-op; raise an error if the time limit is exceeded.
 
-    Without an s-op, the time is attributed to the one of :func:`work_on`.
+    Without ``node``, the time is attributed to the s-op given to :func:`work_on`.
     """
     meter = _meter.get()
     if meter is None:
         return
-    now = time.thread_time()
+    if meter.latest <= meter.end and time.perf_counter() - meter.checked < _TICK:
+        return
+    meter.checked, now = time.perf_counter(), _clock()
     node = node or meter.current
     if node is not None:
         meter.taken[node] = meter.taken.get(node, 0.0) + now - meter.latest
@@ -170,9 +207,9 @@ def check_time(node: Node | None = None) -> None:
 
 
 def require_size(resource: str, size: float, costs: Callable[[], Mapping[Node, float]] = dict) -> None:
-    """Raise an error if units, width or memory (in bytes) exceed a bound.
+    """Raise an error if ``size``, a number of units, slots or bytes of memory, exceeds the limit.
 
-    ``costs`` returns the part of each s-op in the size.
+    ``costs`` returns the share of each s-op in the size.
     """
     meter = _meter.get()
     bound = None if meter is None else meter.limit[resource]

@@ -1,9 +1,10 @@
-"""Compile a program to a transformer: :func:`compile_for` calls the stages in their order."""
+"""Compile a program to a transformer. :func:`compile_for` calls the stages in order."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,47 +16,56 @@ from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from locum.graph.labels import Labels
 from locum.graph.node import HasNode, node_of
 from locum.networks.compiler import bounds, network, program, scoring, units, weights
-from locum.networks.compiler.alternatives import find_alternative
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
-from locum.networks.compiler.compile_limits import LimitExceededError, compile_within
-from locum.networks.compiler.mean_advice import explain_means
+from locum.networks.compiler.compile_advice import explain_means, find_alternative
+from locum.networks.compiler.compile_limits import (
+    LimitExceededError,
+    check_time,
+    compile_within,
+    owners,
+)
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
     NO_SINK,
     TIED_SINK,
     Network,
-    Slots,
     Unit,
 )
 from locum.networks.compiler.network.network_lowering import Lowered
+from locum.networks.compiler.network.roles import Role, Roles
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.scoring.scores import Scores
 from locum.networks.compiler.smaller_form import Candidate, choose
-from locum.networks.compiler.target import REFERENCE, Target
+from locum.networks.compiler.target import DEFAULT_TOLERANCE, REFERENCE, Target
+from locum.networks.compiler.tracing import Trace, Tracing
 from locum.networks.transformer import CompiledTransformer, Config
 
 _SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}
 
 
 def report(lowered: Lowered, fitted: Fitted | None) -> dict[str, Any]:
-    """Report how heads attend; units, temperatures and the error bound; what depends on rounding."""
+    """Return the report of a compiled network as data for JSON.
+
+    The report describes the scores of heads, hidden units, softmax temperatures, the error bound, and
+    values that depend on rounding. ``fitted`` is None if the network has no bound and no hidden units.
+    """
     account: dict[str, Any] = {"attention": _attention(lowered.network), "error_bound": None}
     if fitted is not None:
         account |= _fit(fitted, lowered)
     if lowered.roles.rounded:
-        account["hangs on rounding"] = [lowered.label(node) for node in lowered.roles.rounded]
+        account["depends on rounding"] = [lowered.label(node) for node in lowered.roles.rounded]
     return account
 
 
 def _attention(network: Network) -> list[dict[str, Any]]:
-    """Report how each head attends."""
+    """Report the selector, the type of scores and the sink of each head."""
     return [
         {
             **_place((head.time - 1) // 2, "attn"),
             "selector": head.label,
-            "scored by": ", ".join(dict.fromkeys(head.how)) or "nothing: it attends everywhere",
+            "scored by": ", ".join(dict.fromkeys(head.how)) or "uniform",
             "gap": head.gap,
             "sink": _SINKS[head.sink],
             "values": len(head.values),
@@ -65,7 +75,7 @@ def _attention(network: Network) -> list[dict[str, Any]]:
 
 
 def _fit(fitted: Fitted, lowered: Lowered) -> dict[str, Any]:
-    """Return units and temperatures, and the errors that they have."""
+    """Report the error bound, the hidden units and the softmax temperatures of a network."""
     bounds, network = fitted.bounds, lowered.network
     account: dict[str, Any] = {"error_bound": fitted.bound}
     if fitted.hidden:
@@ -95,12 +105,15 @@ def _fit(fitted: Fitted, lowered: Lowered) -> dict[str, Any]:
 
 
 def _place(layer: int, half: str) -> dict[str, Any]:
-    """Return the layer, counted from 0, and its half by TransformerLens's name."""
+    """Return the index of a layer and TransformerLens's name of one of its sublayers."""
     return {"layer": layer, "block": f"blocks.{layer}.{half}"}
 
 
 def _plain(temperature: Temperature) -> dict[str, float | None]:
-    """Return plain numbers; None where there is no bound, which JSON has no number for."""
+    """Return the fields of a softmax temperature as plain numbers; infinite values become None.
+
+    JSON has no infinity.
+    """
     return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
 
 
@@ -112,7 +125,7 @@ def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
     return counts
 
 
-#: The error up to which a network is not made deeper for the sake of a smaller one.
+#: Maximum error for which the compiler does not try a deeper network.
 _QUIET = 1e-6
 
 
@@ -125,12 +138,12 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
 ) -> CompiledTransformer:
     """Compile a program to the weights of a transformer: heads, and feed-forwards of hidden units.
 
-    ``options`` are the fields of :class:`Target`: ``length`` (tokens of the longest input),
-    ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and what may be left out.
-    Hidden units are relu, unless ``feed_forward`` says "gelu", "glu", or "exact": instructions instead
-    of weights, a reference for analysis.
-    ``name`` is the name of the network. ``names`` maps s-ops and selectors of the program to names,
-    which label slots, heads and nodes of the circuit.
+    ``options`` are the fields of :class:`Target`: ``length`` (number of tokens of the longest input),
+    ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and optional fields. Hidden units
+    are ReLU by default. ``feed_forward`` may be "gelu", "glu" or "exact" (symbolic feed-forwards,
+    executed as code). ``name`` is the name of the network. ``names`` maps s-ops and selectors of the
+    program to names, which label slots, heads and nodes of the circuit. ``s_op.named("name")`` has the
+    same effect.
 
     >>> from locum import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
@@ -140,14 +153,31 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     """
     root = node_of(source)
     target, read = Target.read(**options), program.read_names(names, root)
-    return compile_for(target, root, name or abbreviate(root), names=read)
+    return compile_for(target, root, name or read.get(root) or abbreviate(root), names=read)
+
+
+def compile_traced(
+    source: Node | HasNode,
+    *,
+    name: str | None = None,
+    names: Mapping[Node, str] | None = None,
+    **options: Any,
+) -> tuple[CompiledTransformer, Trace]:
+    """Compile a program as :func:`compile` does, and return the network and its trace.
+
+    The trace lists the nodes of the program that each slot and each head implements.
+    """
+    root = node_of(source)
+    made = make(Target.read(**options), root, name or abbreviate(root), names=names)
+    return made.model, made.trace
 
 
 @np.errstate(all="ignore")
 def count_layers(source: Node | HasNode, **options: Any) -> int:
-    """Return how many layers the network of a program would have, without making it.
+    """Return the minimum number of layers of a program's network, without compiling the program.
 
-    It has more where so few turn out too noisy, or where a smaller form is deeper.
+    The compiled network has more layers if the error with this number of layers is too large, or if the
+    compiler chooses a smaller form that is deeper.
 
     >>> from locum import select, selector_width, tokens
     >>> alike = selector_width(select(tokens, tokens, "=="))
@@ -159,8 +189,8 @@ def count_layers(source: Node | HasNode, **options: Any) -> int:
         plain = program.normalise(node_of(source), numeric=target.numeric)
         known = scoring.Known.of(target, plain, {})
         plain, known = scoring.broadcast(plain, known)
-        roles = next(units.assign_roles(plain, known))
-        return network.lower(plain, network.schedule(plain, roles), roles, Labels()).network.layers
+        roles, times = next(_attempts(plain, known))
+        return network.lower(plain, times, roles, Labels()).network.layers
 
 
 def compile_for(
@@ -173,11 +203,11 @@ def compile_for(
     names: Mapping[Node, str] | None = None,
     share_positions: bool = True,
 ) -> CompiledTransformer:
-    """Call the stages.
+    """Compile a program by calling all stages, and return the transformer.
 
-    ``softmax_scores`` has the scores of selectors that stand for softmax heads, which RASP has no word
-    for; ``reference`` is then the program that says what the network computes. ``names`` may contain
-    nodes that are not in the program.
+    ``softmax_scores`` contains the scores of selectors that represent softmax heads, which RASP cannot
+    express. In this case, ``reference`` is the program that defines the meaning of the network.
+    ``names`` may contain nodes that are not in the program.
     """
     return make(
         target, root, name, reference=reference, softmax_scores=softmax_scores, names=names,
@@ -187,11 +217,10 @@ def compile_for(
 
 @dataclass(frozen=True)
 class Made:
-    """A network, and the stages' own account of it."""
+    """A compiled transformer, with the trace of its slots and heads."""
 
     model: CompiledTransformer
-    lowered: Lowered
-    slots: Slots
+    trace: Trace
 
 
 def make(
@@ -203,37 +232,40 @@ def make(
     softmax_scores: Mapping[Node, Scores] | None = None,
     names: Mapping[Node, str] | None = None,
     share_positions: bool = True,
-    origins: Origins | None = None,
 ) -> Made:
-    """Call the stages; an error recommends other options, if the program compiles with these.
+    """Call all stages of the compiler.
 
-    ``origins`` is told which nodes the stages made for which.
+    If the compilation fails, raise an error that recommends options with which the program compiles.
     """
 
-    def compiled(target: Target, root: Node = root) -> Made:
-        return _compiled(target, root, name, reference, softmax_scores, names, share_positions, origins)
+    def compiled(target: Target, root: Node = root, origins: Origins | None = None) -> Made:
+        given = origins or Origins(root)
+        return _compiled(target, root, name, reference, softmax_scores, names, share_positions, given)
 
     with compile_within(target.limit):
+        origins = Origins(root)
         try:
-            return compiled(target)
+            return compiled(target, root, origins)
         except CompileError as error:
-            hopeless = isinstance(error, LimitExceededError) and error.resource != "units"
-            if target.feed_forward == "exact" or hopeless:
+            if isinstance(error, LimitExceededError) and error.resource == "seconds":
                 raise
-            refused = error
+            refused = error.at(origins.text_of(error.where, owners()))
+            if target.feed_forward == "exact":
+                raise refused from None
         if not softmax_scores and not isinstance(refused, LimitExceededError):
             refused = explain_means(target, root, names, compiled) or refused
-        try:
-            compiled(replace(target, feed_forward="exact"))
-        except CompileError:
-            raise refused from None
-        advice = find_alternative(target, compiled, refused) or REFERENCE
-    if isinstance(refused, LimitExceededError):
-        raise LimitExceededError(refused.found, refused.where, refused.resource, advice) from None
-    raise CompileError(refused.problem, refused.where, advice) from None
+        advice = find_alternative(target, compiled, refused)
+        if advice is None:
+            try:
+                check_time()
+                compiled(replace(target, feed_forward="exact"))
+            except CompileError:
+                raise refused from None
+            advice = REFERENCE
+    raise refused.at(refused.where, advice) from None
 
 
-@np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down
+@np.errstate(all="ignore")  # values beyond the range of floats are rejected when they are stored
 def _compiled(
     target: Target,
     root: Node,
@@ -242,9 +274,9 @@ def _compiled(
     softmax_scores: Mapping[Node, Scores] | None,
     names: Mapping[Node, str] | None,
     share_positions: bool,
-    origins: Origins | None,
+    origins: Origins,
 ) -> Made:
-    """Call the stages, one after another."""
+    """Call all stages for one target; ``origins`` records the nodes that each stage replaces."""
     hidden = target.feed_forward != "exact"
     plain_of = partial(program.normalise, numeric=target.numeric, real_sums=target.numeric and hidden)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
@@ -257,14 +289,15 @@ def _compiled(
     plain, known = scoring.broadcast(plain, known, origins)
     outputs = weights.categories(plain, known)
     weights.require_held(reference or root, plain, known)
-    made = partial(_shallowest, plain, known, names, outputs, share_positions)
+    made = partial(_shallowest, plain, known, origins.rename(names or {}), outputs, share_positions)
     lowered, slots, fitted = choose(target, made)
     weights.require_small(lowered, slots, fitted.hidden if fitted and fitted.hidden else None)
-    assembled = weights.assemble(lowered, slots, fitted, outputs)
+    tracing = Tracing(lowered, origins)
+    assembled = weights.assemble(lowered, slots, fitted, outputs, tracing.made_for(root))
     gaps = list(program.undefined(root, written_out, known.selectors, set(lowered.schedule.order)))
     for node in gaps:
-        if known.selectors.values.finite(node) == ():  # then every input would be refused
-            raise CompileError("it has no value for any input", lowered.label(node))
+        if known.selectors.values.finite(node) == ():  # then every input would be rejected
+            raise CompileError("the s-op is undefined for every input", lowered.label(node))
 
     source = dumps(reference or root)
 
@@ -291,11 +324,14 @@ def _compiled(
         | report(lowered, fitted)
         | {"circuit": assembled.circuit.data()},
     )
-    return Made(CompiledTransformer(config, assembled.weights), lowered, slots)
+    return Made(CompiledTransformer(config, assembled.weights), tracing.trace(slots))
 
 
 def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
-    """Return programs that have a value if and only if the gaps have one: the program, if shorter."""
+    """Return saved programs that have a value on an input if and only if all ``gaps`` have one.
+
+    Return only ``source``, the saved program itself, if it is shorter.
+    """
     if any(node.free for node in gaps):
         return (source,)
     below = set(postorder(*(i for node in gaps for i in node.inputs)))
@@ -303,27 +339,42 @@ def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
     return checks if sum(map(len, checks)) < len(source) else (source,)
 
 
+def _attempts(plain: Node, known: scoring.Known) -> Iterator[tuple[Roles, network.Schedule]]:
+    """Yield assignments of roles to s-ops with their schedules, in increasing number of layers."""
+    ways = (
+        ((roles, network.schedule(plain, roles)) for roles in way)
+        for way in units.assign_roles(plain, known)
+    )
+    return heapq.merge(*ways, key=lambda attempt: attempt[1].layers)
+
+
 def _shallowest(
     plain: Node,
     known: scoring.Known,
-    names: Mapping[Node, str] | None,
+    names: Mapping[Node, str],
     outputs: Mapping[float, Atom] | None,
     share_positions: bool,
     prefer: str,
 ) -> Candidate | None:
-    """Return the network of the fewest layers that is not too noisy, and how exact it is.
+    """Return the network with the fewest layers whose error is small enough.
 
-    None if the preference for small forms changes nothing.
+    If no network is within the limit, return the network with the smallest error. Return None if
+    ``prefer`` is "small" and no s-op has a smaller form.
     """
     target = replace(known.target, prefer=prefer)
+    exact = known.target.prefer == "exact"
+    # Outputs are decoded to the nearest possible value, so every error that ``fit`` accepts is
+    # harmless.
+    harmless = _QUIET if exact else DEFAULT_TOLERANCE if outputs is None else math.inf
+    quiet = target.tolerance or harmless
     refused: CompileError | None = None
     best: Candidate | None = None
     label = Labels(names)
-    for roles in units.assign_roles(plain, replace(known, target=target)):
-        times = network.schedule(plain, roles)
+    for roles, times in _attempts(plain, replace(known, target=target)):
         if prefer == "small" and not any(map(roles.departs, times.order)):
             return None
-        label.add(roles.names())
+        label.add(_pass_names_on(names, roles, set(times.order)))
+        label.add(roles.names(label))
         lowered = network.lower(plain, times, roles, label, share_positions=share_positions)
         slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
         try:
@@ -334,7 +385,7 @@ def _shallowest(
             continue
         if best is None or (fitted and best.fitted and fitted.error < best.fitted.error):
             best = Candidate(lowered, slots, fitted)
-        if fitted is None or fitted.error <= (target.tolerance or _QUIET):
+        if fitted is None or fitted.error <= quiet:
             break
     if best is None:
         assert refused is not None
@@ -342,8 +393,21 @@ def _shallowest(
     return best
 
 
+def _pass_names_on(names: Mapping[Node, str], roles: Roles, order: Container[Node]) -> dict[Node, str]:
+    """Return names for s-ops of the network that equal a named s-op and replace it."""
+    passed: dict[Node, str] = {}
+    for named, name in names.items():
+        node = named
+        while node in order and roles.of(node) is Role.LINEAR:
+            (part, factor), *more = roles.parts(node)
+            if more or factor != 1 or part in names or part in passed:
+                break
+            passed[part], node = name, part
+    return passed
+
+
 def values_of(source: Node | HasNode, *, vocabulary: Iterable[Atom], length: int) -> tuple[Atom, ...]:
-    """List all that an s-op may be (and perhaps more) on inputs of up to ``length`` tokens.
+    """Return all possible values of an s-op, or a superset, on inputs of at most ``length`` tokens.
 
     >>> from locum import indices, length, tokens
     >>> values_of(tokens * 2, vocabulary=[1, 2, 3], length=8)
@@ -356,8 +420,9 @@ def values_of(source: Node | HasNode, *, vocabulary: Iterable[Atom], length: int
     values = Selectors(target).values.finite(root)
     if values is None:
         raise CompileError(
-            "expected an s-op that takes finitely many values that can be listed, got real numbers, or "
-            "too many; try a smaller vocabulary or length",
+            "expected an s-op whose possible values can be listed, got real numbers or too many "
+            "values; "
+            "try a smaller vocabulary or length",
             abbreviate(root),
         )
     return values

@@ -1,8 +1,13 @@
 """Read the option ``inputs`` of ``compile``: conditions that every input of a network satisfies.
 
-A condition is a mapping from tokens to counts, a language of :mod:`locum.languages` or another object
-with an automaton, an s-op that is true at every position, or a list of conditions. An s-op and a list
-of inputs are a condition with examples, which are checked.
+A condition is one of the following:
+
+- a mapping from tokens to counts;
+- a language of :mod:`locum.languages`, or another object with an automaton;
+- an s-op that is true at every position;
+- a pair of such an s-op and a list of example inputs, which are checked.
+
+A list of conditions requires all of them.
 """
 
 from __future__ import annotations
@@ -25,19 +30,19 @@ from locum.networks.transformer.input_conditions import (
 )
 from locum.settings import show, to_python
 
-#: What ``inputs`` may be, in words.
+#: Description of valid values of ``inputs``.
 EXPECTED = (
     "counts of tokens such as {'+': 1} or {'+': (0, 2)}, a language of locum.languages, an s-op that "
     "is true at every position (or a pair with a list of examples), or a list of these"
 )
-#: Transitions of an automaton that is saved with the weights.
+#: Maximum number of transitions of an automaton that is saved with the weights.
 MAX_TRANSITIONS = 2**18
 
 
 def read_inputs(
     given: Any, vocabulary: Sequence[Atom] | None, length: int
 ) -> tuple[InputCondition, ...] | None:
-    """Return the conditions of ``inputs``; None if there are none.
+    """Return the conditions that the option ``inputs`` describes, or None if there are no conditions.
 
     >>> read_inputs({"+": 1}, ("1", "+"), 8)[0].text
     "an input with exactly one '+'"
@@ -93,7 +98,7 @@ def _require_vocabulary(vocabulary: Sequence[Atom] | None) -> Sequence[Atom]:
 
 
 def _counted(token: Any, count: Any, vocabulary: Sequence[Atom], length: int) -> InputCondition:
-    """Return the condition that the count of a token is within bounds."""
+    """Return the condition that the number of occurrences of a token is within bounds."""
     places = [i for i, known in enumerate(vocabulary) if identity(known) == identity(token)]
     places = places or [i for i, known in enumerate(vocabulary) if known == token]
     if not places:
@@ -113,7 +118,7 @@ def _counted(token: Any, count: Any, vocabulary: Sequence[Atom], length: int) ->
 
 
 def _bounds(count: Any, token: Any) -> tuple[int, int | None]:
-    """Return the least and the greatest count; None: any number."""
+    """Return the minimum and maximum of a count; a maximum of None means no maximum."""
     count = to_python(count)
     ends = (count, count) if _is_count(count) else count
     if isinstance(ends, (list, tuple)) and len(ends) == 2:
@@ -141,7 +146,10 @@ def _in_words(low: int, high: int | None) -> str:
 def count_automaton(
     tokens: Iterable[int], low: int, high: int | None, vocabulary: int
 ) -> TokenAutomaton:
-    """Return the automaton of inputs with ``low`` to ``high`` of some tokens, given by their ids.
+    """Return the automaton of inputs with a number of occurrences between ``low`` and ``high``.
+
+    The occurrences of all token ids in ``tokens`` are counted together. ``vocabulary`` is the number of
+    tokens in the vocabulary, and ``high=None`` means no maximum.
 
     >>> count_automaton([1], 1, 1, 2)
     TokenAutomaton(transitions=((0, 1), (1, 2), (2, 2)), accepting=(1,))
@@ -164,14 +172,17 @@ def count_automaton(
 
 
 def _automaton(given: Any) -> Any:
-    """Return the automaton of a language, which has an alphabet, transitions and accepting states."""
+    """Return the automaton of a language, or the given automaton; return None for other objects."""
     made = given.automaton() if callable(getattr(given, "automaton", None)) else given
     known = all(hasattr(made, name) for name in ("alphabet", "transitions", "accepting"))
     return made if known else None
 
 
 def _of_automaton(automaton: Any, text: Any, vocabulary: Sequence[Atom]) -> InputCondition:
-    """Return the condition that an automaton accepts the input; letters are tokens as texts."""
+    """Return the condition that an automaton accepts the input.
+
+    The letters of the automaton are compared with the tokens converted to strings.
+    """
     letters = {letter: place for place, letter in enumerate(automaton.alphabet)}
     texts = [str(token) for token in vocabulary]
     unknown = [letter for letter in letters if letter not in texts]
@@ -200,7 +211,7 @@ def _is_program(given: Any) -> bool:
 
 
 def _has_examples(given: Sequence[Any]) -> bool:
-    """Return whether these are an s-op and a list of inputs that satisfy it."""
+    """Return whether a value is a pair of an s-op and a list of example inputs."""
     if len(given) != 2 or not _is_program(given[0]) or not isinstance(given[1], (list, tuple)):
         return False
     return all(
@@ -215,7 +226,7 @@ def _check_examples(
     vocabulary: Sequence[Atom] | None,
     length: int,
 ) -> None:
-    """Raise an error for an example that is not an input of the network."""
+    """Raise CompileError if an example violates the condition or is not an input of the network."""
     for example in examples:
         if len(example) > length:
             raise CompileError(
@@ -228,7 +239,9 @@ def _check_examples(
         try:
             accepted = condition.accepts([list(example)], np.zeros((1, 0), dtype=np.int64)).all()
         except ExecutionError as error:
-            raise CompileError(f"inputs: the example {show(example)} has no value: {error}") from None
+            raise CompileError(
+                f"inputs: the s-op is undefined on the example {show(example)}: {error}"
+            ) from None
         if not accepted:
             raise CompileError(
                 f"inputs: expected {condition.text} as an example, got {show(example)}; try another "
@@ -237,9 +250,9 @@ def _check_examples(
 
 
 def _of_program(root: Node, vocabulary: Sequence[Atom] | None) -> InputCondition:
-    """Return the condition that an s-op is true at every position."""
+    """Return the condition that an s-op is true at every position of the input."""
     if sort_of(root) is not Sort.SOP or root.free:
-        raise CompileError("inputs: expected an s-op, got a selector or a part of a family")
+        raise CompileError("inputs: expected an s-op, got a selector or an s-op with free families")
     tokens = frozenset([float]) if vocabulary is None else types_of(vocabulary)
     types = possible_types(root, tokens)[root]
     if types != {bool}:

@@ -1,7 +1,8 @@
-"""Choose the smaller of two networks of a program: with tables, or with forms of fewer hidden units.
+"""Choose between two networks of a program: one with tables, and one with fewer hidden units.
 
-A table of what an s-op depends on is exact and shallow, but it may be large. ``prefer`` says which
-networks are made; without it both are, and their weights are counted.
+A table over the sources of an s-op is exact and adds few layers, but it may be large. The option
+``prefer`` selects one of the networks. Without this option, the compiler makes both networks and
+compares their numbers of weights.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.target import Target
 from locum.networks.compiler.units.hidden import erasing
 
-#: Without a preference, the share of the weights of tables that other forms may have, which may be
-#: deeper or less exact; and how many times deeper they may be.
-_WORTH, _DEEPER = 0.9, 2
-#: The share of the time left that one of the two networks may take.
+#: Without a preference, the network of smaller forms, which may be less exact, is chosen only if two
+#: conditions hold. Its number of weights is less than ``_WORTH`` times the number of the table network
+#: (``_WORTH_DEEPER`` if it has more layers), and its number of layers at most ``_DEEPER`` times.
+_WORTH, _WORTH_DEEPER, _DEEPER = 0.9, 0.5, 2
+#: Maximum share of the remaining CPU time that may be used for one of the two networks.
 _SHARE = 0.75
 
 
@@ -33,7 +35,7 @@ class Candidate(NamedTuple):
     fitted: Fitted | None
 
     def count_weights(self, target: Target) -> int:
-        """Count the weights of heads and hidden units."""
+        """Estimate the number of weights of the heads and hidden units."""
         hidden = {} if self.fitted is None else self.fitted.hidden
         erasers = len(erasing(target.feed_forward, target.dtype, target.attention))
         units = sum(one.size for one in hidden.values())
@@ -44,15 +46,17 @@ class Candidate(NamedTuple):
         return self.slots.size * (sides * units + attention)
 
 
-#: Makes a network with tables ("exact"), or with the smaller forms ("small"); None if these are the
-#: tables.
+#: A function that makes a network with tables ("exact") or with smaller forms ("small"). For "small",
+#: it returns None if the program has no smaller forms.
 Make = Callable[[str], Candidate | None]
 
 
 def choose(target: Target, make: Make) -> Candidate:
-    """Return the network that the target prefers.
+    """Return the network with tables or the network with smaller forms.
 
-    The error is that of the network with tables, if neither can be made.
+    The option ``prefer`` of the target selects one of them. Without a preference, the numbers of
+    weights and layers are compared. If neither network can be made, raise the error of the network with
+    tables.
     """
     if target.prefer == "exact" or target.feed_forward == "exact":
         return _required(make("exact"))
@@ -83,4 +87,5 @@ def _is_better(small: Candidate, tables: Candidate, target: Target) -> bool:
     if target.prefer == "small":
         return weights < before
     layers, least = (candidate.lowered.network.layers for candidate in (small, tables))
-    return weights < _WORTH * before and layers <= _DEEPER * least
+    worth = _WORTH if layers <= least else _WORTH_DEEPER
+    return weights < worth * before and layers <= _DEEPER * least

@@ -1,7 +1,7 @@
-"""The options of ``locum.compile``: which inputs, which kind of network, how exact.
+"""Define the options of ``locum.compile``: inputs, kind of network, accuracy.
 
-The fields of :class:`Target` declare the options, here and nowhere else: ``locum compile``, requests of
-the playground and saved configurations read these declarations.
+The fields of :class:`Target` declare the options. The command ``locum compile``, the requests of the
+playground and saved configurations use the same declarations.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from locum.networks.compiler.input_reading import EXPECTED, read_inputs
 from locum.networks.transformer.config import ATTENTIONS, DTYPES, FEED_FORWARDS
 from locum.settings import Setting, normalise_settings, read_settings, settings_of, to_python
 
-#: Up to where each type of number holds every integer.
+#: For each floating-point type, the largest number up to which it represents every integer.
 EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in DTYPES}
 
-#: What errors say of programs that hidden units cannot compute.
-REFERENCE = "feed_forward='exact', a reference for analysis, not weights"
+#: Advice in errors about programs that hidden units cannot compute.
+REFERENCE = "feed_forward='exact' (symbolic feed-forwards, executed as code)"
 
-#: The error of the whole network where units have to approximate and none was asked for.
+#: Default limit of the network's error bound if hidden units approximate functions.
 DEFAULT_TOLERANCE = 1e-3
 
-#: (low, high) for all positions, or one pair for each.
+#: One pair (low, high) for all positions, or one pair for each position.
 Ranges: TypeAlias = "tuple[tuple[float, float], ...]"
 EVERYWHERE: Ranges = ((-math.inf, math.inf),)
 
-#: The numbers that programs compute with while they are compiled.
+#: The arithmetic of constants during compilation.
 DOMAIN = FloatDomain()
 
 
@@ -46,24 +46,28 @@ def _vocabulary(listed: Any) -> tuple[Atom, ...]:
             raise CompileError(
                 f"vocabulary: expected booleans, numbers or strings as tokens, got {token!r}"
             )
-    # 1, 1.0 and True are three tokens: they print differently.
+    # 1, 1.0 and True are three different tokens, since they print differently.
     tokens = tuple({identity(token): token for token in atoms}.values())
     if not tokens:
         raise CompileError("vocabulary: expected one token or more, got none")
     for token in tokens:
         if isinstance(token, float) and not math.isfinite(token):
             raise CompileError(
-                f"vocabulary: expected finite numbers, which weights hold, got {token!r}"
+                f"vocabulary: expected numbers within the range of floats, got {token!r}"
             )
     if sequence_type(tokens) is None:
         raise CompileError(
-            "vocabulary: expected strings or numbers, got both; an input cannot mix them, either"
+            "vocabulary: expected only strings or only numbers, got both; try "
+            "[str(token) for token in vocabulary]"
         )
     return tokens
 
 
 def _ranges(value: Any) -> Ranges:
-    """Read (low, high) for every token, or a list of such pairs; also {"tokens": …}."""
+    """Return pairs (low, high): one pair for all tokens, or one for each position.
+
+    ``value`` may also be a mapping {"tokens": …}. None stands for unlimited tokens.
+    """
     if value is None:
         return EVERYWHERE
     if isinstance(value, Mapping):
@@ -78,13 +82,13 @@ def _ranges(value: Any) -> Ranges:
 
 
 def _dtype(value: Any) -> str:
-    # NumPy's types are classes with a name, and those of torch are written as torch.float32.
+    # NumPy's types are classes with a name; PyTorch's types print as "torch.float32".
     return str(getattr(value, "__name__", value)).rsplit(".", 1)[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The options of ``compile``, checked and in one form.
+    """Validated options of ``compile``.
 
     >>> Target(length=3, vocabulary="aba").vocabulary
     ('a', 'b')
@@ -95,22 +99,30 @@ class Target:
     ]
     vocabulary: Annotated[
         tuple[Atom, ...] | None,
-        Setting("a list of tokens", "Tokens, in the order of W_E's rows.", convert=_vocabulary),
+        Setting("a list of tokens", "Tokens, in the order of the rows of W_E.", convert=_vocabulary),
     ] = None
-    numeric: Annotated[bool, Setting("true or false", "Tokens are any real numbers.")] = False
-    fixed: Annotated[bool, Setting("true or false", "Inputs of exactly this length.")] = False
-    causal: Annotated[bool, Setting("true or false", "A decoder: causal masks, begin marker.")] = False
-    attention: Annotated[str, Setting("a text", "Attention of the heads.", choices=ATTENTIONS)] = "hard"
+    numeric: Annotated[bool, Setting("true or false", "Accept real numbers as tokens.")] = False
+    fixed: Annotated[bool, Setting("true or false", "All inputs have exactly the given length.")] = (
+        False
+    )
+    causal: Annotated[
+        bool, Setting("true or false", "Compile to a decoder with causal masks and a begin marker.")
+    ] = False
+    attention: Annotated[str, Setting("a text", "Kind of attention heads.", choices=ATTENTIONS)] = (
+        "hard"
+    )
     feed_forward: Annotated[
         str,
-        Setting("a text", "Hidden units; exact: instructions, for analysis.", choices=FEED_FORWARDS),
+        Setting("a text", "Hidden units, or exact for a symbolic feed-forward.", choices=FEED_FORWARDS),
     ] = "relu"
-    tolerance: Annotated[
-        float | None, Setting("a number", "Maximum error of approximations.", above=0)
-    ] = None
+    tolerance: Annotated[float | None, Setting("a number", "Maximum approximation error.", above=0)] = (
+        None
+    )
     prefer: Annotated[
         str | None,
-        Setting("a text", "Tables or smaller approximations.", choices=("exact", "small")),
+        Setting(
+            "a text", "Prefer exact tables, or smaller approximations.", choices=("exact", "small")
+        ),
     ] = None
     ranges: Annotated[
         Any,
@@ -121,13 +133,18 @@ class Target:
         ),
     ] = EVERYWHERE
     separation: Annotated[
-        float | None, Setting("a number", "Smallest gap between different numbers compared.", above=0)
+        float | None,
+        Setting("a number", "Smallest difference between unequal compared numbers.", above=0),
     ] = None
-    dtype: Annotated[str, Setting("a text", "Type of all weights.", choices=DTYPES, convert=_dtype)] = (
-        "float64"
-    )
-    reuse_slots: Annotated[bool, Setting("true or false", "Reuse slots that nothing reads.")] = True
-    fold: Annotated[bool, Setting("true or false", "Embed what tokens or positions tell.")] = True
+    dtype: Annotated[
+        str, Setting("a text", "Data type of the weights.", choices=DTYPES, convert=_dtype)
+    ] = "float64"
+    reuse_slots: Annotated[
+        bool, Setting("true or false", "Reuse slots whose values are no longer read.")
+    ] = True
+    fold: Annotated[
+        bool, Setting("true or false", "Compute functions of token or position by embedding.")
+    ] = True
     limit: Annotated[
         Limit,
         Setting(
@@ -146,7 +163,8 @@ class Target:
             raise CompileError("expected either vocabulary=… or numeric=True, got both")
         if not self.numeric and self.vocabulary is None:
             raise CompileError(
-                "expected the tokens: try vocabulary=… to list them, or numeric=True for real numbers"
+                "expected vocabulary=… or numeric=True, got neither; try vocabulary=… for a list of "
+                "tokens, or numeric=True for real numbers"
             )
         if len(self.ranges) not in (1, self.length):
             raise CompileError(
@@ -157,7 +175,9 @@ class Target:
 
     @classmethod
     def read(cls, **options: Any) -> Target:
-        """Read options by name; an unknown one is an error that names the nearest.
+        """Return the target with these options; raise CompileError for an unknown option.
+
+        The error suggests the option with the most similar name.
 
         >>> Target.read(length=3, vocab="ab")
         Traceback (most recent call last):
@@ -167,7 +187,7 @@ class Target:
         return cls(**read_settings(options, settings_of(cls), "options", CompileError))
 
     def options(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults; ``Target.read`` takes them again."""
+        """Return the options that differ from their defaults, as arguments for ``Target.read``."""
         declared = settings_of(type(self)).items()
         values = {name: (getattr(self, name), setting.default) for name, setting in declared}
         if self.inputs is not None:
@@ -186,22 +206,26 @@ class Target:
 
     @property
     def low(self) -> tuple[float, ...]:
-        """Least real-valued token, for all positions or for each."""
+        """Lower bounds of real-valued tokens: one for all positions, or one for each position."""
         return tuple(low for low, _ in self.ranges)
 
     @property
     def high(self) -> tuple[float, ...]:
-        """Greatest real-valued token, for all positions or for each."""
+        """Upper bounds of real-valued tokens: one for all positions, or one for each position."""
         return tuple(high for _, high in self.ranges)
 
     @property
     def bounded(self) -> bool:
-        """Whether tokens are known to lie in a finite range."""
+        """Whether all tokens are in a finite range."""
         return self.vocabulary is not None or all(map(math.isfinite, (*self.low, *self.high)))
 
     @property
     def served(self) -> Ranges | None:
-        """Which tokens the network is right for, or None for all of them: units have ranges."""
+        """Ranges of real-valued tokens for which the network is correct; None if there is no limit.
+
+        A network with hidden units has ranges, since hidden units approximate functions only on a
+        range.
+        """
         everywhere = {*self.ranges} == {*EVERYWHERE}
         unlimited = self.feed_forward == "exact" or everywhere or self.vocabulary is not None
         return None if unlimited else self.ranges

@@ -1,9 +1,9 @@
-"""Say which node of a program each slot and each head of its network is there for.
+"""Find the nodes of the program that each slot and each head of a network implements.
 
-By the identity of nodes, not by labels: a name that is set again, or that occurs in an expression, says
-nothing about what a slot holds.
+Nodes are compared by identity, not by label, since several nodes may have the same label.
 
 >>> from locum import select, selector_width, tokens
+>>> from locum.networks.compiler.compiling import compile_traced
 >>> alike = selector_width(select(tokens, tokens, "=="))
 >>> model, trace = compile_traced(alike, length=4, vocabulary="ab")
 >>> [node.op for head in trace.heads[0] for node in head]
@@ -12,23 +12,19 @@ nothing about what a slot holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from locum.graph import Node, abbreviate
-from locum.graph.node import HasNode, node_of
-from locum.networks.compiler.compiling import Made, make
-from locum.networks.compiler.network.network import Head
+from locum.graph import Node
+from locum.graph.fingerprints import fingerprints
+from locum.networks.compiler.network.network import Head, Slots
+from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.network.roles import Role
 from locum.networks.compiler.program.normalise import Origins
-from locum.networks.compiler.target import Target
-from locum.networks.transformer import CompiledTransformer
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a slot holds from a sublayer on, and the nodes of the program that it is there for."""
+    """The contents of a slot from sublayer ``first`` on, as nodes of the program."""
 
     first: int
     nodes: tuple[Node, ...]
@@ -36,15 +32,15 @@ class Held:
 
 @dataclass(frozen=True)
 class Trace:
-    """Slots and heads of a network, each with nodes of its program."""
+    """The nodes of the program that the slots and heads of a network implement."""
 
-    #: For each slot (but for the mark of the sink) what it holds, one after the other.
+    #: For each slot, except the slot that marks the sink: its successive contents.
     slots: tuple[tuple[Held, ...], ...]
-    #: For each layer and head its selectors, and what it gives by them.
+    #: For each layer and each head: its selectors, and the s-ops that it computes with them.
     heads: tuple[tuple[tuple[Node, ...], ...], ...]
 
     def held(self, slot: int, first: int, until: int) -> tuple[Node, ...]:
-        """Return the nodes of what a slot holds from when it is written until it is erased."""
+        """Return the nodes that a slot holds after sublayer ``first`` and before sublayer ``until``."""
         if slot >= len(self.slots):
             return ()
         earlier = [held for held in self.slots[slot] if held.first <= first]
@@ -52,27 +48,12 @@ class Trace:
         return tuple(dict.fromkeys(node for held in (*earlier[-1:], *later) for node in held.nodes))
 
 
-def compile_traced(
-    source: Node | HasNode,
-    *,
-    name: str | None = None,
-    names: Mapping[Node, str] | None = None,
-    **options: Any,
-) -> tuple[CompiledTransformer, Trace]:
-    """Compile as ``locum.compile`` does; return the network, and what its parts are there for."""
-    root = node_of(source)
-    origins = Origins(root)
-    made = make(Target.read(**options), root, name or abbreviate(root), names=names, origins=origins)
-    return made.model, _Tracing(made, origins).trace()
+class Tracing:
+    """The nodes of the program for which each part of a network was made."""
 
-
-class _Tracing:
-    """The origins of all that the network was made of."""
-
-    def __init__(self, made: Made, origins: Origins) -> None:
-        self.lowered, self.slots = made.lowered, made.slots
-        self.origins = origins
-        #: Helpers that stages made by themselves, with the origins of those for whom they were made.
+    def __init__(self, lowered: Lowered, origins: Origins) -> None:
+        self.lowered, self.origins = lowered, origins
+        #: S-ops that a stage added, each with the nodes of the program for which it was added.
         self._helpers: dict[Node, dict[Node, None]] = {}
         roles = self.lowered.roles
         for node in reversed(self.lowered.schedule.order):
@@ -82,7 +63,7 @@ class _Tracing:
                 scored = set(roles.known.selectors.scores(selector).nodes)
                 self._help(scored, self._of(selector) or self._of(node))
             self._help(set(roles.reads(node)) - scored, self._of(node))
-            if roles.of(node) is Role.COUNT:  # of 1/length, say, a head computes what is counted
+            if roles.of(node) is Role.COUNT:  # a head computes the count, for example for 1/length
                 self._help({roles.counted(node)}, self._of(node))
 
     def _selector(self, node: Node) -> Node | None:
@@ -101,11 +82,46 @@ class _Tracing:
         origin = self.origins.of(node)
         return tuple(self._helpers.get(node, ())) if origin is None else (origin,)
 
-    def trace(self) -> Trace:
+    def made_for(self, root: Node) -> dict[Node, tuple[str, ...]]:
+        """Map each part of the network to the s-ops of the program for which it was made.
+
+        S-ops are given by their fingerprints, and ``root`` is the program. Only s-ops that are no part
+        of the network are listed. The compiler rewrote these s-ops, or they are linear combinations of
+        parts.
+        """
+        lowered, names = self.lowered, fingerprints(root)
+        held = {unit.node for unit in lowered.network.units} | set(lowered.holds.values())
+        held.update(node for nodes in lowered.embeds.values() for node in nodes)
+        found: dict[Node, dict[str, None]] = {}
+        for node in lowered.schedule.order:
+            origins = self.origins.of_all(node) or self._of(node)
+            missing = [names[n] for n in origins if n not in held and n in names]
+            for part in self._combined(node, held) if missing else ():
+                found.setdefault(part, {}).update(dict.fromkeys(missing))
+        return {part: tuple(missing) for part, missing in found.items()}
+
+    def _combined(self, node: Node, held: set[Node]) -> list[Node]:
+        """Return the parts of the network, ``held``, that an s-op combines linearly.
+
+        An s-op that is itself a part is returned alone.
+        """
+        stack, seen, parts = [node], {node}, []
+        while stack:
+            each = stack.pop()
+            if each in held:
+                parts.append(each)
+            elif self.lowered.roles.of(each) is Role.LINEAR:
+                below = [n for n in self.lowered.roles.reads(each) if n not in seen]
+                seen.update(below)
+                stack += below
+        return parts
+
+    def trace(self, of_slots: Slots) -> Trace:
+        """Return the nodes of the program that the slots and heads of the network implement."""
         network = self.lowered.network
         held = {unit.into: unit.node for unit in network.units} | dict(self.lowered.holds)
-        slots: list[list[Held]] = [[] for _ in range(self.slots.size)]
-        for group in sorted(self.slots.groups, key=lambda group: group.first):
+        slots: list[list[Held]] = [[] for _ in range(of_slots.size)]
+        for group in sorted(of_slots.groups, key=lambda group: group.first):
             nodes: dict[Node, None] = {}
             for signal in group.signals:
                 for node in (*self.lowered.embeds.get(signal, ()), *filter(None, [held.get(signal)])):

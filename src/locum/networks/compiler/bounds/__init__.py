@@ -1,4 +1,4 @@
-"""How exact the network is: errors carried from the embedding to the output."""
+"""Bound the error of a network; errors are propagated from the embeddings to the output."""
 
 from locum.networks.compiler.bounds.fitting import Fitted, fit
 

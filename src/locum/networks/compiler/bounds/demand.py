@@ -1,8 +1,9 @@
-"""Which positions of a signal anybody reads, and which keys a head may select.
+"""Find the positions at which signals are needed, and the keys that heads may select.
 
-U computes at every position, but only what lies inside a matrix is ever read; the ranges (and so the
-units) need not cover the rest. Read backwards: the output at every position; a head's values where its
-pattern allows; a gate's argument where its mask, if that depends on positions alone, is open.
+The universal simulator U computes at every position, but only positions inside of matrices are needed.
+The ranges of hidden units need not include other positions. The analysis runs backwards. The output is
+needed at every position, and the values of a head where its pattern allows. The argument of a mask is
+needed where the mask is open, if the mask depends only on positions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from locum.networks.compiler.scoring.broadcasting import Known
 
 @dataclass
 class Demand:
-    """Who reads what, where."""
+    """The positions at which each signal of a network is needed."""
 
     network: Network
     known: Known
@@ -37,25 +38,28 @@ class Demand:
                 self._head(step)
 
     def of(self, signal: Signal) -> Mask:
-        """Return where it is read."""
+        """Return a mask of the positions at which a signal is needed."""
         return self._of.get(signal, np.zeros(self.size, dtype=bool))
 
     def form(self, form: Form) -> Mask:
-        """Return where any part of a form is read."""
+        """Return a mask of the positions at which any signal of a form is needed."""
         where = np.zeros(self.size, dtype=bool)
         for signal in form.terms:
             where |= self.of(signal)
         return where
 
     def rows(self, head: Head) -> Mask:
-        """Return the queries whose result is read."""
+        """Return a mask of the queries for which a result of the head is needed."""
         where = np.zeros(self.size, dtype=bool)
         for value in head.values:
             where |= self.of(value.into)
         return where
 
     def allowed(self, head: Head) -> tuple[Mask, bool]:
-        """Return [query, key] that may be selected, and whether exactly these are on every input."""
+        """Return the pairs [query, key] that a head may select.
+
+        The second result is true if the head selects exactly these pairs on every input.
+        """
         if head not in self._allowed:
             self._allowed[head] = self._compute_allowed(head)
         return self._allowed[head]
@@ -63,10 +67,10 @@ class Demand:
     def _compute_allowed(self, head: Head) -> tuple[Mask, bool]:
         everything = np.ones((self.size, self.size), dtype=bool)
         if head.kind == "softmax":
-            # Its selector, if it depends on positions, is what its scores leave in play at all.
+            # A selector that depends only on positions determines which keys can have attention weight.
             within = None if head.selector is None else self.known.selectors.pattern(head.selector)
             return everything if within is None else within, False
-        # Keys that are not behind the query are there whenever the query is.
+        # If a query exists, all keys before the query exist.
         all_present = self.known.target.fixed or self.known.target.causal
         if head.selector is None:
             return everything, all_present
@@ -107,7 +111,7 @@ class Demand:
 
 
 def static(form: Form, size: int) -> Vector | None:
-    """Return its values where it depends on positions alone."""
+    """Return the value at each position of a form that depends only on positions, otherwise None."""
     values = np.full(size, form.constant)
     for signal, c in form.terms.items():
         if signal.positions is None:

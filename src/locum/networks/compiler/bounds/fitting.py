@@ -1,8 +1,8 @@
-"""Bound the error of a network, and choose units and temperatures that meet the tolerance.
+"""Bound the error of a network, and choose hidden units and temperatures that meet the tolerance.
 
-:class:`Bounds` propagates the error of the whole network for a common tolerance of its gates and
-heads. That tolerance is made smaller until the bound meets the goal. What is reported is the
-bound of the network as it is in the end, with the errors that its parts really have.
+:class:`Bounds` propagates errors through the whole network, for a common tolerance of all gates and
+heads. The compiler decreases this tolerance until the bound meets the goal. The report contains the
+bound of the final network, with the actual errors of its parts.
 """
 
 from __future__ import annotations
@@ -37,26 +37,27 @@ from locum.networks.compiler.units.hidden import Hidden
 from locum.networks.compiler.units.realise import depends_on_tolerance, realise
 from locum.text import at_most
 
-#: Makes the units of a gate, given what is known of its arguments, and where it is read.
+#: A function that returns the hidden units of a gate, given the error intervals of its arguments and
+#: the positions where its output is needed.
 Maker = Callable[[Unit, list[ErrorInterval], Mask], Hidden]
 
 
 @dataclass
 class Bounds:
-    """One pass over the network."""
+    """The bounds of all signals of a network, computed in one pass for one tolerance."""
 
     lowered: Lowered
     slots: Slots
     demand: Demand
     make: Maker
-    #: Chooses the inverse temperature of a head; None: attention is hard.
+    #: Returns the inverse temperature of a head; None for hard attention.
     choose_temperature: ChooseTemperature | None = None
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.lowered.roles.known
         self.intervals = ErrorIntervals(known.target)
-        #: Hidden units so far.
+        #: Number of hidden units of the gates so far.
         self._size = 0
         self._gates = GateBounds(self.intervals, self.demand)
         self._functions = FunctionBounds(self.intervals, self.lowered)
@@ -68,11 +69,11 @@ class Bounds:
 
     @property
     def temperatures(self) -> dict[Head, Temperature]:
-        """Inverse temperatures, and how each was found."""
+        """The inverse temperature of each softmax head, with the data for which it was chosen."""
         return self._heads.temperatures
 
     def run(self) -> ErrorInterval:
-        """Return the bound of the output, after that of everything before it."""
+        """Bound all signals in the order of sublayers, and return the error interval of the output."""
         for time, steps in groupby(self.lowered.network.steps(), key=lambda step: step.time):
             together = list(steps)
             self._sink.arrive(time)
@@ -90,7 +91,10 @@ class Bounds:
         self._sink.feed({unit: hidden for unit, hidden in self.hidden.items() if unit.time == time})
 
     def _units(self, units: Sequence[Unit]) -> None:
-        """Bound the units of one feed-forward: what they write into a slot is added in one sum."""
+        """Bound the outputs of the units of one feed-forward.
+
+        All outputs that are written to one slot are added in one sum.
+        """
         arguments: dict[Unit, list[ErrorInterval]] = {}
         in_slot: dict[int, list[Unit]] = {}
         for unit in units:
@@ -115,7 +119,7 @@ class Bounds:
                 )
 
     def _count(self, unit: Unit) -> None:
-        """Raise an error if the gates so far have more hidden units than the limit."""
+        """Raise an error if the gates so far need more hidden units than the limit."""
         check_time(unit.node)
         self._size += self.hidden[unit].size
         require_size(
@@ -128,25 +132,28 @@ def _gate(unit: Unit) -> Gate:
     return unit.gate
 
 
-#: Heads are cheap to make exact: their tolerance is this much smaller.
+#: Ratio of the tolerance of heads to the tolerance of gates. Precise heads are cheap.
 _FOR_HEADS = 2.0**-8
+#: Maximum number of tolerances that are tried.
 _ROUNDS = 14
-#: The same refusal at so many tolerances, each an eighth of the one before: it is not theirs to mend.
+#: Number of equal errors at successive tolerances, each an eighth of the previous one, after which no
+#: smaller tolerance is tried.
 _SAME_REFUSALS = 3
-#: Scores of all heads together, up to which the rounding of exact networks is bounded.
+#: Maximum number of scores for which the rounding errors of a network with hard heads and symbolic
+#: feed-forwards are bounded.
 _MAX_CELLS = 2**24
 
 
 @dataclass
 class Fitted:
-    """Units and temperatures, and the error of the whole."""
+    """The hidden units and temperatures of a network, with a bound on its error."""
 
     bounds: Bounds
     output: ErrorInterval
     tolerance: float
-    #: What may come out, by its code, where the nearest of few things does.
+    #: The possible outputs by their codes, if the network decodes the nearest of few outputs.
     outputs: Mapping[float, Atom] = field(default_factory=dict)
-    #: The greatest error at any position; rounding is left out where nothing bounds the numbers.
+    #: The largest error at any position. Rounding errors are excluded if numbers have no bounds.
     error: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -154,29 +161,29 @@ class Fitted:
 
     @property
     def bound(self) -> float | None:
-        """What |network − program| certainly does not exceed; None where nothing is certain."""
+        """A bound on |network − program|, or None if there is no bound."""
         if self.output.unbounded or not math.isfinite(self.error):
             return None
         if self.error < nearest(self.outputs) / 4:
             return self.error
-        # Another may be nearest: it is no further from the number than the right one.
+        # If another output is the nearest, its distance is at most that of the correct output.
         if any(isinstance(value, str) for value in self.outputs.values()):
             return None
         return max(self.error, min(2 * self.error, max(self.outputs) - min(self.outputs)))
 
     @property
     def hidden(self) -> dict[Unit, Hidden]:
-        """The units of every gate."""
+        """The hidden units of every gate."""
         return self.bounds.hidden
 
     def beta(self, head: Head) -> float | None:
-        """Return the inverse temperature of a head that stands in for a hard one."""
+        """Return the inverse temperature of a softmax head that approximates a hard one, or None."""
         temperature = self.bounds.temperatures.get(head)
         return None if temperature is None else temperature.beta
 
 
 def nearest(codes: Iterable[float]) -> float:
-    """Return how far the nearest two lie apart; infinity, if there are not two.
+    """Return the smallest distance between two of the numbers; infinity for fewer than two numbers.
 
     >>> nearest([1.5, 0.0, 1.0]), nearest([2.0])
     (0.5, inf)
@@ -185,10 +192,10 @@ def nearest(codes: Iterable[float]) -> float:
 
 
 def fit(lowered: Lowered, slots: Slots, outputs: Mapping[float, Atom] | None = None) -> Fitted | None:
-    """Find units for every gate and a temperature for every head, and how exact the whole is.
+    """Find hidden units for every gate and a temperature for every head, and bound the error.
 
-    ``outputs`` has what may come out, by its code, if that is one of few things, to be told apart. None
-    where there is nothing to find, and the network is too large for its rounding to be bounded.
+    ``outputs`` contains the possible outputs by their codes, if there are few. Return None for hard
+    heads with symbolic feed-forwards if the network is too large to bound its rounding errors.
     """
     target = lowered.roles.known.target
     cells = len(lowered.network.heads) * target.longest**2
@@ -209,19 +216,23 @@ class _Fitting:
         self.asked = target.tolerance
         if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
-        # Of few answers the nearest is found; of numbers, the error is that of the answer.
+        # Of few outputs, the nearest is decoded. Otherwise, the output is the number with its error.
         few, apart = len(outputs) > 1, nearest(outputs)
         near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
         self.limit = math.inf if kind == "exact" else near
-        #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
+        #: Whether softmax heads may have small weights on other keys, as the tolerance allows.
         soft = target.attention == "softmax" and kind != "exact"
         self.soft = soft and target.tolerance is not None
         gates = [unit.gate for unit in lowered.network.units if unit.gate is not None]
-        #: Whether a tolerance changes anything: tables, ramps and what is rounded are as they are.
+        #: Whether the network depends on the tolerance. Tables, ramps and rounded values do not.
         self.can_bend = self.soft or any(depends_on_tolerance(gate, kind) for gate in gates)
 
     def fit(self) -> Fitted:
-        """Return the fit; where leaking heads have no finite bound, choose heads that do not leak."""
+        """Return the fitted network.
+
+        First, softmax heads may have small weights on unselected keys. If this does not meet the
+        tolerance, these weights are set to 0.
+        """
         try:
             return self._fit()
         except CompileError:
@@ -259,7 +270,7 @@ class _Fitting:
             if not self.can_bend:
                 break
             if before is not None and last.tolerance < before[0] / 2 and last.error > 0.9 * before[1]:
-                break  # what is left is not for units to mend
+                break  # units cannot reduce the remaining error
             before = last.tolerance, last.error
             ratio = self.limit / last.error
             tolerance *= min(max(0.97 * ratio, 1e-6), 8.0)
@@ -271,8 +282,8 @@ class _Fitting:
             raise problem
         assert last is not None
         raise CompileError(
-            f"tolerance {self.limit:.2g} cannot be met: the bound stays at "
-            f"{at_most(last.error, '.2g')} however many hidden units are used",
+            f"tolerance {self.limit:.2g} cannot be reached: the error bound is "
+            f"{at_most(last.error, '.2g')} for any number of hidden units",
             self._where(last),
             bound=last.error if self.limit == self.asked else None,
         )
@@ -299,7 +310,7 @@ class _Fitting:
         gate, kind = unit.gate, self.target.feed_forward
         assert gate is not None
         everywhere = np.ones(self.target.longest, dtype=bool)
-        # These have no limits, so they have to be right (or at least bounded) at every position.
+        # The output of these gates has no limits, so their range must include every position.
         square = isinstance(gate, Curved) and gate.name == "square" and kind == "glu"
         if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
             where = everywhere
@@ -307,13 +318,16 @@ class _Fitting:
         ends = [end for argument in arguments for end in (argument.low, argument.high)]
         if kind != "glu" and not self.target.bounded and not all(map(math.isfinite, ends)):
             raise CompileError(
-                f"{kind} units serve a range of numbers, and these have none: try ranges=(low, high)",
+                f"expected bounded numbers for {kind} units, got unbounded ones; try ranges=(low, "
+                "high)",
                 self._abbreviate(unit),
             )
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":
                 raise CompileError(
-                    f"{gate.name} is not piecewise linear: try a tolerance=…",
+                    f"expected a piecewise-linear function for glu units, got {gate.name}, which "
+                    "requires "
+                    "an approximation; try tolerance=1e-3",
                     abbreviate(unit.node),
                 )
             high = min(arguments[0].high, gate.at_most + arguments[0].error)
@@ -323,9 +337,13 @@ class _Fitting:
             arguments = (replace(arguments[0], low=low, high=high),)
         try:
             return realise(gate, kind, arguments, tolerance, UNIT[self.target.dtype])
+        except OverflowError:
+            raise _Unfit(
+                f"{kind} units cannot represent such large numbers", self._abbreviate(unit), 0
+            ) from None
         except UnitsError as error:
             raise _Unfit(
-                f"{kind} units cannot do this: {error}",
+                f"{kind} units cannot compute this s-op: {error}",
                 self._abbreviate(unit),
                 error.needed,
             ) from None
@@ -335,7 +353,10 @@ class _Fitting:
     def _choose_temperature(
         self, head: Head, spread: float, fewest: float, tolerance: float
     ) -> tuple[float, float]:
-        """Choose β, a power of two: unselected keys get no weight, or too little to matter; and ε."""
+        """Return a power of two as the inverse temperature β, and the error for which it was chosen.
+
+        With an error of 0, all other keys have weight 0.
+        """
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least, error = full, 0.0
         if self.soft and math.isfinite(spread):
@@ -349,19 +370,19 @@ class _Fitting:
     # Reports ------------------------------------------------------------------------------------
 
     def _where(self, fitted: Fitted) -> str:
-        """Return the first s-op whose error bound exceeds the limit."""
+        """Return the text of the first s-op whose error bound exceeds the limit."""
         for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
                 return self._abbreviate(unit)
         return "the output"
 
     def _abbreviate(self, unit: Unit) -> str:
-        """Return the expression of a unit's s-op, or of the one that it was made for."""
+        """Return the text of a unit's s-op, or of the s-op for which it was made."""
         return self.lowered.roles.made_for(unit.node) or abbreviate(unit.node)
 
 
 class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
-    """With this tolerance it cannot be done; with a smaller one perhaps."""
+    """An exception that is raised if units cannot meet a tolerance; a smaller one may be possible."""
 
     def __init__(self, problem: str, where: str, needed: float) -> None:
         super().__init__(problem)
@@ -370,10 +391,12 @@ class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
 
 
 def _is_hopeless(refusals: Sequence[_Unfit]) -> bool:
-    """Return whether a smaller tolerance cannot help: nothing changes, or ever more segments.
+    """Return whether a smaller tolerance cannot help, given the previous failures.
 
-    Ranges shrink with the tolerance, by what is noise in them: once they take more segments than at the
-    tolerance before, the root of the tolerance shrinks faster, and goes on doing so.
+    This is the case if the same error repeats, or if the number of segments increases. A smaller
+    tolerance reduces the error of an argument, and therefore its range. If the gate nevertheless needs
+    more segments, the square root of the tolerance decreases faster than the range, also for smaller
+    tolerances.
     """
     if len(refusals) > 1:
         before, now = refusals[-2:]

@@ -1,8 +1,8 @@
-"""How wrong an exact feed-forward can be: it computes any function, but of numbers that may be off.
+"""Bound the error of symbolic feed-forwards, which compute any function of numbers with errors.
 
-Intervals and errors are carried through every operation of a unit's expression. Where an operation
-jumps (a comparison, a remainder, a table) and its argument may be off at all, the answer may be any
-that it has.
+Intervals and errors are propagated through every operation of an expression. If an operation is
+discontinuous (a comparison, a remainder or a table) and its argument may have an error, the result may
+be any of its values.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.program.exactness import jumps_on
 from locum.networks.compiler.program.sources import table_of
 
-#: Roundings of a function that libraries compute each in their own way (exp, tanh, …), at most.
+#: Maximum number of rounding errors in a library function (exp, tanh, …).
 _LIBRARY = 8
 
 
 @dataclass
 class FunctionBounds:
-    """The error intervals of what exact feed-forwards compute."""
+    """The error intervals of the outputs of symbolic feed-forwards."""
 
     intervals: ErrorIntervals
     lowered: Lowered
-    #: Those of constants, which many units read.
+    #: The intervals of constants, which many units read.
     _constants: dict[Node, ErrorInterval] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,11 +45,11 @@ class FunctionBounds:
 
     @property
     def roles(self) -> Roles:
-        """What each s-op is to the network."""
+        """The role of each s-op in the network."""
         return self.lowered.roles
 
     def interval(self, unit: Unit) -> ErrorInterval:
-        """Return the error interval of what a unit writes."""
+        """Return the error interval of the output of a unit."""
         read = {node: self.intervals.form(form) for node, form in unit.reads.items()}
         known: dict[Node, ErrorInterval] = {}
 
@@ -70,16 +70,21 @@ class FunctionBounds:
         return known[unit.node]
 
     def _count(self, node: Node, share: ErrorInterval) -> ErrorInterval:
-        """Bound round(1 / share), with one key's share of attention: right if the share nearly is."""
+        """Bound round(1 / share), where the share is the attention weight of one key.
+
+        The result is exact if the error of the share is small enough.
+        """
         least = self.intervals.target.shortest if node.op == "length" else 0
         bound = self._between(least, self.intervals.size, 1.0)
         near = 1 / (4 * (self.intervals.size + 1) ** 2)
         return bound if (share.error < near).all() else self._any(bound)
 
     def _cleaned(self, bound: ErrorInterval) -> ErrorInterval:
-        """Replace NaN: of what cannot be said, nothing is known."""
+        """Replace bounds that are NaN by infinite bounds."""
         parts = bound.low, bound.high, bound.error
-        if not math.isnan(sum(float(part.dot(part)) for part in parts)):  # no sum of squares hides one
+        if not math.isnan(
+            sum(float(part.dot(part)) for part in parts)
+        ):  # a sum of squares would hide a NaN
             return bound
         return replace(
             bound,
@@ -104,7 +109,10 @@ class FunctionBounds:
         return bound
 
     def _table(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
-        """Bound a lookup by the nearest keys: right while every source is nearest its own key."""
+        """Bound the result of a lookup, which returns the value of the nearest key.
+
+        The result is exact if the error of every source is less than half of the distance between keys.
+        """
         table = self.roles.table(node)
         bound = self._among([v for v in dict.fromkeys(table.values) if v is not None], node)
         for by, domain in zip(table.by, table.domains, strict=True):
@@ -115,25 +123,25 @@ class FunctionBounds:
         return bound
 
     def _among(self, atoms: Sequence[Atom], node: Node) -> ErrorInterval:
-        """Bound a value that is one of these atoms, as the type of number holds them."""
+        """Bound a value that is one of these atoms, rounded to the type of the network."""
         numbers = np.array(self.roles.known.codes.numbers(atoms, node) or [0.0])
         step = min(float(lowest_bits(numbers).min()), 1.0)
         bound = self._between(float(numbers.min()), float(numbers.max()), step)
         return replace(bound, error=bound.error + representation_error(numbers, self._dtype))
 
     def _between(self, low: float, high: float, step: float) -> ErrorInterval:
-        """Bound a number on a grid that the network has exactly."""
+        """Bound a multiple of ``step`` between ``low`` and ``high`` that has no error."""
         zero = np.zeros(self.intervals.size)
         largest = max(abs(low), abs(high))
         exact = sums_exactly(largest, step, self.intervals.target.dtype)
         return ErrorInterval(zero + low, zero + high, zero, step if exact else 0.0)
 
     def _any(self, interval: ErrorInterval) -> ErrorInterval:
-        """Bound a number that may be any of an interval instead of the right one."""
+        """Return the interval with the largest possible error: the number may be any number in it."""
         return replace(interval, error=interval.high - interval.low, step=0.0)
 
     def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:
-        if self.roles.values.is_integer_sum(node):  # the argument is an integer but for its last bits
+        if self.roles.values.is_integer_sum(node):  # the argument is an integer up to rounding errors
             bound = self._between(*self.roles.values.integers(node) or (-math.inf, math.inf), 1.0)
             return bound if (inputs[0].error < 0.25).all() else self._any(bound)
         jumps = jumps_on(node)
@@ -158,7 +166,7 @@ class FunctionBounds:
         right = self._dtype == "float64" and all(map(self._is_right, inputs))
         beyond = float(largest.max()) > LARGEST_EXACT and self._may_be_int(node)
         if right and node.op not in _LIBRARY_FUNCTIONS and not beyond:
-            return replace(bound, step=0.0)  # one operation, which dense execution does, too
+            return replace(bound, step=0.0)  # a single operation, which dense execution rounds equally
         count = _LIBRARY if node.op in _LIBRARY_FUNCTIONS else 1
         rounding = count * self.intervals.unit * np.where(np.isfinite(largest), largest, 0.0)
         rounding = rounding + count * SMALLEST[self._dtype]
@@ -166,7 +174,7 @@ class FunctionBounds:
         return replace(bound, error=bound.error + rounding, step=0.0, unbounded=unbounded)
 
     def _may_be_int(self, node: Node) -> bool:
-        """Return whether dense execution may have an integer there, which it does not round."""
+        """Return whether an s-op may be an integer of arbitrary size in dense execution."""
         vocabulary = self.intervals.target.vocabulary
         tokens = frozenset([int, float]) if vocabulary is None else types_of(vocabulary)
         return int in possible_types(node, tokens)[node]
@@ -176,7 +184,7 @@ class FunctionBounds:
         return self.intervals.target.dtype
 
     def _is_right(self, interval: ErrorInterval) -> bool:
-        """Return whether the network has the very number of dense execution."""
+        """Return whether the network computes exactly the number of dense execution."""
         return not interval.unbounded and not interval.error.any()
 
     def _choice(self, condition: ErrorInterval, a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
@@ -186,7 +194,7 @@ class FunctionBounds:
 
 
 _BOOLEAN = ("and", "or", "not", "indicator", "member")
-#: Functions that are not rounded as dense execution rounds them.
+#: Functions whose rounding errors may differ from dense execution.
 _LIBRARY_FUNCTIONS = (*TRANSCENDENTAL, "sqrt", "power")
 
 _Rule = Callable[..., ErrorInterval]
@@ -208,7 +216,7 @@ def _multiply(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
 
 
 def _product(a: Vector, b: Vector) -> Vector:
-    """Multiply, with 0 times anything being 0."""
+    """Multiply two vectors; the product of 0 and infinity is 0."""
     return np.where((a == 0) | (b == 0), 0.0, a * b)
 
 
@@ -220,7 +228,8 @@ def _divide(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
     nearest = np.minimum(np.abs(b.low), np.abs(b.high)) - b.error
     largest = np.maximum(np.abs(low), np.abs(high))
     error = np.where(apart, (a.error + _product(largest, b.error)) / nearest, np.inf)
-    exact = np.where(apart | (a.error + b.error > 0), error, 0.0)  # 0 is then an error of the program
+    # If the operands are exact, division by 0 is an error of the program itself.
+    exact = np.where(apart | (a.error + b.error > 0), error, 0.0)
     return ErrorInterval(low, high, exact)
 
 
@@ -259,7 +268,7 @@ def _whole(function: Callable[[Vector], Vector]) -> _Rule:
 
 
 def _monotone(function: Callable[[Vector], Vector], slope: Callable[[Vector, Vector], Vector]) -> _Rule:
-    """Bound a rising function whose slope between two numbers is at most ``slope(low, high)``."""
+    """Return the rule for an increasing function whose slope is at most ``slope(low, high)``."""
 
     def rule(a: ErrorInterval) -> ErrorInterval:
         steepest = slope(a.low - a.error, a.high + a.error)
@@ -275,7 +284,7 @@ def _sine(a: ErrorInterval) -> ErrorInterval:
 
 
 def _power(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
-    """Bound exp(b·log a) for positive a; give no bound for others."""
+    """Bound a power as exp(b·log a) for positive a; the result is unbounded for other a."""
     positive = a.low - a.error > 0
     logs = [np.log(np.where(positive, end, 1.0)) for end in (a.low, a.high)]
     nearest = np.where(positive, a.low - a.error, 1.0)

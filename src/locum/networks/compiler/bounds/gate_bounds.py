@@ -1,8 +1,9 @@
-"""How wrong a gate can be: that of its units, and what becomes of the errors of its arguments.
+"""Bound the errors of gates: the errors of their hidden units, and the propagated errors of arguments.
 
-Products: |a|·δb + |b|·δa + δa·δb; curves by their steepest slope, at most. Tables, ramps and whole
-numbers *stop* errors: inside a plateau the noise of the argument is gone. Exponentials that are summed
-have relative errors, and those of a softmax are measured together.
+The error of a product is |a|·δb + |b|·δa + δa·δb. The error of a curve is at most its largest slope
+times the error of its argument. Tables, ramps and rounded integers *stop* errors: on a plateau, an
+error of the argument has no effect. Exponentials that are summed have relative errors. The errors of
+the exponentials of a softmax are bounded together.
 """
 
 from __future__ import annotations
@@ -37,29 +38,31 @@ from locum.networks.compiler.network.network import Unit
 from locum.networks.compiler.units.curves import CURVES
 from locum.networks.compiler.units.hidden import Hidden
 
-#: Where a gelu is its argument, or 0, to the last bit of any type of number.
+#: For arguments with a larger absolute value, GELU is exactly its argument or 0, in every type.
 _SATURATED = 40.0
 
 
 @dataclass(frozen=True)
 class Summands:
-    """What the hidden units of a gate add to their slot."""
+    """The numbers that the hidden units of a gate add to their slot."""
 
-    #: The sum of their absolute values, and how many they are.
+    #: The sum of the absolute values of these numbers, and the number of terms.
     size: float
     count: int
-    #: A power of two that each of them is a multiple of; 0: some may be any number.
+    #: A power of two that divides all these numbers; 0 if there is none.
     grid: float
-    #: The same of the gate's value, before the slot's scale multiplies it.
+    #: A power of two that divides the value of the gate, before multiplication by the scale of the
+    #: slot.
     step: float
 
 
 @dataclass(frozen=True)
 class SlotSum:
-    """The sum in which the gates that write into one slot at one time are added up.
+    """The sum of the outputs of all gates that write to one slot in one sublayer.
 
-    It is one sum, in an order that is up to the machine: a gate whose own numbers would be added
-    exactly is rounded as soon as another's are not, in proportion to all of them.
+    The order of addition depends on the machine. If the numbers of one gate are not added exactly, the
+    outputs of all gates of the slot have rounding errors, in proportion to the magnitudes of all
+    numbers.
     """
 
     writers: Sequence[Summands]
@@ -67,19 +70,19 @@ class SlotSum:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is rounded."""
+        """Whether the sum is computed without rounding."""
         size = sum(part.size for part in self.writers)
         return sums_exactly(size, min(part.grid for part in self.writers), self.dtype)
 
     @property
     def terms(self) -> int:
-        """How many numbers are added up."""
+        """Number of terms of the sum."""
         return sum(part.count for part in self.writers) + len(self.writers)
 
 
 @dataclass
 class GateBounds:
-    """The error intervals of gates, by those of the signals before them."""
+    """The error intervals of the outputs of gates, given the intervals of earlier signals."""
 
     intervals: ErrorIntervals
     demand: Demand
@@ -93,7 +96,7 @@ class GateBounds:
         summands: Summands,
         slot: SlotSum,
     ) -> ErrorInterval:
-        """Return the error interval of what a unit writes, from those of what it reads."""
+        """Return the error interval of the output of a unit, given the intervals of its arguments."""
         with np.errstate(all="ignore"):
             bound = self._carried(gate, arguments, hidden, slot)
             if isinstance(gate, Snap) and not gate.whole:
@@ -102,7 +105,7 @@ class GateBounds:
             else:
                 bound.step = summands.step if slot.exact else 0.0
         rounding = np.zeros(self.intervals.size)
-        if not (isinstance(gate, Curved) and gate.relative):  # there it is in proportion, too
+        if not (isinstance(gate, Curved) and gate.relative):  # relative errors are already included
             if not bound.grid:
                 rounding, unbounded = self._rounding(gate, arguments, hidden, slot)
                 bound.unbounded = unbounded
@@ -119,7 +122,7 @@ class GateBounds:
     def _carried(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
     ) -> ErrorInterval:
-        """Propagate the errors of the arguments."""
+        """Return the range of a gate, and the error that is propagated from its arguments."""
         x, zero = arguments[0], np.zeros(self.intervals.size)
         match gate:
             case Product():
@@ -140,15 +143,15 @@ class GateBounds:
     def summands(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, scale: float
     ) -> Summands:
-        """Describe what the units of a gate add to a slot, where ``scale`` multiplies its value."""
+        """Return the numbers that the units of a gate add to a slot, multiplied by ``scale``."""
         size = abs(scale) * (hidden.weight + abs(hidden.constant))
         rounded = Summands(size, hidden.terms, 0.0, 0.0)
         dtype = self.intervals.target.dtype
-        if isinstance(gate, Snap):  # the constant has no room for what is not on the grid
+        if isinstance(gate, Snap):  # next to C, only multiples of the grid are represented
             arguments = [replace(arguments[0], step=1.0 if gate.whole else SNAP[dtype][1])]
         elif hidden.error or isinstance(gate, (Curved, Ramp)):
             return rounded
-        # On a level around each key, what a number is off by makes no difference.
+        # On a plateau around each key, the error of the argument has no effect.
         level = isinstance(gate, Table) and hidden.flat
         if not all(part.grid if level else part.exact for part in arguments):
             return rounded
@@ -163,12 +166,12 @@ class GateBounds:
             pre, step = pre * gates, step * gate_steps
             fits = fits and _fit(pre, step, dtype)
         elif self.intervals.target.feed_forward == "gelu" and isinstance(gate, Masked):
-            # Of tables and snaps the units are made so sharp; here it is up to the number let through.
+            # Units of other gates are sharp enough. For a mask, this depends on the masked number.
             fits = fits and bool((np.abs(hidden.pre[:, 1]) * steps[1] >= _SATURATED).all())
         if not fits:
             return rounded
         total = float((np.abs(hidden.out) * pre).sum()) + abs(hidden.constant)
-        if isinstance(gate, Snap):  # C is added and subtracted: no sum on the way is larger than one
+        if isinstance(gate, Snap):  # C is added and then subtracted, so no intermediate sum is larger
             total = float(pre.sum())
         elif hidden.active is not None:
             total = hidden.weight + abs(hidden.constant)
@@ -180,10 +183,9 @@ class GateBounds:
     def _rounding(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
     ) -> tuple[Vector, bool]:
-        """Bound the rounding of a unit's products and sums, in proportion to the summed magnitudes.
+        """Bound the rounding errors of the products and sums of a unit, including its constants.
 
-        So may the constant, when it is written down and when it is added. True: that is without
-        bounds, and left out.
+        The second result is true if rounding errors are excluded, because numbers have no bounds.
         """
         weight = (slot.terms + 8) * (hidden.weight + abs(hidden.constant))
         if hidden.reading:
@@ -193,12 +195,12 @@ class GateBounds:
         amount = self.intervals.unit * weight + (slot.terms + 8) * smallest
         unbounded = not math.isfinite(amount)
         rounding = np.full(self.intervals.size, 0.0 if unbounded else amount)
-        if isinstance(gate, Masked):  # a closed gate is 0 to the last bit
+        if isinstance(gate, Masked):  # a closed gate is exactly 0
             rounding[(arguments[0].high == 0) & (arguments[0].error == 0)] = 0.0
         return rounding, unbounded
 
     def _cancelled(self, gate: Gate, arguments: list[ErrorInterval]) -> float:
-        """Return how many times larger than a number the terms are that it is the sum of."""
+        """Return the largest ratio of the absolute terms of an argument to the argument itself."""
         most = 1.0
         for form, part in zip(gate.arguments, arguments, strict=True):
             gross = self.intervals.gross(form)
@@ -210,7 +212,11 @@ class GateBounds:
     def _outside(
         self, bound: ErrorInterval, where: Mask, hidden: Hidden, gate: Gate, rounding: Vector
     ) -> ErrorInterval:
-        """Return the network's own number as the reference where the program is not read."""
+        """Replace the interval by bounds of the number in the network where the output is not needed.
+
+        The error at these positions is 0. ``where`` is a mask of the positions where the output is
+        needed.
+        """
         if hidden.limits is None or isinstance(gate, Masked):
             low, high = bound.net_low, bound.net_high
         else:
@@ -274,10 +280,11 @@ class GateBounds:
         return bound
 
     def _softmax(self, z: Form, log: Form, at_most: float) -> Vector:
-        """Bound the error of exp(z − log b) without that of its own units.
+        """Bound the error of exp(z − log b), without the error of the units that compute it.
 
-        Scores off by δ at most move each share of a softmax by tanh(δ/2) at most; what the sum and its
-        logarithm add is measured against the scores that the network has.
+        If errors of scores are at most δ, each attention weight of a softmax changes by at most
+        tanh(δ/2). The errors of the sum and of its logarithm are measured relative to the scores in the
+        network.
         """
         where = self.demand.form(z)
         off = self.intervals.form(z)
@@ -296,11 +303,11 @@ class GateBounds:
         inside = (gate.keys[None] >= (x.low - slack)[:, None]) & (
             gate.keys[None] <= (x.high + slack)[:, None]
         )
-        inside |= ~inside.any(axis=1, keepdims=True)  # cannot be: then all
+        inside |= ~inside.any(axis=1, keepdims=True)  # without a possible key, use all keys
         low = np.where(inside, gate.values[None], np.inf).min(axis=1)
         high = np.where(inside, gate.values[None], -np.inf).max(axis=1)
-        # Lines rise over half of the way at least; gelu is not relu next to a knot, by as much as the
-        # noise.
+        # A line rises over at least half of the distance between keys. Near a knot, GELU differs from
+        # ReLU by at most the error of the argument.
         steepness = 0.0 if hidden.flat else 6 * gate.steepest
         return ErrorInterval(low, high, steepness * x.error)
 
@@ -341,12 +348,15 @@ def _bend(gate: Bend, x: ErrorInterval) -> ErrorInterval:
 
 
 def _affine(weights: Vector, bias: Vector, largest: Vector, steps: Vector) -> tuple[Vector, Vector]:
-    """Return each unit's greatest sum of absolute terms, and the grid on which its sums lie."""
+    """Return the largest sum of absolute terms of each unit, and the grid of its sums.
+
+    The grid is a power of two that divides every sum.
+    """
     sizes = np.abs(weights) @ largest + np.abs(bias)
     grids = np.minimum((lowest_bits(weights) * steps).min(axis=1, initial=np.inf), lowest_bits(bias))
     return sizes, grids
 
 
 def _fit(sizes: Vector, grids: Vector, dtype: str) -> bool:
-    """Return whether sums of that size on these grids are not rounded."""
+    """Return whether sums with these magnitudes on these grids are computed without rounding."""
     return all(sums_exactly(s, g, dtype) for s, g in zip(sizes.tolist(), grids.tolist(), strict=True))

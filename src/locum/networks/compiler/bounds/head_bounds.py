@@ -1,10 +1,12 @@
-"""Bound the error of heads and of the sink.
+"""Bound the errors of heads and of the sink.
 
-A head whose scores are off by up to δ and whose unselected keys get a share λ of the weight moves the
-mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on
-weights that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 :
-e^a). Error intervals of what it reads come in; those of what it moves come out, and the temperature of
-a head that stands in for a hard one.
+Suppose that the scores of a head have errors up to δ, and that unselected keys have a share λ of the
+attention weight. The mean then changes by at most (λ + tanh(β·δ/2)) times the spread of the values. The
+reason is that factors between e^−a and e^a move at most tanh(a/2) of weights that sum to 1. The worst
+case is two groups with weights in the ratio 1 : e^a.
+
+The inputs are the error intervals of the signals that a head reads. The outputs are the intervals of
+the signals that it writes, and the inverse temperature of a softmax head that approximates a hard head.
 """
 
 from __future__ import annotations
@@ -37,17 +39,18 @@ from locum.networks.compiler.network.network import NO_SINK, TIED_SINK, Head, Sl
 from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.units.hidden import Hidden
 
-#: The sink attends to itself by a score that is higher by 1: half of it may be lost.
+#: Maximum error of the sink's scores. The score of the sink for itself is higher by 1 than other
+#: scores.
 _ALONE = 0.5
 
 
 @dataclass
 class SinkBounds:
-    """What each slot holds at the sink, and how far the network may be from it."""
+    """The value of each slot at the sink, and a bound on its error."""
 
     slots: Slots
     dtype: str
-    #: Whether feed-forwards act on the sink, too: exact ones do not.
+    #: Whether feed-forwards also act on the sink. Symbolic feed-forwards do not.
     fed: bool
 
     def __post_init__(self) -> None:
@@ -57,13 +60,13 @@ class SinkBounds:
         self._unit = UNIT[self.dtype] + UNIT["float64"]
 
     def arrive(self, time: int) -> None:
-        """Erase what feed-forwards before ``time`` do: a slot minus itself is exactly 0."""
+        """Set slots to exactly 0 if a feed-forward before sublayer ``time`` erases them."""
         while self._erased and self._erased[0] < time:
             slots = self.slots.erased[self._erased.pop(0)]
             self.held[slots] = self.error[slots] = 0.0
 
     def read_error(self, form: Form) -> float:
-        """Return how far from 0 a form may be read at the sink."""
+        """Return a bound on the absolute value of a form that should read 0 at the sink."""
         coefficients = self._coefficients(form)
         carried = self._carried(coefficients)
         single = len(coefficients) == 1 and set(map(abs, coefficients.values())) == {1.0}
@@ -72,18 +75,21 @@ class SinkBounds:
         return carried + self._rounding(coefficients, form, 0.0)
 
     def default_error(self, value: Value) -> float:
-        """Return how far from its default a head may read a value at the sink."""
+        """Return a bound on the error of the default that a head reads at the sink."""
         if value.share:
             return 0.0
         coefficients = self._coefficients(value.form)
         carried = self._carried(coefficients)
         if carried:
             return carried + self._rounding(coefficients, value.form, abs(value.at_sink))
-        # Stream.moved reads slot by slot, and each is subtracted from itself.
+        # ``Stream.moved`` reads each slot separately, and subtracts it from itself.
         return representation_error(np.array([value.at_sink]), self.dtype)
 
     def move(self, heads: Iterable[Head], largest_keys: Mapping[Head, Sequence[float]]) -> None:
-        """Let the heads of a layer write; ``largest_keys`` are those of the other positions."""
+        """Add the outputs of the heads of a layer at the sink.
+
+        ``largest_keys`` contains the largest absolute values of the keys at other positions.
+        """
         written: dict[int, list[tuple[float, float, float]]] = {}
         for head in heads:
             off = self.read_error(head.offset)
@@ -95,13 +101,17 @@ class SinkBounds:
                 slot, scale = self.slots.of(value.into)
                 error = self.default_error(value) if alone else np.inf
                 if not self._carried(self._coefficients(value.form)) and alone:
-                    error = 0.0  # the rounded default is what is taken to be held
+                    error = 0.0  # the rounded default is the assumed value
                 written.setdefault(slot, []).append((value.at_sink, scale, error))
         for slot, parts in written.items():
             self._write(slot, parts)
 
     def feed(self, hidden: Mapping[Unit, Hidden]) -> None:
-        """Let the hidden units of a feed-forward write: their constants, and what is open."""
+        """Add the output of a feed-forward at the sink.
+
+        The output consists of the constants of hidden units, and of the output of units that are active
+        at the sink.
+        """
         constants: dict[int, float] = {}
         written: dict[int, list[tuple[float, float, float]]] = {}
         for unit, units in hidden.items():
@@ -117,7 +127,7 @@ class SinkBounds:
             self._write(slot, [*written.get(slot, ()), (constant, 1.0, 0.0)])
 
     def _write(self, slot: int, parts: Sequence[tuple[float, float, float]]) -> None:
-        """Add numbers, each times a scale and with an error, to what a slot holds."""
+        """Add numbers, each given with a scale and an error, to the value of a slot."""
         numbers, scales, errors = (np.array(column) for column in zip(*parts, strict=True))
         before = float(self.held[slot])
         self.error[slot] += float((np.abs(scales) * errors).sum())
@@ -131,7 +141,7 @@ class SinkBounds:
             self.error[slot] += (len(parts) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
     def _coefficients(self, form: Form) -> dict[int, float]:
-        """Return the coefficients of the slots that hold something at the sink."""
+        """Return the coefficients of the slots that may be non-zero at the sink."""
         return {
             slot: c for slot, c in self.slots.read(form).items() if self.held[slot] or self.error[slot]
         }
@@ -141,7 +151,7 @@ class SinkBounds:
 
     def _weight(self, coefficients: Mapping[int, float], form: Form) -> float:
         held = sum(abs(c * float(self.held[slot])) for slot, c in coefficients.items())
-        return 2 * (held + abs(form.constant))  # what is subtracted is as large again
+        return 2 * (held + abs(form.constant))  # an equal number is subtracted
 
     def _rounding(self, coefficients: Mapping[int, float], form: Form, expected: float) -> float:
         weight = self._weight(coefficients, form) + expected
@@ -153,63 +163,64 @@ class SinkBounds:
         return sums_exactly(self._weight(coefficients, form), step, self.dtype)
 
 
-#: Chooses an inverse temperature: (head, spread of its values, fewest keys it may select).
+#: A function that returns an inverse temperature, and the error for which it was chosen. Its arguments
+#: are the head, the spread of its values, and the minimum number of selected keys.
 ChooseTemperature = Callable[[Head, float, float], tuple[float, float]]
 
-#: exp of minus this is 0.
+#: For each type, a number z for which exp(−z) is 0.
 UNDERFLOW = {"float64": 746.0, "float32": 104.0}
 
 
 @dataclass(frozen=True)
 class Temperature:
-    """How a softmax head stands in for a hard one."""
+    """The inverse temperature of a softmax head that approximates a hard head."""
 
     beta: float
     gap: float
-    #: All keys, and the fewest that may be selected.
+    #: Number of keys, and minimum number of selected keys.
     keys: int
     selected: float
-    #: Between the greatest and the least value that it may move.
+    #: Difference between the largest and the smallest value that the head may move.
     spread: float
-    #: How far its scores may be off, and the share of the weight that goes astray, at most.
+    #: Bounds on the error of the scores, and on the attention weight of keys that are not selected.
     noise: float
     leak: float
-    #: The error that β was chosen for; 0: nothing was to leak at all.
+    #: The error for which β was chosen; 0 if all other keys must have weight 0.
     error: float
 
 
 @dataclass
 class _Mean:
-    """The mean over selected keys, and what a shift of weights may do to it."""
+    """The mean over the selected keys, and data to bound the effect of errors in attention weights."""
 
     mean: ErrorInterval
-    #: The least and the greatest of all values, and how many keys are selected at least.
+    #: The minimum and maximum of all values, and the minimum number of selected keys for each query.
     least: float
     most: float
     chosen: Vector
-    #: How far the values that may have weight lie apart, for each query, if not by all of that.
+    #: For each query, the spread of the values with attention weight, if it may be smaller.
     spread: Vector | None = None
-    #: Whether one key is selected at most, so that its value is moved as it is.
+    #: Whether at most one key is selected, so that the head moves its value unchanged.
     single: bool = False
 
 
 @dataclass
 class HeadBounds:
-    """The spreads of what heads move, by those of the signals before them."""
+    """The error intervals of the outputs of heads, given the intervals of earlier signals."""
 
     intervals: ErrorIntervals
     known: Known
     demand: Demand
     sink: SinkBounds
-    #: None: attention is hard.
+    #: Returns the inverse temperature of a head; None for hard attention.
     choose_temperature: ChooseTemperature | None
-    #: Inverse temperatures, and how each was found.
+    #: The inverse temperature of each head, with the data for which it was chosen.
     temperatures: dict[Head, Temperature] = field(default_factory=dict)
-    #: The greatest absolute values of the keys of each head.
+    #: The largest absolute values of the keys of each head.
     largest_keys: dict[Head, list[float]] = field(default_factory=dict)
 
     def carry(self, head: Head) -> None:
-        """Add the error intervals of all that the head writes."""
+        """Add the error intervals of the signals that a head writes."""
         where = self.demand.rows(head)
         noise, unbounded = self._noise(head, where)
         means = [self._mean(head, value) for value in head.values]
@@ -221,9 +232,9 @@ class HeadBounds:
             )
 
     def _noise(self, head: Head, where: Mask) -> tuple[Vector, bool]:
-        """Bound the error of a query's scores, without what is common to all keys.
+        """Bound the error of the scores of each query, without the part that is equal for all keys.
 
-        And whether rounding is left out of it, since nothing bounds the numbers.
+        The second result is true if rounding errors are excluded, because numbers have no bounds.
         """
         forms = [
             (self.intervals.form(q), self.intervals.form(k))
@@ -239,7 +250,7 @@ class HeadBounds:
         if head.sink != NO_SINK:
             offset = self.intervals.form(head.offset)
             off, weight = off + offset.error, weight + offset.largest
-            for (q, _), key in zip(forms, head.keys, strict=True):  # where the sink's key is to be 0
+            for (q, _), key in zip(forms, head.keys, strict=True):  # the key of the sink should be 0
                 off = off + _times(q.largest, self.sink.read_error(key))
             exact.append(offset.exact)
             step = min(step, offset.step)
@@ -258,7 +269,7 @@ class HeadBounds:
         return self.known.target.dtype
 
     def _mean(self, head: Head, value: Value) -> _Mean:
-        """Return what hard attention gives."""
+        """Return the mean that hard attention computes for a value."""
         where = self.demand.of(value.into)
         allowed, known = self.demand.allowed(head)
         sink = head.sink != NO_SINK
@@ -309,7 +320,7 @@ class HeadBounds:
             v.unbounded,
         )
         hard = _Mean(mean, least, most, chosen, single=single)
-        if head.kind == "softmax":  # what is not in play has no weight at all
+        if head.kind == "softmax":  # keys that cannot be selected have no weight
             top = np.where(allowed, v.net_high, -np.inf).max(axis=1)
             bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
             hard.spread = np.where(empty, 0.0, top - bottom)
@@ -321,7 +332,9 @@ class HeadBounds:
         spread = hard.most - hard.least if hard.spread is None else hard.spread
         if shift.any():
             step, relative, own = 0.0, None, None
-            with np.errstate(invalid="ignore"):  # nothing astray of values without a bound
+            with np.errstate(
+                invalid="ignore"
+            ):  # if no weight is on wrong keys, values without bounds cause no error
                 error = error + np.where(shift > 0, shift * spread, 0.0)
         unbounded = False
         if not step and (shift.any() or not hard.single):
@@ -343,10 +356,10 @@ class HeadBounds:
         )
 
     def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:
-        """Return the share of attention weight on the wrong keys."""
+        """Bound the share of attention weight on wrong keys, for each query."""
         if head.kind == "softmax":
             return np.where(where, np.tanh(noise / 2), 0.0)
-        # A key that is selected alone ties with no other: it loses only to noise as large as the gap.
+        # If only one key is selected, there are no ties, and errors below half of the gap are harmless.
         tied = head.sink == TIED_SINK or not all(mean.single for mean in means)
         if self.choose_temperature is None:
             lost = (noise > 0) if tied else (2 * noise >= head.gap)
@@ -367,10 +380,13 @@ class HeadBounds:
         return np.where(where, np.minimum(leak + moved, 1.0), 0.0)
 
     def _astray(self, head: Head, noise: Vector) -> Vector:
-        """Mark where noisy scores let hard attention select any key; units must prevent it."""
+        """Return 1 for queries whose scores have errors, so that hard attention may select any key.
+
+        Return 0 for other queries. Raise CompileError if the network has hidden units.
+        """
         if noise.any() and self.known.target.feed_forward != "exact":
             raise CompileError(
-                "hard attention needs scores to the last bit, but the error of these may be "
+                "expected exact scores for hard attention, got scores with an error of up to "
                 f"{float(noise.max()):.1g}",
                 head.label,
             )
@@ -378,7 +394,7 @@ class HeadBounds:
 
 
 def _times(vector: Vector, factor: float) -> Vector:
-    """Multiply, with 0 times anything being 0, however large."""
+    """Multiply a vector by a factor; the product of 0 and infinity is 0."""
     if factor == 0:
         return np.zeros_like(vector)
     product: Vector = np.where(vector == 0, 0.0, np.where(vector == 0, 1.0, vector) * factor)

@@ -1,11 +1,12 @@
-"""What is known of a signal: between which numbers it lies, and how wrong the network's number may be.
+"""Represent bounds of signals: their range, and the error of the number in the network.
 
-All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the
-network computes something all the same: there ``low`` and ``high`` bound that, and the error is 0,
-since nothing was asked for. :class:`ErrorIntervals` has what is known so far, and reads forms of it.
+All bounds are vectors with one entry per position. If a signal is not needed at a position (for example
+outside of a matrix), the network nevertheless computes a number there. At these positions, ``low`` and
+``high`` bound this number, and the error is 0. :class:`ErrorIntervals` contains the bounds of all
+signals so far, and computes bounds of forms.
 
-The error is that against dense execution, which rounds, too: every operation counts as two roundings,
-one of the network's type and one of float64.
+The error is the difference from dense execution, which also rounds. Every operation therefore counts as
+two roundings: one in the type of the network and one in float64.
 """
 
 from __future__ import annotations
@@ -28,49 +29,50 @@ from locum.networks.compiler.network.forms import (
 from locum.networks.compiler.target import Target
 from locum.networks.compiler.units.hidden import Argument
 
-#: The rounding of one operation by the network.
+#: The relative rounding error of one operation in each type.
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
 
 
 @dataclass
 class ErrorInterval:
-    """Bounds of the true value, and of |network − dense execution|, at each position."""
+    """Bounds of the true value and of the error |network − dense execution|, at each position."""
 
     low: Vector
     high: Vector
     error: Vector
-    #: A power of two: the network has the true value to the last bit, and it is a multiple of this.
-    #: 0: it may be any number, or off.
+    #: If the network computes the exact value: a power of two of which the value is a multiple.
+    #: Otherwise 0.
     step: float = 0.0
-    #: The error as a share of the (positive) true value; inf where none is known.
+    #: A bound on the error relative to the positive true value; infinity or None if unknown.
     relative: Vector | None = None
-    #: The same for exponentials (and what is made of them), but measured against exponentials of what
-    #: the network has instead of the true argument; for their logarithm, the absolute error so
-    #: measured.
+    #: For exponentials and results computed from them: the relative error, compared with exponentials
+    #: of the argument in the network instead of the true argument. For logarithms of such results: the
+    #: corresponding absolute error.
     own: Vector | None = None
-    #: Whether rounding is left out of the error, since it is in proportion to numbers without bounds.
+    #: Whether the error does not include rounding errors, since they are proportional to numbers
+    #: without bounds.
     unbounded: bool = False
-    #: A power of two that the network's number is a multiple of, however wrong it is; 0: not known.
+    #: A power of two that divides the number in the network, even if it has an error; 0 if unknown.
     on_grid: float = 0.0
 
     @property
     def exact(self) -> bool:
-        """Whether the network has the true value to the last bit."""
+        """Whether the network computes the exact value."""
         return self.step > 0
 
     @property
     def grid(self) -> float:
-        """A power of two that the network's number is a multiple of; 0: not known."""
+        """A power of two that divides the number in the network; 0 if unknown."""
         return self.step or self.on_grid
 
     @property
     def largest(self) -> Vector:
-        """The greatest absolute value that the network may have."""
+        """The largest absolute value of the number in the network."""
         return np.maximum(np.abs(self.net_low), np.abs(self.net_high))
 
     @property
     def net_low(self) -> Vector:
-        """The least that the network may have."""
+        """The smallest possible number in the network."""
         below = self.low - self.error
         if self.relative is None:
             return below
@@ -80,11 +82,14 @@ class ErrorInterval:
 
     @property
     def net_high(self) -> Vector:
-        """The greatest that the network may have."""
+        """The largest possible number in the network."""
         return self.high + self.error
 
     def argument(self, where: Mask) -> Argument:
-        """Return the range that units have to serve at these positions (all, if none are named)."""
+        """Return the range and the error at the positions ``where``, as the argument of a gate.
+
+        If ``where`` is empty, all positions are used.
+        """
         if not where.any():
             where = np.ones(len(self.low), dtype=bool)
         return Argument(
@@ -95,7 +100,7 @@ class ErrorInterval:
         )
 
     def proportion(self) -> Vector:
-        """Return the relative error."""
+        """Return a bound on the relative error."""
         with np.errstate(all="ignore"):
             ratio = np.where(self.low > 0, self.error / self.low, np.inf)
         ratio = np.where((self.low >= 0) & (self.error == 0), 0.0, ratio)
@@ -103,15 +108,18 @@ class ErrorInterval:
 
 
 def representation_error(numbers: Vector, dtype: str) -> float:
-    """Return the greatest error of holding these numbers in the type of number."""
+    """Return the largest absolute error of representing the numbers in a floating-point type."""
     with np.errstate(over="ignore"):
         return float(np.abs(numbers.astype(dtype).astype(np.float64) - numbers).max())
 
 
 def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bool) -> ErrorInterval:
-    """Read a combination of signals; ``weight`` is the sum of the absolute values of its terms."""
+    """Return the error interval of a form.
+
+    ``weight`` is the sum of its absolute terms. ``unbounded`` means that rounding errors are excluded.
+    """
     positions, dtype = intervals.size, intervals.target.dtype
-    fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
+    fixed = np.full(positions, form.constant)  # includes every part that depends only on the position
     error, step = np.zeros(positions), min(lowest_bit(form.constant), form.finest)
     others, grid = [], step
     for signal, c in form.terms.items():
@@ -138,7 +146,7 @@ def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bo
     for part, c in others:
         positive = positive and c > 0 and bool((part.low >= 0).all())
         if not positive:
-            break  # then nothing is said of shares
+            break  # there is no relative bound
         relative = np.maximum(relative, part.proportion())
         own = np.maximum(own, np.inf if part.own is None else part.own)
     terms = 0 if _reads_as_it_is(form, dtype) else len(form.terms) + 2
@@ -156,7 +164,10 @@ def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bo
 
 
 def _reads_as_it_is(form: Form, dtype: str) -> bool:
-    """Return whether a form is one signal (times a power of two), or a constant the type holds."""
+    """Return whether reading a form needs no rounding.
+
+    This is true for one signal times a power of two, and for an exact constant.
+    """
     if form.gross is not None:
         return False
     if not form.terms:
@@ -167,22 +178,23 @@ def _reads_as_it_is(form: Form, dtype: str) -> bool:
 
 @dataclass
 class ErrorIntervals:
-    """What is known of every signal that has been written so far."""
+    """The error intervals of all signals that have been written so far."""
 
     target: Target
     signals: dict[Signal, ErrorInterval] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.size = self.target.longest
-        #: The greatest absolute value of each signal: many forms read the same.
+        #: Cache of the largest absolute value of each signal, since many forms read the same signal.
         self._largest: dict[Signal, Vector] = {}
-        #: What was read before, by the identity of the form: heads of one layer read the same keys.
+        #: Cache of the results by the identity of the form, since heads of one layer read the same
+        #: keys.
         self._read: dict[int, tuple[Form, ErrorInterval]] = {}
-        #: The rounding of one operation, by the network and by dense execution.
+        #: The relative rounding error of one operation in the network and in dense execution together.
         self.unit = UNIT[self.target.dtype] + UNIT["float64"]
 
     def form(self, form: Form) -> ErrorInterval:
-        """Return what is known of a form, whose signals have all been written."""
+        """Return the error interval of a form, whose signals have all been written."""
         if id(form) not in self._read:
             for signal in (*form.terms, *form.uncancelled[0]):
                 embedded = signal.positions is not None or signal.tokens is not None
@@ -192,18 +204,18 @@ class ErrorIntervals:
         return self._read[id(form)][1]
 
     def gross(self, form: Form) -> float:
-        """Return the greatest sum of absolute values that a form adds up."""
+        """Return the maximum, over all positions, of the sum of the absolute terms of a form."""
         return float(self._weight(form)[0].max(initial=0.0))
 
     def _weight(self, form: Form) -> tuple[Vector, bool]:
-        """Sum the absolute values of all that is added up; say whether rounding of it is left out."""
+        """Return the sum of the absolute terms of a form, and whether its rounding is excluded."""
         sizes, constant = form.uncancelled
         weight, unbounded = np.full(self.size, constant), False
         for signal, c in sizes.items():
-            if not c:  # multiplied by 0: nothing is added, however large the signal (0·∞ would be NaN)
+            if not c:  # a product with 0 adds nothing, even if the signal is infinite
                 continue
             part = self.signals.get(signal)
-            if part is None:  # it cancelled, so that nobody reads it, and nothing is known of it
+            if part is None:  # a signal that cancels is not computed and has no bounds
                 return np.full(self.size, np.inf), True
             if signal not in self._largest:
                 self._largest[signal] = part.largest
@@ -221,7 +233,7 @@ class ErrorIntervals:
         low, high = (zero + np.array(ends) for ends in (self.target.low, self.target.high))
         rounding = UNIT[self.target.dtype] * np.maximum(np.abs(low), np.abs(high))
         rounding = rounding + SMALLEST[self.target.dtype]
-        if self.target.dtype == "float64":  # dense execution has the same number
+        if self.target.dtype == "float64":  # dense execution uses the same number
             return ErrorInterval(low, high, zero)
         unbounded = not np.isfinite(rounding).all()
         return ErrorInterval(low, high, zero if unbounded else rounding, unbounded=unbounded)

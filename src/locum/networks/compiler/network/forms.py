@@ -1,8 +1,8 @@
-"""The contents of the residual stream: forms, exact grids of numbers, and gates.
+"""Represent the contents of the residual stream: signals, affine forms and gates.
 
-A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals;
-since every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and
-constant factors cost nothing.
+A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals.
+The matrices of a transformer are linear and read forms, so sums and constant factors need no layers.
+The module also contains helpers that decide whether sums in floating point are exact.
 """
 
 from __future__ import annotations
@@ -19,54 +19,54 @@ from numpy.typing import NDArray
 from locum.networks.compiler.scoring.scores import Linear
 from locum.networks.compiler.target import EXACT_WHOLE
 
-#: A number, or a boolean, for each position (or for each of some units, knots, keys).
+#: A vector of numbers, or of booleans: one for each position, hidden unit, knot or key.
 Vector: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """One number at each position, from ``time`` on."""
+    """One number at each position of the residual stream, written by sublayer ``time``."""
 
     label: str
     time: int
-    #: What the positions (0 … longest−1) and the tokens put into it at the start.
+    #: For embeddings: the number for each position (0 … longest−1), or for each token.
     positions: Vector | None = None
     tokens: Vector | None = None
 
 
 @dataclass(frozen=True)
 class Form:
-    """Σ coefficient · signal + constant."""
+    """An affine combination of signals, Σ coefficient · signal + constant."""
 
     terms: Mapping[Signal, float] = field(default_factory=dict)
     constant: float = 0.0
-    #: Coefficients and constant before anything cancelled, where something did: what dense execution
-    #: rounds is as large as that.
+    #: Absolute coefficients and constant before cancellation, if terms cancelled. The rounding errors
+    #: of dense execution are proportional to them.
     gross: tuple[Mapping[Signal, float], float] | None = None
-    #: The finest grid of a constant before it was multiplied: dense execution adds it as it was.
+    #: The finest grid of the constants that dense execution adds, before any multiplication.
     finest: float = math.inf
 
     @cached_property
     def uncancelled(self) -> tuple[Mapping[Signal, float], float]:
-        """The absolute values of all coefficients and constants that were added up."""
+        """Sums of absolute coefficients, by signal, and of absolute constants, before cancellation."""
         if self.gross is not None:
             return self.gross
         return {signal: abs(c) for signal, c in self.terms.items()}, abs(self.constant)
 
     @cached_property
     def key(self) -> tuple[frozenset[tuple[int, float]], float]:
-        """Equal for equal forms."""
+        """A hashable key that is equal for forms with equal terms and constants."""
         return frozenset((id(s), c) for s, c in self.terms.items()), self.constant
 
     @property
     def time(self) -> int:
-        """When all of it is there."""
+        """The sublayer after which all signals of the form are available."""
         return max((signal.time for signal in self.terms), default=0)
 
 
 def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
-    """Return Σ coefficient · form + constant."""
+    """Return the form Σ coefficient · form + constant."""
     terms: dict[Signal, float] = {}
     gross: dict[Signal, float] = {}
     gross_constant = abs(constant)
@@ -88,16 +88,16 @@ def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
     return replace(combined, gross=(gross, gross_constant))
 
 
-#: Between this and 0 there is no number: what rounding adds to a number however small.
+#: The smallest positive number of each type. It bounds the rounding error of tiny numbers.
 SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149}
-#: Multiples of 2⁻¹⁰ below these are added and multiplied without rounding.
+#: Multiples of 2⁻¹⁰ up to these limits are added and multiplied without rounding.
 _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
 
 def lowest_bit(number: float) -> float:
-    """Return the greatest power of two that divides a number, as :func:`lowest_bits` has it.
+    """Return the largest power of two that divides a number, as :func:`lowest_bits` does for arrays.
 
-    Without arrays: bounds ask this of every coefficient of every form.
+    This version uses no arrays, since bounds call it for every coefficient of every form.
 
     >>> lowest_bit(12.0), lowest_bit(-0.75), lowest_bit(0.0), lowest_bit(math.nan)
     (4.0, 0.25, inf, 0.0)
@@ -112,7 +112,9 @@ def lowest_bit(number: float) -> float:
 
 
 def lowest_bits(numbers: Vector) -> Vector:
-    """Return the greatest power of two dividing each number; infinite for 0, 0 for inf and NaN.
+    """Return the largest power of two that divides each number.
+
+    The result is infinity for 0, and 0 for infinity and NaN.
 
     >>> lowest_bits(np.array([12.0, 0.75, 0.0])).tolist()
     [4.0, 0.25, inf]
@@ -127,12 +129,18 @@ def lowest_bits(numbers: Vector) -> Vector:
 
 
 def sums_exactly(weight: float, step: float, dtype: str) -> bool:
-    """Return whether numbers on a grid add up without rounding, if all of them make ``weight``."""
+    """Return whether a sum of multiples of ``step`` is computed without rounding in type ``dtype``.
+
+    ``weight`` is the sum of the absolute values of the terms.
+    """
     return bool(step >= SMALLEST[dtype] and weight <= EXACT_WHOLE[dtype] * step)
 
 
 def dyadic(numbers: Vector | float, dtype: str) -> bool:
-    """Return whether arithmetic with these is exact: multiples of 2⁻¹⁰, and not too large."""
+    """Return whether sums and products of the numbers are exact in type ``dtype``.
+
+    The numbers must be multiples of 2⁻¹⁰ that are not too large.
+    """
     array = np.asarray(numbers, dtype=np.float64)
     if not np.isfinite(array).all():
         return False
@@ -143,59 +151,59 @@ def dyadic(numbers: Vector | float, dtype: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """a · b."""
+    """A gate that computes the product a · b."""
 
     a: Form
     b: Form
 
     @property
     def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
+        """The forms that the gate reads."""
         return self.a, self.b
 
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """``value`` where ``mask`` is 1, and 0 where it is 0."""
+    """A gate that computes ``value`` where ``mask`` is 1, and 0 where ``mask`` is 0."""
 
     mask: Form
     value: Form
 
     @property
     def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
+        """The forms that the gate reads."""
         return self.mask, self.value
 
 
 class _OfOneForm:
-    """A gate that reads one form."""
+    """A gate that reads a single form."""
 
     x: Form
 
     @property
     def arguments(self) -> tuple[Form, ...]:
-        """What it reads."""
+        """The single form that the gate reads, as a tuple."""
         return (self.x,)
 
 
 @dataclass(frozen=True, eq=False)
 class Curved(_OfOneForm):
-    """A smooth function (``curves.CURVES``) of one form."""
+    """A gate that computes a smooth function of one form (``curves.CURVES``)."""
 
     name: str
     x: Form
-    #: Whether its error is to be small in proportion to its value (exponentials that are summed).
+    #: Whether the error must be small relative to the value, as for exponentials that are summed.
     relative: bool = False
-    #: What the argument is known not to exceed, beyond what its parts tell.
+    #: An upper bound on the argument, in addition to the bound that follows from its parts.
     at_most: float = np.inf
-    #: (z, log b), where this is exp(z − log b) and b a sum of exp(z) over keys, its own among them: a
-    #: softmax.
+    #: The forms z and log b if the gate computes exp(z − log b) of a softmax, where b is a sum of
+    #: exp(z) over keys.
     softmax: tuple[Form, Form] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Bend(_OfOneForm):
-    """before·x left of 0 and after·x right of it: |x|, max(x, 0)."""
+    """A gate that computes before·x for x < 0 and after·x for x ≥ 0, such as |x| or max(x, 0)."""
 
     x: Form
     before: float
@@ -204,7 +212,7 @@ class Bend(_OfOneForm):
 
 @dataclass(frozen=True, eq=False)
 class Ramp(_OfOneForm):
-    """0 where x ≤ 0 and 1 where x ≥ width; x is never in between."""
+    """A gate that is 0 if x ≤ 0 and 1 if x ≥ ``width``; x is never between 0 and ``width``."""
 
     x: Form
     width: float
@@ -212,22 +220,22 @@ class Ramp(_OfOneForm):
 
 @dataclass(frozen=True, eq=False)
 class Table(_OfOneForm):
-    """Where x is one of the keys (in order), the value of that key."""
+    """A gate that maps each of its keys, in increasing order, to a value."""
 
     x: Form
     keys: Vector
     values: Vector
-    #: Whether x was put on a grid by a :class:`Snap`, so that the sums of units are exact.
+    #: Whether a :class:`Snap` has rounded x to a grid, so that sums of the units are exact.
     gridded: bool = False
 
     @cached_property
     def gap(self) -> float:
-        """How far keys of different values are apart, at least."""
+        """The smallest distance between adjacent keys with different values."""
         return float(np.diff(self.keys)[np.diff(self.values) != 0].min(initial=np.inf))
 
     @cached_property
     def steepest(self) -> float:
-        """The greatest slope between neighbouring keys."""
+        """The largest absolute slope between adjacent keys."""
         if len(self.keys) < 2:
             return 0.0
         return float(np.abs(np.diff(self.values) / np.diff(self.keys)).max())
@@ -235,33 +243,33 @@ class Table(_OfOneForm):
 
 @dataclass(frozen=True, eq=False)
 class Snap(_OfOneForm):
-    """Round x, an integer plus rounding error, to that integer; or any x to a grid.
+    """A gate that removes the rounding error of an integer x, or rounds any x to a grid.
 
-    It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room
-    for the noise. So counts can be keys of hard attention, whose ties have to be exact; and a table can
-    be looked up by a number on a grid without rounding.
+    The gate computes relu(x + C) − C for a large C. Mathematically, this is x, but floating-point
+    numbers as large as C cannot represent the error. Counts can thus be keys of hard attention, whose
+    ties must be exact, and tables can be looked up by a number on a grid without rounding.
     """
 
     x: Form
-    #: Whether x is an integer but for noise; else it may be any number.
+    #: Whether x is an integer up to an error; otherwise, x may be any number.
     whole: bool = True
 
 
 Gate: TypeAlias = Product | Masked | Curved | Bend | Ramp | Table | Snap
 
-#: C, and how far apart the floats of its size are.
+#: For each type: C, and the distance between adjacent floating-point numbers near C.
 SNAP = {"float64": (1.5 * 2.0**40, 2.0**-12), "float32": (1.5 * 2.0**21, 2.0**-2)}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A gate before its arguments are forms: how to make it of them."""
+    """A gate whose arguments are linear combinations of s-ops; ``make`` creates the gate from forms."""
 
     arguments: tuple[Linear, ...]
     make: Callable[..., Gate]
-    #: More forms that it is good to know of, but that are not read.
+    #: Additional combinations that error bounds need, but that the gate does not read.
     beside: tuple[Linear, ...] = ()
-    #: Whether what comes out may be off even where what goes in is not.
+    #: Whether the result may have an error although the arguments are exact.
     approximates: bool = False
-    #: Whether what comes out is exact even where what goes in is not.
+    #: Whether the result is exact although the arguments may have errors.
     exact: bool = False

@@ -1,8 +1,8 @@
-"""Decide which s-ops are columns of the embeddings, and what tables look others up by.
+"""Decide which s-ops are columns of the embeddings, and which s-ops index a table.
 
-An s-op that depends on the token alone, or on the position alone, needs no layer: it can be a column of
-W_E or W_pos. With ``fold=False`` the s-ops of a program are *kept*: heads and hidden units compute
-them, step by step. Tables then look up kept s-ops instead of the tokens and positions below them.
+An s-op that depends only on the token, or only on the position, needs no layer: it can be a column of
+W_E or W_pos. With ``fold=False``, the s-ops of a program are *kept*: heads and hidden units compute
+them, one operation at a time. Tables are then indexed by kept s-ops instead of tokens and positions.
 S-ops that the compiler adds, such as the square of a position, are still embedded, unless they are
 computed from a kept s-op.
 """
@@ -23,7 +23,11 @@ from locum.networks.compiler.scoring.broadcasting import Known
 
 @dataclass(frozen=True)
 class LookupTable:
-    """The value of an s-op for every combination of what it is looked up by; None: does not occur."""
+    """The value of an s-op for every combination of values of the s-ops ``by``.
+
+    ``domains`` contains the possible values of each s-op in ``by``. A value of None means that the
+    combination does not occur.
+    """
 
     by: list[Node]
     domains: Sequence[Sequence[Atom]]
@@ -32,10 +36,11 @@ class LookupTable:
 
 @dataclass
 class KeptSops:
-    """What is embedded and what is looked up by what, given the s-ops that are kept."""
+    """The embedded s-ops, and the arguments of tables, for a given set of kept s-ops."""
 
     known: Known
-    #: The s-ops that the value of an s-op is computed from: kept ones, and those of other operations.
+    #: For each s-op, the s-ops from which it is computed: kept s-ops, and operations that are not
+    #: elementwise.
     _read: dict[Node, tuple[Node, ...]] = field(default_factory=dict)
 
     @property
@@ -43,7 +48,10 @@ class KeptSops:
         return self.known.values
 
     def embeds(self, node: Node) -> bool:
-        """Return whether the position alone, or the token alone, tells its value from the start."""
+        """Return whether an s-op is a column of the embeddings.
+
+        It must depend only on the position or only on the token, and not be computed from a kept s-op.
+        """
         if node in self.known.kept or not self.known.is_foldable(node):
             return False
         constant = self._values.constant(node) is not None
@@ -58,12 +66,15 @@ class KeptSops:
         return self._read[node]
 
     def _parts(self, node: Node) -> tuple[Node, ...]:
-        """Return what reads of an input are: itself, or what it is computed from."""
+        """Return the s-ops that are read for an input of an operation.
+
+        These are the input itself, or the s-ops that the input reads if it is elementwise and not kept.
+        """
         computed = OPERATIONS[node.op].elementwise and node not in self.known.kept
         return self._read[node] if computed else (node,)
 
     def table(self, node: Node) -> LookupTable | None:
-        """Return the table of an s-op over others, if these have few combinations."""
+        """Return the table of an s-op over other s-ops, or None if there are too many combinations."""
         column = self._values.over_sources(node)
         if column is None:
             return None
@@ -77,7 +88,7 @@ class KeptSops:
         )
 
     def _by_reads(self, node: Node, column: ValueTable) -> LookupTable | None:
-        """Write a table over sources as one over what the s-op is computed from."""
+        """Convert a table over sources to a table over the s-ops that are read, or return None."""
         by = [read for read in self._reads(node) if self._values.constant(read) is None]
         sizes = [len(self._values.domain(source)) for source in column.sources]
         occurs = [place for place, value in enumerate(column.values) if value is not None]

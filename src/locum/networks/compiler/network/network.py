@@ -1,8 +1,9 @@
-"""The network before it has weights: heads and units that read forms and write signals.
+"""Represent a network without weights: heads and units that read forms and write signals.
 
-``network_lowering.py`` makes it, ``schedule`` assigns sublayers and ``lay_out`` slots of the residual
-stream, ``fitting.py`` chooses units and temperatures, and ``assemble.py`` makes weights. Sublayer 0 is
-the embedding, 2l−1 the attention of layer l, 2l its feed-forward.
+``network_lowering.py`` makes the network. ``schedule`` assigns sublayers, and ``lay_out`` assigns slots
+of the residual stream. ``fitting.py`` chooses hidden units and temperatures, and ``assemble.py``
+creates the weights. Sublayer 0 is the embedding, 2l−1 is the attention of layer l, and 2l is its
+feed-forward.
 """
 
 from __future__ import annotations
@@ -18,74 +19,82 @@ from locum.networks.compiler.network.forms import SNAP, Form, Gate, Signal, Snap
 from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.target import EXACT_WHOLE
 
-#: What a head does where its selector holds nowhere: cannot happen, take the sink, or count it in.
+#: The role of the sink in a head: not used; selected if no key is selected; or selected together with
+#: the keys, in a tie.
 NO_SINK, LOSING_SINK, TIED_SINK = "none", "losing", "tied"
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One head: what it attends by, and what it moves."""
+    """One head: its scores, and the values that it moves."""
 
     label: str
     time: int
     queries: tuple[Form, ...]
     keys: tuple[Form, ...]
-    #: Of the query alone: the sum of query·key over a selected key is minus this.
+    #: The part of the score that depends only on the query. For a selected key, Σ query·key is minus
+    #: this part.
     offset: Form
     sink: str
-    #: By how much a selected key beats any other, the sink included.
+    #: The smallest difference between the scores of selected keys and other keys, including the sink.
     gap: float
-    #: "hard", or "softmax" for a head that is meant to weigh by its scores.
+    #: "hard", or "softmax" for a head whose attention weights are the softmax of its scores.
     kind: str = "hard"
     values: tuple[Value, ...] = ()
-    #: The selector it stands for, and how it was realised.
+    #: The selector of the head, and descriptions of the scores that express it.
     selector: Node | None = None
     how: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """What a head moves: a form into a signal; at the sink it reads ``at_sink`` instead."""
+    """A value that a head moves: a form that is written to the signal ``into``.
+
+    At the sink, the head reads ``at_sink`` instead of the form.
+    """
 
     form: Form
     into: Signal
     at_sink: float
-    #: Reads the mark of the sink itself: the share of attention that the sink gets.
+    #: Whether the value is the mark of the sink, so that the head writes its attention weight.
     share: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """An s-op that the feed-forward at ``time`` computes into a signal."""
+    """An s-op that the feed-forward at ``time`` computes and writes to the signal ``into``."""
 
     node: Node
     into: Signal
     time: int
-    #: What it reads: the parts of ``node`` that are there already.
+    #: For symbolic feed-forwards: the s-ops that are read to compute ``node``, as forms.
     reads: Mapping[Node, Form] = field(default_factory=dict)
-    #: What it is where feed-forwards have units of one kind (``forms.py``); None: any function.
+    #: The gate that hidden units compute (``forms.py``); None for symbolic feed-forwards.
     gate: Gate | None = None
 
     @property
     def forms(self) -> tuple[Form, ...]:
-        """What it reads, as forms."""
+        """The forms that the unit reads."""
         return tuple(self.reads.values()) if self.gate is None else self.gate.arguments
 
 
 @dataclass(frozen=True)
 class Network:
-    """Everything but the slots."""
+    """The heads and units of a network, before slots are assigned."""
 
     heads: tuple[Head, ...]
     units: tuple[Unit, ...]
     output: Form
-    #: Whether a sink stands before the input.
+    #: Whether a sink precedes the input.
     sink: bool
-    #: A signal that is 1 at every position, where gates without biases need one.
+    #: A signal that is 1 at every position, for gated units, whose gates have no biases.
     one: Signal | None = None
 
     def reads(self) -> Iterator[tuple[Form, int]]:
-        """List every form that is read, and when; the output is read at the end of time."""
+        """Yield every form that is read, with the sublayer that reads it.
+
+        The output is read one sublayer after the last layer.
+        """
         for head in self.heads:
             forms = [*head.queries, *head.keys, *(value.form for value in head.values)]
             if head.sink != NO_SINK:
@@ -100,11 +109,11 @@ class Network:
         yield self.output, 2 * self.layers + 1
 
     def steps(self) -> list[Head | Unit]:
-        """Return the heads and units in the order of time."""
+        """Return the heads and units in the order of their sublayers."""
         return sorted([*self.heads, *self.units], key=lambda step: step.time)
 
     def without_unread(self) -> Network:
-        """Drop what nobody reads (x·0, say), and what only that had read."""
+        """Return the network without parts that nothing reads, such as x·0."""
         read = {signal for form, _ in self.reads() for signal in form.terms}
         units = tuple(unit for unit in self.units if unit.into in read)
         heads = tuple(
@@ -120,11 +129,11 @@ class Network:
 
     @property
     def layers(self) -> int:
-        """How many: the last one that anything is done in."""
+        """Number of layers, up to the last layer with a head or unit."""
         return (max((step.time for step in self.steps()), default=0) + 1) // 2
 
     def head_labels(self) -> tuple[tuple[str, ...], ...]:
-        """Return the labels of the heads of each layer."""
+        """Return the labels of the heads in each layer."""
         return tuple(
             tuple(head.label for head in self.heads if head.time == 2 * layer - 1)
             for layer in range(1, self.layers + 1)
@@ -139,17 +148,22 @@ EVERYWHERE = everywhere()
 
 @dataclass(frozen=True)
 class Schedule:
-    """When each s-op can be read, and in which sublayer each head runs."""
+    """The sublayer from which each s-op can be read, and the sublayer of each head."""
 
     order: list[Node]
-    #: When it is in the residual stream.
+    #: For each s-op, the sublayer that completes it in the residual stream.
     ready: dict[Node, int]
-    #: The attention sublayer of each aggregate, width and length.
+    #: The attention sublayer of each aggregate, width and length that a head computes.
     heads: dict[Node, int]
+
+    @property
+    def layers(self) -> int:
+        """Number of layers until all s-ops are in the residual stream."""
+        return (max(self.ready.values()) + 1) // 2
 
 
 def schedule(root: Node, roles: Roles) -> Schedule:
-    """Schedule a program: the time of every s-op."""
+    """Return the schedule of a program with the smallest number of layers."""
     order = list(in_order(root, roles.reads))
     earliest = _Times(roles)
     for node in order:
@@ -169,7 +183,10 @@ def schedule(root: Node, roles: Roles) -> Schedule:
 
 
 class _Levelling:
-    """Heads into the sublayers with the fewest, but equal ones together where their times allow."""
+    """The assignment of heads to sublayers.
+
+    Heads are distributed evenly, but equal heads are in the same sublayer if their times allow this.
+    """
 
     def __init__(self, windows: dict[Node, tuple[int, int]], roles: Roles) -> None:
         self.windows = windows
@@ -180,13 +197,13 @@ class _Levelling:
             self.waiting.setdefault(self._selector(node), []).append(node)
 
     def place(self, node: Node, earliest: int) -> int:
-        """Return the sublayer for one head."""
+        """Return the sublayer of a head, at or after ``earliest``."""
         selector = self._selector(node)
         first, last = earliest, max(earliest, self.windows[node][1])
         for time in range(first, last + 1, 2):
             if selector in self.crowd.get(time, ()):
                 return time
-        # Where those that are still to come could join it.
+        # Restrict the sublayer to the windows of equal heads that are not placed yet, if possible.
         self.waiting[selector].remove(node)
         for begin, end in sorted((self.windows[n] for n in self.waiting[selector]), key=lambda w: w[1]):
             if max(first, begin) <= min(last, end):
@@ -196,23 +213,27 @@ class _Levelling:
         return time
 
     def _selector(self, node: Node) -> Node:
-        """Return what a head attends to; the length is counted by one that attends everywhere."""
+        """Return the selector of the head that computes a node.
+
+        The length is counted by a head that attends everywhere.
+        """
         attending = self.roles.counted(node)
         return attending.inputs[0] if attending.inputs else EVERYWHERE
 
 
 class _Times:
-    """Times, given those of all that is read."""
+    """The sublayers of s-ops, computed from the sublayers of their inputs."""
 
     def __init__(self, roles: Roles) -> None:
         self.roles = roles
-        #: When everything is there that it is computed from, functions in between left out.
+        #: For each s-op, the sublayer at which all operands of its expression are available, if one
+        #: feed-forward computes nested functions.
         self.base: dict[Node, int] = {}
         self.ready: dict[Node, int] = {}
         self.heads: dict[Node, int] = {}
 
     def attention(self, node: Node) -> int:
-        """Return the first attention sublayer that a head could run in."""
+        """Return the first attention sublayer in which the head of a node can run."""
         below = max((self.ready[n] for n in self.roles.reads(node)), default=0)
         return below + 1 if below % 2 == 0 else below + 2
 
@@ -242,7 +263,7 @@ def _feed_forward_after(time: int) -> int:
 
 
 def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int) -> dict[Node, int]:
-    """Return for each head the last sublayer that does not make the network deeper."""
+    """Return, for each head, the last sublayer that does not increase the depth of the network."""
     by: dict[Node, int] = {root: depth}
     heads: dict[Node, int] = {}
     for node in reversed(order):
@@ -264,34 +285,34 @@ def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int) -> dict[
                 and role in (Role.FUNCTION, Role.TABLE)
                 and roles.of(below) in (*_COMPUTED, Role.LINEAR)
             ):
-                limit = deadline  # computed in the same feed-forward
+                limit = deadline  # the same feed-forward computes it
             by[below] = min(by.get(below, depth), limit)
     return heads
 
 
 @dataclass
 class Group:
-    """Signals that share a slot: ``scale`` is what each is multiplied by when it is written."""
+    """Signals that share a slot; each signal is multiplied by a scale when it is written."""
 
     signals: dict[Signal, float]
-    #: The first sublayer that writes, and the last that reads.
+    #: The first sublayer that writes the slot, and the last sublayer that reads it.
     first: int
     last: int
     slot: int = -1
 
     @property
     def label(self) -> str:
-        """What it holds."""
+        """The labels of the signals, joined by " + "."""
         return " + ".join(dict.fromkeys(signal.label for signal in self.signals))
 
 
 @dataclass
 class Slots:
-    """The plan of the residual stream."""
+    """The assignment of signals to slots of the residual stream."""
 
     groups: list[Group]
     size: int
-    #: For each feed-forward sublayer, the slots it erases.
+    #: For each feed-forward sublayer, the slots that it erases.
     erased: dict[int, list[int]] = field(default_factory=dict)
     _of: dict[Signal, Group] = field(default_factory=dict)
 
@@ -299,23 +320,23 @@ class Slots:
         self._of = {signal: group for group in self.groups for signal in group.signals}
 
     def of(self, signal: Signal) -> tuple[int, float]:
-        """Return the slot of a signal, and what it is multiplied by when it is written there."""
+        """Return the slot of a signal, and the factor that multiplies the signal when it is written."""
         group = self._of[signal]
         return group.slot, group.signals[signal]
 
     def read(self, form: Form) -> dict[int, float]:
-        """Write a form as coefficients of slots."""
+        """Return a form as coefficients of slots."""
         coefficients: dict[int, float] = {}
         for signal, coefficient in form.terms.items():
             slot, scale = self.of(signal)
-            # Signals of one group have one ratio of coefficient to scale: read the slot once, and by a
-            # signal that is written as it is, since a quotient may be rounded.
+            # All signals of a group have the same ratio of coefficient to scale, so the slot is read
+            # only once. A signal with scale 1 is preferred, since other quotients may be rounded.
             if scale == 1 or slot not in coefficients:
                 coefficients[slot] = coefficient / scale
         return coefficients
 
     def labels(self) -> list[str]:
-        """Return what each slot holds, in the order of time."""
+        """Return the successive contents of each slot, as one label per slot."""
         held: list[list[str]] = [[] for _ in range(self.size)]
         for group in sorted(self.groups, key=lambda g: g.first):
             held[group.slot].append(group.label)
@@ -323,16 +344,17 @@ class Slots:
 
 
 def lay_out(network: Network, dtype: str, *, reuse: bool = True) -> Slots:
-    """Give a slot to every signal that is read; without ``reuse``, none to another after it."""
+    """Assign a slot to every signal that is read; without ``reuse``, no slot is used again later."""
     groups = _groups(network, _room(network, dtype), _summed_exactly(network, dtype))
     every = {signal for group in groups for signal in group.signals}
     return _assigned(groups, _left_at_sink(network, dtype) if reuse else every)
 
 
 def _room(network: Network, dtype: str) -> dict[Signal, float]:
-    """Return how often a signal may be added to a slot, where its units add large constants to it.
+    """Return how often signals with large constants may be added to one slot.
 
-    :class:`Snap` writes (x + C) − C: sums of as many C as that are still integers of their type.
+    :class:`Snap` writes (x + C) − C, so the sum of the constants C must remain an integer that the type
+    represents exactly.
     """
     large, _ = SNAP[dtype]
     times = EXACT_WHOLE[dtype] // (4 * large)
@@ -340,10 +362,10 @@ def _room(network: Network, dtype: str) -> dict[Signal, float]:
 
 
 def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
-    """Return signals whose hidden units add numbers of one grid, perhaps large, without rounding.
+    """Return the signals whose hidden units add numbers, possibly large, without rounding.
 
-    In one sum with a number like 0.1 they would be rounded, and that number with them in proportion
-    to the largest: they have slots of their own.
+    The numbers are on one grid. In a sum with another number such as 0.1, they would be rounded, so
+    these signals have separate slots.
     """
     return {
         unit.into
@@ -354,15 +376,15 @@ def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
 
 
 def _exact_table(gate: Table, dtype: str) -> bool:
-    """Return whether sums of its hidden units are not rounded."""
+    """Return whether the hidden units of a table add numbers without rounding."""
     return dyadic(gate.values, dtype) and (gate.gridded or dyadic(gate.keys, dtype))
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
-    """List signals whose slots must not be reused: they leave a number at the sink that sums round.
+    """Return the signals whose slots must not be reused, since the sink keeps a rounded number.
 
-    The sink is not erased. Whoever reads a slot there subtracts what it is known to hold, and scores
-    have to be exact.
+    Slots are not erased at the sink. Heads and units that read a slot subtract its known value at the
+    sink, and scores must be exact.
     """
     return {
         value.into
@@ -397,10 +419,10 @@ def _groups(network: Network, room: Mapping[Signal, float], exact: Collection[Si
 def _multiples(
     signals: Mapping[Signal, float], room: Mapping[Signal, float]
 ) -> Iterator[dict[Signal, float]]:
-    """Return parts in which every scale is an integer multiple of the least, which becomes 1.
+    """Yield groups of signals in which every scale is an integer multiple of the smallest scale.
 
-    Thirds of integers are rounded, and what is compared afterwards must not be. ``room`` says how large
-    the scales of some signals may be, all of them in one slot together.
+    Scales are divided by the smallest one. Other ratios, such as 1/3, would round numbers that are
+    compared and must be exact. ``room`` limits the scales of some signals in one slot.
     """
     while signals:
         unit = min(signals.values(), key=abs)
@@ -417,7 +439,7 @@ def _multiples(
 
 
 def _assigned(groups: list[Group], never_again: set[Signal]) -> Slots:
-    free: list[tuple[int, int]] = []  # (from when, slot)
+    free: list[tuple[int, int]] = []  # (time, slot)
     erased: dict[int, list[int]] = {}
     size = 0
     waiting: list[tuple[int, int]] = []
@@ -433,7 +455,7 @@ def _assigned(groups: list[Group], never_again: set[Signal]) -> Slots:
             size += 1
         if not never_again.isdisjoint(group.signals):
             continue
-        # The first feed-forward at or after the last read erases; what it erases is free behind it.
+        # The first feed-forward at or after the last read erases the slot. The slot is free afterwards.
         erasing = group.last + group.last % 2
         heapq.heappush(waiting, (erasing, group.slot))
     return Slots(groups, max(size, 1), erased)

@@ -1,8 +1,8 @@
-"""Stage *lowering*: from s-ops to a network, heads and units that read forms and write signals.
+"""Lower s-ops to a network of heads and units that read forms and write signals.
 
-A program comes in with its roles and its schedule, a :class:`Network` comes out. Sums and constant
-factors become forms and cost nothing; what is known from the position or the token is embedded.
-Heads with equal scores become one head that moves several values.
+The input is a program with its roles and schedule, and the result is a :class:`Network`. Sums and
+constant factors become forms. Functions of the position or the token are embedded. Heads with equal
+scores become one head that moves several values.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from locum.networks.compiler.scoring.scores import Linear, Scores
 
 
 class Embedding:
-    """The columns so far.
+    """The columns of the token and position embeddings.
 
-    Unless positions are to be shared, a column of these is stored as it is, so that what a program
-    computes from the position stays out of how it is read.
+    If positions are shared, functions of the position that differ only by a factor and a constant use
+    one column. Otherwise, different functions use different columns, so that functions of the position
+    do not change how the rest of the program is lowered.
     """
 
     def __init__(self, *, share_positions: bool) -> None:
@@ -48,7 +49,7 @@ class Embedding:
         self._tokens: dict[bytes, Signal] = {}
 
     def at_positions(self, numbers: Sequence[float], label: str) -> Form:
-        """Embed these numbers at the positions 0, 1, …"""
+        """Return a form that is ``numbers[i]`` at position i."""
         vector, factor, constant = np.array(numbers), 1.0, 0.0
         if (vector == vector[0]).all():
             return Form({}, float(vector[0]))
@@ -60,7 +61,7 @@ class Embedding:
         return Form({self._positions[key]: factor}, constant)
 
     def of_tokens(self, numbers: Sequence[float], label: str) -> Form:
-        """Embed these numbers for the tokens of the vocabulary, in its order."""
+        """Return a form that is ``numbers[i]`` for the i-th token of the vocabulary."""
         vector = np.array(numbers)
         if (vector == vector[0]).all():
             return Form({}, float(vector[0]))
@@ -72,7 +73,7 @@ class Embedding:
 
 
 def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
-    """Return what a column of positions holds, in standard form."""
+    """Return the label of a column of the position embedding, given its factor and constant."""
     if (factor, constant) == (1, 0):
         return label
     if bool((vector == np.arange(len(vector))).all()):
@@ -81,7 +82,11 @@ def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
 
 
 def _standard(vector: Vector) -> tuple[Vector, float, float]:
-    """Write a vector as constant + factor · (integers from 0 on without a common divisor)."""
+    """Write a vector as constant + factor · vector, and return the new vector, factor and constant.
+
+    A vector of integers becomes a vector of integers that begins with 0, without a common divisor.
+    Other vectors are returned unchanged.
+    """
     whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
     if not whole:
         return vector, 1.0, 0.0
@@ -94,7 +99,7 @@ def _standard(vector: Vector) -> tuple[Vector, float, float]:
 
 
 class Heads:
-    """The heads so far; ``read`` makes forms of linear combinations of s-ops."""
+    """The heads created so far; ``read`` converts linear combinations of s-ops to forms."""
 
     def __init__(self, read: Callable[[Linear], Form]) -> None:
         self.read = read
@@ -103,7 +108,7 @@ class Heads:
 
     @property
     def all(self) -> tuple[Head, ...]:
-        """The heads with what they move, in the order in which they were asked for."""
+        """The heads with their values, in the order of creation."""
         return tuple(
             replace(head, values=tuple(self._values[scores]))
             for scores, head in self._by_scores.items()
@@ -119,10 +124,14 @@ class Heads:
         selector: Node | None,
         node: Node,
     ) -> None:
-        """Let the head with these scores at that time move a value; ``node`` needs it, for errors."""
+        """Add a value to the head with these scores in sublayer ``time``; create the head if necessary.
+
+        ``node`` is the s-op that errors name.
+        """
         if scores.kind == "softmax" and sink != NO_SINK:
             raise CompileError(
-                "a softmax head cannot be used beside a sink token, which would receive weight",
+                "softmax attention with a sink token is not supported, since the sink would receive "
+                "weight",
                 abbreviate(node),
             )
         pairs, offset = self._pairs(scores)
@@ -141,26 +150,29 @@ class Heads:
                 tuple(k for _, k in pairs),
                 offset,
                 sink,
-                # A sink that loses stands half way.
+                # A sink below the selected keys has a score that is half a gap lower.
                 scores.gap if sink in (NO_SINK, TIED_SINK) else scores.gap / 2,
                 kind=scores.kind,
                 selector=selector,
                 how=scores.how,
             )
             if any(form.time >= time for form in (*head.queries, *head.keys)):
-                raise CompileError("a head would read what is not there yet", abbreviate(node))
+                raise CompileError("a head would read a value before it is computed", abbreviate(node))
             self._by_scores[same] = head
         self._values.setdefault(same, []).append(value)
 
     def _pairs(self, scores: Scores) -> tuple[list[tuple[Form, Form]], Form]:
-        """Return the queries with their keys, and what depends on the query alone."""
+        """Return the pairs of query and key forms of scores.
+
+        The second result is the part of the score that depends only on the query.
+        """
         pairs = []
         offset = self.read(scores.offset)
         for query, key in scores.pairs:
             q, k = self.read(query), self.read(key)
             if not q.terms and q.constant == 0:
                 continue
-            if not k.terms:  # the same for all keys: it only shifts a row
+            if not k.terms:  # the product is the same for all keys
                 offset = total([(offset, 1.0), (q, k.constant)])
             else:
                 pairs.append((q, k))
@@ -169,20 +181,20 @@ class Heads:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A network, and how the s-ops of the program came to be in it."""
+    """A network, with the s-ops of the program that its parts represent."""
 
     network: Network
     roles: Roles
     schedule: Schedule
-    #: Widths and lengths that are counted by a head that attends to the sink as well.
+    #: Widths and lengths that are counted by a head that also attends to the sink.
     counted_with_sink: frozenset[Node]
-    #: Tokens for which some s-op has no value, and why.
+    #: Tokens for which some s-op is undefined, with the reason.
     undefined: tuple[tuple[Atom, str], ...]
-    #: The label of an s-op or selector: the program's own name for it, or the whole expression.
+    #: Labels of s-ops and selectors: names in the program, or expressions.
     label: Labels
-    #: The s-op that a signal holds, where a head moves it or a feed-forward computes it.
+    #: The s-op that each signal of a head or feed-forward represents.
     holds: Mapping[Signal, Node] = field(default_factory=dict)
-    #: The s-ops that a column of the embeddings stands for, each up to a factor and a constant.
+    #: The s-ops that each column of the embeddings represents, up to a factor and a constant.
     embeds: Mapping[Signal, Collection[Node]] = field(default_factory=dict)
 
 
@@ -194,10 +206,10 @@ def lower(
     *,
     share_positions: bool = True,
 ) -> Lowered:
-    """Make the network of a scheduled program.
+    """Return the network of a scheduled program.
 
-    Without ``share_positions`` every positional encoding has a slot of its own, so that the weights of
-    programs that differ in functions of the position alone are equal.
+    Without ``share_positions``, different functions of the position use different slots. Programs that
+    differ only in functions of the position then have the same slots.
     """
     lowering = _Lowering(times, roles, label, share_positions=share_positions)
     network = lowering.network(root)
@@ -215,7 +227,7 @@ def lower(
 
 
 class _Lowering:
-    """The stage at work: signals, forms and units so far."""
+    """The state of the lowering of one program: the signals, forms, heads and units created so far."""
 
     def __init__(
         self,
@@ -230,19 +242,19 @@ class _Lowering:
         self.roles = roles
         self.known = roles.known
         self.undefined: dict[Hashable, tuple[Atom, str]] = {}
-        #: Units in the order in which they are asked for; None while one is being made.
+        #: Units in the order of creation; None for a unit that is not completed yet.
         self._units: list[Unit | None] = []
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
-        #: For what is counted: the share of attention that the sink (or position 0) gets.
+        #: For each count, the attention weight on the sink (or on position 0).
         self._shares: dict[Node, Signal] = {}
         self._embedding = Embedding(share_positions=share_positions)
         self.embeds: dict[Signal, dict[Node, None]] = {}
         self._heads = Heads(self.linear)
-        # Counting needs a sink; so does whatever may select nothing. A decoder has its begin marker.
+        # A sink is needed to count and for selectors that may be empty. A decoder has a begin marker.
         causal = self.known.target.causal
         self.sink = causal or any(self._needs_sink(node) for node in schedule.order)
-        #: When a head attends everywhere anyway, without the sink.
+        #: The sublayers in which some head attends to all positions except the sink.
         self._everywhere = {
             time
             for node, time in schedule.heads.items()
@@ -250,19 +262,19 @@ class _Lowering:
         }
 
     def network(self, root: Node) -> Network:
-        """Return the whole network, with ``root`` as the output."""
+        """Return the network that computes ``root``."""
         for node in self.schedule.order:
             if self.roles.of(node) in (Role.AGGREGATE, Role.COUNT):
                 self._attend(node)
         output = self.form(root)
         units = tuple(unit for unit in self._units if unit is not None)
         network = Network(self._heads.all, units, output, self.sink).without_unread()
-        if self.known.target.feed_forward == "glu":  # its gates have no biases
+        if self.known.target.feed_forward == "glu":  # gates have no biases
             return replace(network, one=Signal("1", 0, positions=np.ones(self.known.target.longest)))
         return network
 
     def holds(self) -> dict[Signal, Node]:
-        """Return the s-op each signal holds; a share of attention holds the count it stands for."""
+        """Return the s-op that each signal represents; an attention weight represents its count."""
         shares = {signal: self.roles.counted(node) for node, signal in self._shares.items()}
         return {signal: node for node, signal in self._signals.items()} | shares
 
@@ -276,10 +288,11 @@ class _Lowering:
                 return False
 
     def counts_sink(self, node: Node) -> bool:
-        """Return whether the head that counts a width or a length attends to the sink as well.
+        """Return whether the head that counts a width or a length also attends to the sink.
 
-        It does, so that nothing else is needed to count by; but the length is counted by a head that is
-        there anyway, if there is one. Units are made for one of the two shares before there are heads.
+        A width is always counted with the sink, which needs no additional signal. The length is counted
+        by an existing head that attends everywhere, if there is one. With hidden units, the length is
+        counted without the sink, since tables are chosen before the heads.
         """
         if self.roles.counted(node).op != "length":
             return True
@@ -288,7 +301,7 @@ class _Lowering:
     # Forms --------------------------------------------------------------------------------------
 
     def form(self, node: Node) -> Form:
-        """Write an s-op as a combination of signals; take sums apart, however long."""
+        """Return an s-op as a form; sums of any depth are expanded."""
         if node not in self._forms:
             parts: list[tuple[Form, float]] = []
             ticket = count()
@@ -311,7 +324,7 @@ class _Lowering:
         return self._forms[node]
 
     def linear(self, linear: Linear) -> Form:
-        """Write a combination of s-ops as one of signals."""
+        """Convert a linear combination of s-ops to a form over signals."""
         return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
 
     def _leaf(self, node: Node) -> Form:
@@ -334,7 +347,7 @@ class _Lowering:
                 return Form({self._computed(node): 1.0})
 
     def _embedded(self, node: Node, form: Form) -> Form:
-        """Return the form of an s-op that stands in the embeddings."""
+        """Record that an s-op is embedded, and return its form."""
         for signal in form.terms:
             self.embeds.setdefault(signal, {})[node] = None
         return form
@@ -346,7 +359,7 @@ class _Lowering:
         numbers = []
         for token, value in zip(self.known.target.vocabulary, column.values, strict=True):
             if value is None:
-                why = f"{abbreviate(node)} has no value for it"
+                why = f"{abbreviate(node)} is undefined for this token"
                 self.undefined.setdefault(identity(token), (token, why))
             numbers.append(0.0 if value is None else self.known.codes.number(value, node))
         return numbers
@@ -354,7 +367,7 @@ class _Lowering:
     # Units --------------------------------------------------------------------------------------
 
     def _computed(self, node: Node) -> Signal:
-        """Return the signal of a function, which some feed-forward computes."""
+        """Return the signal of a function that a feed-forward computes; add its unit if it is new."""
         if node not in self._signals:
             time = self.schedule.ready[node]
             signal = Signal(self.label(node), time)
@@ -367,18 +380,21 @@ class _Lowering:
         return self._signals[node]
 
     def _gate(self, node: Node) -> Gate | None:
-        """Return the gate where feed-forwards have units of one kind; None for an exact function."""
+        """Return the gate of an s-op, preceded by another unit if its result is rounded.
+
+        Return None for symbolic feed-forwards.
+        """
         gate = self.roles.gate(node, self.linear)
         if gate is None or self.roles.delay(node) == 1:
             return gate
-        # A layer of its own makes it whole.
+        # A separate layer rounds the result of the gate to an integer.
         time = self.schedule.ready[node] - 2
         about = Signal(f"about {self.label(node)}", time)
         self._units.append(Unit(node, about, time, gate=gate))
         return Snap(Form({about: 1.0}))
 
     def _reads(self, root: Node, time: int) -> dict[Node, Form]:
-        """Return what a unit reads from the stream: the parts of its expression that are there."""
+        """Return the s-ops that a symbolic unit at ``time`` reads from the stream, as forms."""
         reads: dict[Node, Form] = {}
         stack, seen = [root], {root}
         while stack:
@@ -397,7 +413,7 @@ class _Lowering:
         return reads
 
     def _inlined(self, node: Node, time: int) -> bool:
-        """Return whether a unit at that time computes the s-op itself."""
+        """Return whether a symbolic unit at ``time`` computes an s-op instead of reading it."""
         return self.roles.fused and (
             self.roles.of(node) in (Role.COUNT, Role.FUNCTION, Role.TABLE, Role.LINEAR)
             and self.schedule.ready[node] == time
@@ -406,7 +422,7 @@ class _Lowering:
     # Heads --------------------------------------------------------------------------------------
 
     def _attend(self, node: Node) -> None:
-        """Add the head of an aggregate, a width or the length; heads with equal scores are one."""
+        """Add the head of an aggregate, a width or the length; heads with equal scores are merged."""
         time = self.schedule.heads[node]
         counting = self.roles.of(node) is Role.COUNT
         attending = self.roles.counted(node)
@@ -433,13 +449,17 @@ class _Lowering:
         self._heads.move(value, scores, sink, time, label, selector, node)
 
     def _default(self, node: Node) -> float:
-        """Return what an aggregate reads at the sink."""
+        """Return the value that an aggregate reads at the sink.
+
+        The value is the default of the aggregate, or 0 if its selector is never empty.
+        """
         default = node.default
         if not self.known.selectors.may_be_empty(node.inputs[0]):
             return 0.0
         if isinstance(default, str) and self.known.values.table(node) is None:
             raise CompileError(
-                f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
+                f"expected a number as the default, got the string {default!r}: the values are numbers",
+                abbreviate(node),
             )
         listed = self.known.values.table(node) is not None
         if not listed and isinstance(default, int) and abs(default) > LARGEST_EXACT:

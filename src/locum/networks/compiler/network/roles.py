@@ -1,9 +1,9 @@
-"""What each s-op is to the network.
+"""Determine the role of each s-op in the network.
 
-Known from the position or from the token, a linear combination (free), the output of a head, or a
-function that a feed-forward computes: that is its *role*. Feed-forwards that are exact compute any
-function (:class:`Roles`); where they have units of one kind, every function is a gate
-(``gate_roles.py``). Schedule and lowering ask here what an s-op reads.
+An s-op is a function of the position or of the token, a linear combination, the output of a head, or a
+function computed by a feed-forward. Symbolic feed-forwards compute any function (:class:`Roles`). In
+networks of hidden units, every function is a gate (``gate_roles.py``). Roles also determine which other
+s-ops an s-op reads, for scheduling and lowering.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from locum.networks.compiler.target import EXACT_WHOLE
 
 
 class Role(Enum):
-    """How an s-op comes about in the network."""
+    """How the network computes an s-op."""
 
     POSITION = "known from the position: a column of W_pos"
     TOKEN = "known from the token: a column of W_E"
@@ -43,31 +43,31 @@ class Role(Enum):
 
 @dataclass
 class Roles:
-    """What each s-op is to the network."""
+    """The role of each s-op in a network with symbolic feed-forwards."""
 
     known: Known
-    #: S-ops that are looked up by their sources, since what the network computes may be off.
+    #: S-ops that are looked up by their sources, since their inputs may have errors in the network.
     tabled: frozenset[Node] = frozenset()
-    #: S-ops that jump, and cannot be looked up: where they do hangs on the last bits of a number.
+    #: Discontinuous s-ops that cannot be looked up, so that their value depends on rounding.
     rounded: tuple[Node, ...] = ()
     _roles: dict[Node, Role] = field(default_factory=dict)
     _reads: dict[Node, list[Node]] = field(default_factory=dict)
-    #: Whether a feed-forward computes whole expressions, so that a function of functions takes no
-    #: longer than one.
+    #: Whether one feed-forward computes whole expressions, so that nested functions need no more
+    #: layers.
     fused: ClassVar[bool] = True
 
     @cached_property
     def lookups(self) -> KeptSops:
-        """What is embedded, and what tables are looked up by."""
+        """The embedded s-ops, and the arguments of tables."""
         return KeptSops(self.known)
 
     @property
     def values(self) -> Values:
-        """Which values each s-op can take."""
+        """The possible values of each s-op."""
         return self.known.values
 
     def departs(self, node: Node) -> bool:
-        """Return whether an s-op has another form for the sake of fewer hidden units."""
+        """Return whether an s-op is computed in a different way in order to use fewer hidden units."""
         return False
 
     def of(self, node: Node) -> Role:
@@ -98,15 +98,16 @@ class Roles:
             if column is None or column.sources == (node,):
                 bits = EXACT_WHOLE[self.known.target.dtype].bit_length() - 1
                 raise CompileError(
-                    f"strings (or integers beyond 2^{bits}) meet too many other values here to be "
-                    "told apart: try a smaller vocabulary or length",
+                    "expected few combinations of values for an operation on strings or integers "
+                    "beyond "
+                    f"2^{bits}, got too many to list; try a smaller vocabulary or length",
                     abbreviate(node),
                 )
             return Role.TABLE
         return Role.LINEAR if self._linear(node) else Role.FUNCTION
 
     def _needs_table(self, node: Node) -> bool:
-        """Return whether floats cannot do what the operation does to its inputs."""
+        """Return whether an operation cannot be computed from its inputs in floating point."""
         if node.op == "lookup":
             column = self.values.table(node)
             return column is not None and column.sources != (node,)
@@ -114,13 +115,13 @@ class Roles:
         limit = EXACT_WHOLE[self.known.target.dtype]
         if any(column is not None and column.largest_whole > limit for column in columns):
             return True
-        # Products of counts are as good as the floats are, until they are compared or divided.
+        # Large integers are inexact, which is relevant only if they are compared or divided.
         jumps = ("member", "modulo", "floor_divide")
         compares = OPERATIONS[node.op].group == "comparison" or node.op in jumps
         return compares and any(self._beyond(i, limit) for i in node.inputs)
 
     def _beyond(self, node: Node, limit: int) -> bool:
-        """Return whether it may be an integer so large that floats skip its neighbours."""
+        """Return whether an s-op may be an integer above ``limit``, where floats skip integers."""
         integers = self.values.integers(node)
         return integers is not None and integers.largest > limit
 
@@ -131,22 +132,25 @@ class Roles:
             case "multiply":
                 return any(self.values.constant(i) is not None for i in node.inputs)
             case "divide":
-                # Only by powers of two: x/3 is not x·(1/3) to the last bit.
+                # Only division by a power of two is linear: x/3 and x·(1/3) differ in the last bit.
                 divisor = self.values.constant(node.inputs[1])
                 return isinstance(divisor, (int, float)) and math.frexp(abs(float(divisor)))[0] == 0.5
             case _:
                 return False
 
     def delay(self, node: Node) -> int:
-        """Return how long after its attention a count can be read; a function, after what it reads."""
+        """Return the number of sublayers after which the result of an s-op can be read.
+
+        The delay of a count starts at its head, and the delay of a function at its last input.
+        """
         return 1
 
     def counted(self, node: Node) -> Node:
-        """Return the width or the length that a COUNT stands for."""
+        """Return the width or length that a head counts for an s-op with the role COUNT."""
         return node
 
     def parts(self, node: Node) -> list[tuple[Node, float]]:
-        """Write a linear s-op as Σ coefficient · s-op."""
+        """Return a linear s-op as a list of pairs (s-op, coefficient)."""
         match node.op:
             case "add":
                 return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
@@ -165,19 +169,22 @@ class Roles:
                 return [(a, 1 / number if node.op == "divide" else number)]
 
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate | None:
-        """Return the gate of a function that reads the stream so; None for an exact function."""
+        """Return the gate of a function; None for symbolic feed-forwards.
+
+        ``form`` converts linear combinations of s-ops to forms over signals.
+        """
         return None
 
     def made_for(self, node: Node) -> str | None:
-        """Return the s-op of the program that another s-op was made for; None for those of stages."""
+        """Return the text of the s-op for which an s-op was made; None if the roles did not make it."""
         return None
 
-    def names(self) -> dict[Node, str]:
-        """Return the names of numbers that no expression describes."""
+    def names(self, label: Callable[[Node], str]) -> dict[Node, str]:
+        """Return names for s-ops that the roles made, given the labels of other s-ops."""
         return {}
 
     def sources(self, node: Node) -> list[Node]:
-        """Return what a table is looked up by."""
+        """Return the s-ops that index the table of an s-op."""
         return self.table(node).by
 
     def table(self, node: Node) -> LookupTable:
@@ -187,7 +194,7 @@ class Roles:
         return table
 
     def reads(self, node: Node) -> list[Node]:
-        """Return the s-ops that have to be there before it."""
+        """Return the s-ops that must be available before an s-op is computed."""
         if node not in self._reads:
             self._reads[node] = self._reads_of(node)
         return self._reads[node]
@@ -210,10 +217,10 @@ class Roles:
 
 
 def exact_roles(root: Node, known: Known) -> Roles:
-    """Assign the roles of a program whose feed-forwards compute any function.
+    """Return the roles of a program's s-ops with symbolic feed-forwards.
 
-    What jumps at a number that is not reliable (``exactness.py``) becomes a table over its sources; and
-    so does what is moved to where it is such a source.
+    If a discontinuous s-op reads a number that may have an error (``exactness.py``), it becomes a table
+    over its sources. S-ops whose values heads move to such a source also become tables.
     """
     exactness = Exactness(known.target, known.values, known.selectors)
     tabled: set[Node] = set()
@@ -242,7 +249,7 @@ def exact_roles(root: Node, known: Known) -> Roles:
 
 
 def _origin(source: Source) -> Node | None:
-    """Return the s-op that computes what a source has, wherever it was moved from."""
+    """Return the elementwise s-op whose values heads move to a source, or None."""
     if isinstance(source, str):
         return None
     while source.op == "aggregate":
@@ -251,13 +258,13 @@ def _origin(source: Source) -> Node | None:
 
 
 def _has_sources(node: Node, known: Known) -> bool:
-    """Return whether its values are listed over other s-ops than itself."""
+    """Return whether there is a table of an s-op over other s-ops."""
     table = known.values.table(node)
     return table is not None and table.sources not in ((), (node,))
 
 
 def _reachable(root: Node, known: Known) -> Iterator[Node]:
-    """List every s-op of the program, and of the scores of its selectors."""
+    """Yield every s-op of the program and of the scores of its selectors."""
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()
@@ -275,9 +282,9 @@ def _reachable(root: Node, known: Known) -> Iterator[Node]:
 
 
 def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """Order s-ops, each after what it reads; without recursion."""
+    """Yield every s-op after the s-ops that it reads, without recursion."""
     seen: set[Node] = set()
-    #: S-ops to visit; None says that all has been listed that the one below it reads.
+    #: S-ops to visit. None means that all inputs of the s-op below it have been visited.
     stack: list[Node | None] = [root]
     while stack:
         node = stack.pop()

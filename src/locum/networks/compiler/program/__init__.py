@@ -1,4 +1,4 @@
-"""What is known of a program: its values, its patterns, the codes of its strings."""
+"""Analyse a program: the possible values of s-ops, the patterns of selectors, the codes of strings."""
 
 from locum.networks.compiler.program.definedness import require_causal, undefined
 from locum.networks.compiler.program.normalise import normalise, read_names

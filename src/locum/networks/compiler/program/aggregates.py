@@ -1,4 +1,4 @@
-"""Find the values of an aggregate: values that it moves, or means of values that it may select."""
+"""Find the possible values of an aggregate: moved values, or means of selected values."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ from locum.networks.compiler.program.sources import (
 )
 from locum.networks.compiler.target import DOMAIN, Target
 
-#: Steps of the grid between the least and the greatest sum: beyond that a mean is not called finite.
+#: Maximum number of grid steps between the smallest and the largest sum for which means are listed.
 MAX_SUMS = 2**16
+#: Maximum number of pairs of a sum and an addend that are added in one step.
+MAX_PAIRS = 2**22
 
 
 class Unlisted(Exception):  # noqa: N818  (a signal to the caller, not an error)
-    """Sums that are rounded, or too many."""
+    """An exception that is raised if sums are rounded, undefined or too many to list."""
 
 
 def denominator(values: Sequence[Atom], count: int) -> int:
-    """Return the power of two that makes these numbers integers whose sums of ``count`` are exact.
+    """Return the smallest power of two that turns all values into integers by multiplication.
 
-    Raises :class:`Unlisted` where sums are rounded, too many to be listed, or not sums of numbers.
+    Raise :class:`Unlisted` if values are not numbers, if sums of ``count`` values may be rounded, or if
+    there are too many sums to list.
     """
     if any(isinstance(value, str) for value in values):
         raise Unlisted
@@ -52,19 +55,22 @@ def denominator(values: Sequence[Atom], count: int) -> int:
 
 
 def means_of_positions(values: Sequence[Sequence[Atom]], keys: Sequence[int]) -> list[Atom]:
-    """List the means over ``keys``, where ``values`` lists what each position may have."""
+    """Return the possible means over the positions ``keys``.
+
+    ``values`` lists the possible values at each position.
+    """
     check_time()
     if len(keys) == 1:
         return list(values[keys[0]])
     together = [value for key in keys for value in values[key]]
-    if not all(values[key] for key in keys):  # the program has no value there
+    if not all(values[key] for key in keys):  # the program is undefined at one of the keys
         raise Unlisted
     scale = denominator(together, len(keys))
     return _divided(reduce(_plus, (_bits(values[key], scale) for key in keys)), scale, len(keys))
 
 
 def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
-    """List the means of one to ``most`` values, any of which may occur any number of times."""
+    """Return the possible means of one to ``most`` of the values; a value may occur repeatedly."""
     scale = denominator(values, most)
     means, one = dict.fromkeys(values), _bits(values, scale)
     sums = one
@@ -78,25 +84,30 @@ def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
 
 
 def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
-    """List the sums of one to ``most`` integers, any of which may occur any number of times.
+    """Return the possible sums of one to ``most`` of the integers; an integer may occur repeatedly.
 
     >>> sums_of_subsets([0, 5], 3), sums_of_subsets([-1, 1], 2)
     ([0, 5, 10, 15], [-2, -1, 0, 1, 2])
     """
-    if denominator(values, most) != 1:
+    if any(isinstance(value, str) or not float(value).is_integer() for value in values):
         raise Unlisted
-    sums = one = _bits(values, 1)
-    found = set(_members(one))
+    integers = {int(value) for value in values if not isinstance(value, str)}
+    if max(map(abs, integers)) * most > LARGEST_EXACT:
+        raise Unlisted
+    found = sums = one = np.array(sorted(integers), dtype=np.int64)
     for _ in range(most - 1):
         check_time()
-        sums = _plus(sums, one)
-        found.update(_members(sums))
+        if len(sums) * len(one) > MAX_PAIRS:
+            raise Unlisted
+        sums = np.unique(np.add.outer(sums, one))
+        found = np.union1d(found, sums)
         if len(found) > MAX_VALUES:
             raise Unlisted
-    return sorted(found)
+    listed: list[int] = found.tolist()
+    return listed
 
 
-#: Which integers occur: the least of them, and a bit for each from there on.
+#: A set of integers: its minimum, and a bit mask in which bit i represents minimum + i.
 _Bits = tuple[int, int]
 
 
@@ -107,7 +118,7 @@ def _bits(values: Sequence[Atom], scale: int) -> _Bits:
 
 
 def _members(sums: _Bits) -> list[int]:
-    """List the integers in order."""
+    """List the integers of a set in increasing order."""
     least, bits = sums
     packed = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), dtype=np.uint8)
     places: list[int] = np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist()
@@ -115,7 +126,7 @@ def _members(sums: _Bits) -> list[int]:
 
 
 def _plus(sums: _Bits, more: _Bits) -> _Bits:
-    """List all sums of one number of each."""
+    """Return the set of all sums of one integer from each of two sets."""
     (least, bits), (start, steps) = sums, more
     total = 0
     for step in _members((0, steps)):
@@ -124,48 +135,62 @@ def _plus(sums: _Bits, more: _Bits) -> _Bits:
 
 
 def _divided(sums: _Bits, scale: int, count: int) -> list[Atom]:
-    """Divide, rounding each mean once, as dense execution rounds it."""
+    """Divide the members of a set by ``scale`` and ``count``, rounding as dense execution does."""
     return [total / scale / count for total in _members(sums)]
 
 
 class SelectorFacts(Protocol):
-    """What values depend on of selectors (``patterns.py``)."""
+    """Facts about selectors that determine the values of aggregates (``patterns.py``)."""
 
     def unique(self, selector: Node) -> bool:
-        """Return whether each query selects at most one key, whatever the input."""
+        """Return whether each query selects at most one key on every input."""
+        ...
+
+    def may_be_empty(self, selector: Node) -> bool:
+        """Return whether some query may select no key."""
         ...
 
     def widths(self, selector: Node) -> tuple[int, int]:
-        """Return the least and the greatest number of keys that a query selects."""
+        """Return the minimum and maximum number of keys that a query selects."""
         ...
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:
-        """Return [query, key] on inputs of one length, where positions and length tell; else None."""
+        """Return the pattern [query, key] on inputs of one length, or None if it depends on tokens."""
         ...
 
 
 class ValuesOfInputs(Protocol):
-    """What is known of the s-op that an aggregate reads (``values.py``)."""
+    """Facts about the s-ops that an aggregate reads (``values.py``)."""
 
     def table(self, node: Node) -> ValueTable | None:
-        """Tabulate its values over its sources; None where there are too many."""
+        """Return the table of an s-op's values over its sources.
+
+        Return None if the sources have too many combinations of values.
+        """
         ...
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
-        """List all values it may take, in order; None where they are infinitely (or too) many."""
+        """Return all possible values of an s-op in order, or None if there are too many."""
         ...
 
     def depends_on(self, node: Node, *sources: str) -> bool:
-        """Return whether a value is known from these sources alone."""
+        """Return whether an s-op has a table with no sources other than ``sources``."""
         ...
 
     def at_length(self, node: Node, length: int) -> list[Atom]:
-        """Return the value at each position of an input of that length, if nothing else matters."""
+        """Return the value at each position of an input with ``length`` tokens.
+
+        The s-op must depend only on position and length.
+        """
+        ...
+
+    def at_each_position(self, node: Node) -> list[tuple[Atom, ...]]:
+        """Return the possible values of an s-op at each position."""
         ...
 
 
 class Aggregates:
-    """The tables of aggregates, each by the first rule that says something."""
+    """The tables of aggregates, each computed by the first rule that applies."""
 
     def __init__(
         self, target: Target, values: ValuesOfInputs, selectors: SelectorFacts, sources: Sources
@@ -176,30 +201,37 @@ class Aggregates:
         self._sources = sources
 
     def table(self, node: Node) -> ValueTable | None:
-        """Tabulate its values over its sources; None where they cannot be listed."""
+        """Return the table of an aggregate over its sources, or None if its values cannot be listed."""
         table = self._moved(node) or self._mean_of_positions(node)
         return table or self._mean_of_equals(node) or self._mean(node)
 
     def _moved(self, node: Node) -> ValueTable | None:
-        """Tabulate an aggregate that takes no mean, or means of equal values alone."""
+        """Return the table of an aggregate that moves values, so that its mean is one of the values."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
         moved = all(isinstance(value, (str, bool)) for value in values)  # their mean is an error
         if not moved and not self._selectors.unique(node.inputs[0]):
-            # n·v / n is v where n·v is not rounded. Strings beside numbers are moved: no sequence of an
-            # input mixes the two.
+            # The mean n·v / n is v if n·v is not rounded. Strings are always moved, even if the s-op is
+            # a number on other inputs, since the sequence for one input never contains both.
             numbers = [value for value in values if not isinstance(value, str)]
             exact = all(_sums_exactly(value, self._target.longest) for value in numbers)
             if not exact or (len(numbers) > 1 and not _of_equals(node)):
                 return None
-        return self._sources.add(node, distinct((*values, node.default)))
+        return self._sources.add(node, distinct((*values, *self._default(node))))
+
+    def _default(self, node: Node) -> list[Atom]:
+        """Return the default of an aggregate in a list, or an empty list if it is never used."""
+        selector, value = node.inputs
+        moves = self._values.finite(value) and not self._selectors.may_be_empty(selector)
+        return [] if moves else [node.default]
 
     def _mean_of_equals(self, node: Node) -> ValueTable | None:
-        """Tabulate a mean of equal numbers whose sum is rounded, as it comes out for so many of them.
+        """Return the table of a mean of equal numbers whose sum is rounded.
 
-        They differ in their last bits: tables of hidden units refuse to tell them apart where that
-        matters. Exact functions do not look, so there nothing is said.
+        The table contains the mean of each number for each possible number of keys. These means differ
+        in their last bits. Tables of hidden units reject such values if the difference matters.
+        Symbolic feed-forwards do not check this, so there is no table for them.
         """
         values = self._values.finite(node.inputs[1])
         counts = range(2, self._target.longest + 1)
@@ -209,10 +241,10 @@ class Aggregates:
         if strings or len(values) * len(counts) > MAX_COMBINATIONS:
             return None
         means = [DOMAIN.mean([value] * count) for value in values for count in counts]
-        return self._sources.add(node, distinct((*values, *means, node.default)))
+        return self._sources.add(node, distinct((*values, *means, *self._default(node))))
 
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
-        """Tabulate a mean that positions and length tell, as dense execution rounds it."""
+        """Return the table of a mean that is determined by position and length."""
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS or not self._values.depends_on(
             value, "indices", "length"
@@ -235,7 +267,7 @@ class Aggregates:
         return self._sources.over_needed(ValueTable(sources, tuple(values)))
 
     def _mean(self, node: Node) -> ValueTable | None:
-        """Tabulate a mean of finitely many numbers, whose sums are exact."""
+        """Return the table of a mean of finitely many numbers with exact sums."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
@@ -244,17 +276,17 @@ class Aggregates:
             if table is not None:
                 return table
             _, most = self._selectors.widths(node.inputs[0])
-            means = distinct((*means_of_subsets(values, most), node.default))
+            means = distinct((*means_of_subsets(values, most), *self._default(node)))
         except Unlisted:
             return None
         return self._sources.add(node, means) if len(means) <= MAX_VALUES else None
 
     def _mean_of_rows(self, node: Node) -> ValueTable | None:
-        """Tabulate a mean over keys that positions and length tell, and so which can be where."""
+        """Return the table of a mean whose selected keys are determined by position and length."""
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS:
             return None
-        at = self._by_position(value)
+        at = self._values.at_each_position(value)
         by_row: dict[bytes, Sequence[Atom]] = {}
         listed: set[Atom] = set()
         at_query: dict[tuple[int, int], bytes] = {}
@@ -285,21 +317,9 @@ class Aggregates:
             limits["length"][length - self._target.shortest, places[name]] = True
         return self._sources.add(node, values, limits)
 
-    def _by_position(self, node: Node) -> list[tuple[Atom, ...]]:
-        """Return the values that an s-op may have at each position."""
-        table, values = self._values.table(node), self._values.finite(node) or ()
-        if table is None or "indices" not in table.sources:
-            return [values] * self._target.longest
-        sizes = [len(self._sources.domain(source)) for source in table.sources]
-        grid = np.empty(len(table.values), dtype=object)
-        grid[:] = table.values
-        rows = np.moveaxis(grid.reshape(sizes), table.sources.index("indices"), 0)
-        by_position = rows.reshape(len(rows), -1).tolist()
-        return [distinct(v for v in row if v is not None) for row in by_position]
-
 
 def _sums_exactly(value: bool | int | float, count: int) -> bool:
-    """Return whether up to ``count`` equal numbers add up without rounding."""
+    """Return whether the sum of up to ``count`` copies of a number is computed without rounding."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
     numerator, _ = value.as_integer_ratio()
@@ -307,6 +327,9 @@ def _sums_exactly(value: bool | int | float, count: int) -> bool:
 
 
 def _of_equals(node: Node) -> bool:
-    """Return whether all keys an aggregate may select have one value: what they are best by."""
+    """Return whether all keys that a query selects have the same value.
+
+    This is the case if the selector is ``best`` and the value is its score, possibly negated.
+    """
     selector, value = node.inputs
     return selector.op == "best" and selector.inputs[1] in (value, build("negate", value))

@@ -1,7 +1,7 @@
-"""Facts that follow from the option ``inputs``: counts of tokens, and where each token can occur.
+"""Derive facts from the option ``inputs``: counts of tokens, and positions at which a token can occur.
 
-Every fact holds for all inputs that the network accepts. Where a fact would take too long to find,
-nothing is assumed.
+Every fact holds for all inputs that the network accepts. Facts that would take too long to compute are
+not used.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from locum.networks.compiler.program.sources import (
 from locum.networks.compiler.target import DOMAIN, Target
 from locum.networks.transformer.input_conditions import InputCondition, TokenAutomaton
 
-#: States of an automaton that two conditions are combined to.
+#: Maximum number of states of the automaton of two combined conditions.
 MAX_COMBINED = 2**10
-#: Steps of a search through the words of a language, and entries of the table of possible tokens.
+#: Maximum number of search steps in a language, and maximum size of the table of possible tokens.
 MAX_SEARCH = 2**24
 MAX_POSSIBLE = 2**22
 
 
 class AssumedInputs:
-    """What is known of all inputs of a network."""
+    """Facts about all inputs that satisfy the conditions of a network."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -47,7 +47,7 @@ class AssumedInputs:
         return bool(self._conditions) and self._target.vocabulary is not None
 
     def counts(self, tokens: frozenset[int]) -> tuple[int, int]:
-        """Return the least and the greatest number of positions with one of some tokens.
+        """Return the minimum and maximum number of positions whose token id is in ``tokens``.
 
         >>> target = Target.read(length=5, vocabulary="ab+", inputs={"+": 1, "a": (0, 2)})
         >>> assumed = AssumedInputs(target)
@@ -63,7 +63,11 @@ class AssumedInputs:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_] | None:
-        """Return [token, position, length − shortest]: whether it can occur there; None if unknown."""
+        """Whether each token can occur at each position, for each length of the input.
+
+        The shape is [token, position, length − shortest]. The value is None without a condition, or if
+        the array would be too large.
+        """
         target, automata = self._target, self._automata
         if not self or target.vocabulary is None:
             return None
@@ -74,7 +78,7 @@ class AssumedInputs:
         inside = np.arange(target.longest)[:, None] < np.array(lengths)
         result = np.broadcast_to(inside, shape).copy()
         for automaton in automata:
-            by_rest = self._by_rest(automaton)  # [token, position, tokens after it]
+            by_rest = self._by_rest(automaton)  # [token, position, number of later tokens]
             if by_rest is None:
                 continue
             for place, length in enumerate(lengths):
@@ -90,11 +94,11 @@ class AssumedInputs:
             raise _no_input(target)
         return result
 
-    # How it is found ------------------------------------------------------------------------------
+    # How facts are derived ------------------------------------------------------------------------
 
     @cached_property
     def _conjuncts(self) -> list[Node]:
-        """Return s-ops that are true at every position of every input."""
+        """The s-ops that the conditions require to be true at every position."""
         conjuncts = []
         stack = [loads(condition.program) for condition in self._conditions if condition.program]
         while stack:
@@ -107,7 +111,7 @@ class AssumedInputs:
 
     @cached_property
     def _automata(self) -> list[TokenAutomaton]:
-        """Return automata that accept every input, combined where the result is small."""
+        """Automata that accept every input; automata are combined if the product is small."""
         if not self:
             return []
         given = [c.automaton for c in self._conditions if c.automaton is not None]
@@ -123,7 +127,10 @@ class AssumedInputs:
         return combined
 
     def _counted(self) -> Iterator[TokenAutomaton]:
-        """Yield automata of the conjuncts that compare the width of a selector of tokens."""
+        """Yield automata for the conditions on counts.
+
+        Such a condition compares the width of a selector of tokens with a constant.
+        """
         vocabulary, longest = self._target.vocabulary or (), self._target.longest
         for node in self._conjuncts:
             if OPERATIONS[node.op].group != "comparison":
@@ -144,7 +151,7 @@ class AssumedInputs:
             yield count_automaton(tokens, holds[0], high, len(vocabulary))
 
     def _bounds(self, automaton: TokenAutomaton, tokens: frozenset[int]) -> tuple[int, int]:
-        """Return the least and the greatest count in words that an automaton accepts."""
+        """Return the minimum and maximum count of ``tokens`` in the words that an automaton accepts."""
         table = np.array(automaton.transitions)
         if table.size * self._target.longest > MAX_SEARCH:
             return 0, self._target.longest
@@ -163,20 +170,24 @@ class AssumedInputs:
         return int(low), int(high)  # some word is accepted
 
     def _require_input(self, automaton: TokenAutomaton) -> None:
-        """Raise an error if an automaton accepts no input of the network's lengths."""
+        """Raise CompileError if an automaton accepts no input of the lengths of the network."""
         reached = _forward(automaton, self._target.longest + 1)
         lengths = slice(self._target.shortest, None)
         if not reached[lengths, list(automaton.accepting)].any():
             raise _no_input(self._target)
 
     def _by_rest(self, automaton: TokenAutomaton) -> NDArray[np.bool_] | None:
-        """Return [token, position, tokens after it]: whether some accepted word has it there."""
+        """Return whether an accepted word can contain a token at a position.
+
+        The shape is [token, position, number of later tokens]. Return None if the search would be too
+        long.
+        """
         table, longest = np.array(automaton.transitions), self._target.longest
         states, tokens = table.shape
         if states * tokens * longest**2 > 64 * MAX_SEARCH:
             return None
         reached = _forward(automaton, longest).astype(np.float32)
-        accepted = np.zeros((longest, states), dtype=np.float32)  # [tokens to come, state]
+        accepted = np.zeros((longest, states), dtype=np.float32)  # [number of later tokens, state]
         accepted[0, list(automaton.accepting)] = 1
         for count in range(1, longest):
             accepted[count] = accepted[count - 1][table].max(axis=1)
@@ -185,11 +196,17 @@ class AssumedInputs:
 
 def _no_input(target: Target) -> CompileError:
     lengths = f"{target.shortest} to {target.longest}" if not target.fixed else f"{target.longest}"
-    return CompileError(f"inputs: expected a condition that some input of {lengths} tokens satisfies")
+    return CompileError(
+        f"inputs: expected a condition that some input of {lengths} tokens satisfies, got one that no "
+        "such input satisfies"
+    )
 
 
 def _forward(automaton: TokenAutomaton, steps: int) -> NDArray[np.bool_]:
-    """Return [tokens read, state]: whether a state can be reached; ``steps`` rows."""
+    """Return whether each state of an automaton is reachable after a number of tokens.
+
+    The shape is [number of tokens, state], for 0 to ``steps`` − 1 tokens.
+    """
     table = np.array(automaton.transitions)
     reached = np.zeros((steps, len(table)), dtype=bool)
     reached[0, 0] = True
@@ -199,7 +216,7 @@ def _forward(automaton: TokenAutomaton, steps: int) -> NDArray[np.bool_]:
 
 
 def _product(one: TokenAutomaton, other: TokenAutomaton) -> TokenAutomaton | None:
-    """Return the automaton of the words that both accept; None if it has too many states."""
+    """Return the automaton of the words that two automata accept; None if it has too many states."""
     numbers = {(0, 0): 0}
     order, rows = [(0, 0)], []
     for first, second in order:
@@ -218,7 +235,7 @@ def _product(one: TokenAutomaton, other: TokenAutomaton) -> TokenAutomaton | Non
 
 
 def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | None:
-    """Return the ids of the tokens that a selector of tokens selects; None for other selectors."""
+    """Return the ids of the tokens that a selector selects; None if this depends on other s-ops."""
 
     def leaf(node: Node, _: Sequence[Pattern]) -> Pattern:
         if node.op != "select":
@@ -236,11 +253,14 @@ def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | N
 
 
 class _OtherError(Exception):
-    """A selector of other keys, or by other queries."""
+    """An exception that is raised for other selectors than comparisons of tokens with a constant."""
 
 
 def _by_token(node: Node, vocabulary: Sequence[Atom]) -> list[Atom]:
-    """Return the value of an s-op for each token, if it depends on the token alone."""
+    """Return the value of an s-op for each token.
+
+    Raise an error if the s-op depends on more than the token or is undefined for some token.
+    """
     columns: dict[Node, list[Atom | None]] = {}
     for below in postorder(node):
         match below.op:
@@ -259,9 +279,10 @@ def _by_token(node: Node, vocabulary: Sequence[Atom]) -> list[Atom]:
 
 
 def _local(node: Node, target: Target) -> NDArray[np.bool_] | None:
-    """Return [token, position, length − shortest]: where an s-op may be true; None if others decide.
+    """Return whether a boolean s-op may be true for each token, position and length.
 
-    A combination for which the s-op has no value counts as true.
+    The shape is [token, position, length − shortest]. A combination for which the s-op is undefined
+    counts as true. Return None if the s-op depends on attention, or if the array would be too large.
     """
     vocabulary = target.vocabulary or ()
     lengths = range(target.shortest, target.longest + 1)

@@ -1,10 +1,10 @@
-"""Find s-ops that may have no value, and s-ops that are not causal.
+"""Find s-ops that may be undefined on some input, and s-ops that are not causal.
 
-Dense execution refuses such inputs. Heads and hidden units compute some number all the same, or never
-look (a selector that is decided before there is any input is folded), so the network has to be told.
+Dense execution raises an error if an s-op is undefined. Heads and hidden units always compute a number,
+and constant parts are evaluated before there is an input, so the network needs explicit checks.
 
-What is listed may have no value, as far as the values of its inputs are known; whatever is not listed
-has one on every input that the network is compiled for.
+The result may include s-ops that are always defined. Every other s-op is defined on all inputs for
+which the network is compiled.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.patterns import Patterns
 from locum.networks.compiler.program.sources import MAX_COMBINATIONS, each, meaning
 
-#: Operations that have a value whatever their inputs are, and those that have one for all numbers.
+#: Operations that are always defined, and operations that are defined for all numbers.
 _ALWAYS = frozenset(("and", "or", "not", "indicator", "member", "equal", "not_equal", "if_else"))
 _ORDERS = ("less", "less_equal", "greater", "greater_equal")
 _ARITHMETIC = ("add", "subtract", "multiply", "negate", "absolute", "minimum", "maximum")
 _OF_NUMBERS = frozenset((*_ORDERS, *_ARITHMETIC))
 _QUOTIENTS = frozenset(("divide", "modulo", "floor_divide"))
-_ROUNDINGS = ("floor", "round")  # infinity has no integer
+_ROUNDINGS = ("floor", "round")  # infinity cannot be rounded to an integer
 _EQUALITIES = ("==", "!=")
 
 
 def undefined(
     root: Node, written_out: Node, selectors: Patterns, computed: Collection[Node]
 ) -> Iterator[Node]:
-    """Yield the s-ops and selectors of a program that may have no value on some input.
+    """Yield the s-ops and selectors of a program that may be undefined on some input.
 
-    ``written_out`` is the program without families, of which ``selectors`` knows. ``computed`` are the
-    s-ops that the network computes. On real-valued tokens, the units of elementwise s-ops serve exactly
-    the numbers for which they have a value, or raise an error when they are run.
+    ``written_out`` is the program without families, and ``selectors`` are facts about it. ``computed``
+    are the s-ops that the network computes. With real-valued tokens, most elementwise s-ops that the
+    network computes are omitted. Their units accept exactly the numbers for which the s-op is defined,
+    or raise an error when the network runs.
 
     >>> from locum import select, selector_width, tokens
     >>> from locum.networks.compiler.target import Target
@@ -55,7 +56,7 @@ def undefined(
     types = possible_types(root, tokens)
     for node in postorder(root):
         if node.op == "sum_over" and str in types[node.inputs[0]]:
-            yield node  # it begins with 0, to which no string can be added
+            yield node  # the sum starts with 0, to which no string can be added
     definedness = _Definedness(selectors, possible_types(written_out, tokens))
     for node in postorder(written_out):
         check_time(node)
@@ -66,15 +67,15 @@ def undefined(
 
 
 class _Definedness:
-    """Tell what may fail of each s-op and selector of a program."""
+    """Facts about which s-ops and selectors of a program may be undefined."""
 
     def __init__(self, selectors: Patterns, types: Mapping[Node, Types]) -> None:
         self.selectors, self.values = selectors, selectors.values
-        #: By the operations alone.
+        #: Possible types of each s-op, derived only from the operations.
         self.types = types
 
     def may_fail(self, node: Node) -> bool:
-        """Say whether it may have no value where its inputs have one."""
+        """Return whether a node may be undefined although its inputs are defined."""
         if sort_of(node) is Sort.SOP and _mixed(self.types_at(node)):
             return True
         match node.op:
@@ -88,7 +89,7 @@ class _Definedness:
                 return _mixed(self.types_at(node.inputs[1]))
             case "aggregate":
                 selector, value = node.inputs
-                averaged = self.types[value] & {bool, str}  # where 1 and True are one, both may occur
+                averaged = self.types[value] & {bool, str}  # ``finite`` merges True and 1
                 return bool(averaged) and not self.selectors.unique(selector)
             case op if OPERATIONS[op].elementwise:
                 return self._has_gap(node)
@@ -96,16 +97,19 @@ class _Definedness:
                 return False
 
     def types_at(self, node: Node) -> Types:
-        """Return the types of its values, as far as they are listed, or that it may have."""
+        """Return the types of an s-op's possible values.
+
+        If the values cannot be listed, return the possible types of its operation.
+        """
         moved = False
         while node.op == "aggregate" and not self.selectors.may_be_empty(node.inputs[0]):
-            node, moved = node.inputs[1], True  # what it moves, or means, but not its default
+            node, moved = node.inputs[1], True  # the default is not used
         known = self.values.finite(node)
         types = self.types[node] if known is None else types_of(known)
         return types | {float} if moved and str not in types else types
 
     def _has_gap(self, node: Node) -> bool:
-        """Say whether an operation may have no value for some values of its inputs."""
+        """Return whether an elementwise operation may be undefined for some values of its inputs."""
         numbers = not any(str in self.types[i] for i in node.inputs)
         if node.op in _ALWAYS or (numbers and node.op in _OF_NUMBERS):
             return False
@@ -131,30 +135,33 @@ def _mixed(types: Types) -> bool:
 
 
 def require_causal(root: Node, patterns: Patterns) -> None:
-    """Refuse a program that looks ahead, by the selector that does; ``patterns`` are its selectors'."""
+    """Raise CompileError, naming the selector, if a program is not causal."""
     ahead = ~np.tri(patterns.target.longest, dtype=bool)
     for node in postorder(root):
         if node.op == "length" and not patterns.target.fixed:
             raise CompileError(
-                "a causal network does not know the length of its input, which no prefix tells; try "
-                "indices + 1 for the length of the prefix, or fixed=True for inputs of one length",
+                "causal: expected values that depend only on the prefix up to each position, got the "
+                "length of the input; try indices + 1 for the length of the prefix, or fixed=True for "
+                "inputs of one length",
                 _reader_of_length(root),
             )
         if node.op in ("aggregate", "selector_width", "best"):
             selector = node.inputs[0]
             seen = np.argwhere(patterns.possible(selector) & ahead)
             if len(seen):
+                seen = np.argwhere(patterns.possible_pairs(selector) & ahead)
+            if len(seen):
                 query, key = seen[0]
                 raise CompileError(
-                    f"this selector looks ahead: from position {query} it may select position {key}, "
-                    "which the causal mask of a decoder hides; try (selector) and "
+                    "causal: expected a selector of the query's position or earlier positions, got one "
+                    f"with which position {query} may select position {key}; try (selector) and "
                     "select(indices, indices, <=), or compile without causal",
                     abbreviate(selector),
                 )
 
 
 def _reader_of_length(root: Node) -> str:
-    """Return the selector that reads the length; without one, what else does."""
+    """Return the text of the selector that reads the length, or otherwise of the s-op that reads it."""
     readers = [node for node in postorder(root) if any(i.op == "length" for i in node.inputs)]
     selectors = [
         node

@@ -1,15 +1,16 @@
-"""Which numbers a network holds as dense execution has them, and which it only comes close to.
+"""Determine which values a network computes exactly, and which values have rounding errors.
 
-Sums are added up in another order, functions are those of another library, float32 has fewer bits: a
-number that was computed may be off in its last bits. That matters where a function *jumps*: a
-comparison, a remainder, a table. So of each s-op it is known here
+A network adds in another order than dense execution, uses other implementations of functions, and may
+use float32. Computed values may therefore differ in their last bits. This matters for discontinuous
+functions: comparisons, remainders and tables. For each s-op, the module determines two properties:
 
-- whether it is *exact*: a multiple of some power of two, and not too large, so that no sum of it is
-  rounded (integers, booleans, halves);
-- whether it is *faithful*: exact, or put into the stream as it is and moved, so that the network has
-  the very number, rounded to its type.
+- An s-op is *exact* if its values are multiples of a power of two and not too large, so that sums of
+  them are not rounded. Integers, booleans and halves are examples.
+- An s-op is *faithful* if it is exact, or if it is embedded and moved unchanged. The network then
+  contains the value of dense execution, rounded to the type of the network.
 
-What jumps and is neither is looked up by what it depends on (``roles.py``), if that is finite.
+A discontinuous function of an s-op with neither property is looked up by its sources (``roles.py``), if
+the set of source values is finite.
 """
 
 from __future__ import annotations
@@ -25,42 +26,45 @@ from locum.networks.compiler.target import EXACT_WHOLE, Target
 
 
 class Grid(NamedTuple):
-    """Multiples of ``step`` (a power of two) no larger than ``largest``."""
+    """The multiples of ``step`` (a power of two) with absolute value at most ``largest``."""
 
     step: float
     largest: float
 
     def join(self, other: Grid) -> Grid:
-        """Return both kinds of number."""
+        """Return a grid that contains both grids."""
         return Grid(min(self.step, other.step), max(self.largest, other.largest))
 
     def plus(self, other: Grid) -> Grid:
-        """Return the sums of both."""
+        """Return a grid that contains the sums of members of two grids."""
         return Grid(min(self.step, other.step), self.largest + other.largest)
 
     def fits(self, dtype: str, count: int = 1) -> bool:
-        """Return whether the type of number holds sums of ``count`` of them, and partial sums."""
+        """Return whether a type represents the sums of up to ``count`` members without rounding."""
         return self.step > 0 and self.largest * count <= EXACT_WHOLE[dtype] * self.step
 
 
-#: What every string (its code is a small integer), boolean and indicator is.
+#: The grid of booleans and indicators.
 _UNIT = Grid(1.0, 1.0)
 
-#: Bits of the finest grid: floats have no steps that are much smaller.
+#: Maximum number of bits of a denominator, close to the smallest floats.
 _FINEST = 1000
-#: Operations that jump: a number off in its last bit may give another answer altogether.
+#: Discontinuous operations: a change in the last bit of an operand may change the result completely.
 _LOGIC = ("and", "or", "not", "indicator", "member", "lookup")
 _ROUNDING = ("floor", "round", "modulo", "floor_divide")
 
 
 def grid_of(values: Iterable[Atom | None]) -> Grid | None:
-    """Return the coarsest grid that holds all these numbers; None for infinite and tiny ones."""
+    """Return the coarsest grid that contains all numbers among ``values``.
+
+    Return None if a number is infinite or NaN, or needs too fine a grid.
+    """
     numbers = [value for value in set(values) if isinstance(value, (int, float))]
     fractions = [value for value in numbers if isinstance(value, float)]
     try:
         denominator = max((value.as_integer_ratio()[1] for value in fractions), default=1)
         largest = max(map(abs, map(float, numbers)), default=0.0)
-    except (OverflowError, ValueError):  # of infinities, and of NaN
+    except (OverflowError, ValueError):  # for infinities and NaN
         return None
     if denominator.bit_length() > _FINEST:
         return None
@@ -68,7 +72,7 @@ def grid_of(values: Iterable[Atom | None]) -> Grid | None:
 
 
 def jumps_on(node: Node) -> tuple[Node, ...]:
-    """Return the inputs at which an operation is discontinuous."""
+    """Return the inputs in which an operation is discontinuous."""
     if node.op == "if_else":
         return node.inputs[:1]
     jumps = OPERATIONS[node.op].group == "comparison" or node.op in (*_LOGIC, *_ROUNDING)
@@ -76,7 +80,7 @@ def jumps_on(node: Node) -> tuple[Node, ...]:
 
 
 class Exactness:
-    """Which s-ops of a program are exact, and which are faithful."""
+    """The exact and the faithful s-ops of a program, determined on demand."""
 
     def __init__(self, target: Target, values: Values, patterns: Patterns) -> None:
         self.target = target
@@ -86,30 +90,30 @@ class Exactness:
         self._faithful: dict[Node, bool] = {}
 
     def exact(self, node: Node) -> bool:
-        """Return whether neither its values nor sums of them are rounded."""
+        """Return whether the values of an s-op and their sums are represented without rounding."""
         grid = self.grid(node)
         return grid is not None and grid.fits(self.target.dtype)
 
     def reliable(self, node: Node) -> bool:
-        """Return whether what jumps at this s-op jumps where dense execution does."""
+        """Return whether discontinuous functions of an s-op agree with dense execution."""
         return self.exact(node) or (self.target.dtype == "float64" and self.faithful(node))
 
     def grid(self, node: Node) -> Grid | None:
-        """Return the grid on which its values lie; None where they may lie anywhere."""
+        """Return a grid that contains the values of an s-op, or None if there is no known grid."""
         if node not in self._grids:
             for below in postorder(node, into=lambda n: n not in self._grids):
                 self._grids[below] = self._grid(below) if sort_of(below) is Sort.SOP else None
         return self._grids[node]
 
     def faithful(self, node: Node) -> bool:
-        """Return whether the network has its very value, rounded to the network's type of number."""
+        """Return whether the network contains the value of dense execution, rounded to its type."""
         if node not in self._faithful:
             for below in postorder(node, into=lambda n: n not in self._faithful):
                 self._faithful[below] = sort_of(below) is Sort.SOP and self._is_faithful(below)
         return self._faithful[node]
 
     def embedded(self, node: Node) -> bool:
-        """Return whether it stands in the stream from the start."""
+        """Return whether an s-op is part of the token embeddings or the position embeddings."""
         if node.op == "aggregate" and not self.target.fold:
             return False
         by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
@@ -150,7 +154,7 @@ class Exactness:
                 return True
             case "aggregate":
                 return self._is_faithfully_moved(node)
-            case "divide":  # one operation, rounded once
+            case "divide":  # a single operation, which rounds once
                 return all(map(self.exact, node.inputs))
             case "negate" | "absolute" | "minimum" | "maximum" | "if_else":
                 return all(self._faithful[i] for i in node.inputs)
@@ -163,7 +167,7 @@ class Exactness:
             return True
         if self.patterns.unique(selector):
             return self._faithful[value]
-        # A mean of what sums without rounding is rounded once; a softmax multiplies by 1/n first.
+        # A mean with an exact sum is rounded once. A softmax multiplies by 1/n, which is also rounded.
         grid = self._grids.get(value)
         summed = grid is not None and grid.fits(self.target.dtype, self.target.longest)
         return summed and self.target.attention == "hard"
@@ -175,7 +179,7 @@ def _joined(parts: Sequence[Grid | None]) -> Grid | None:
 
 
 def _computed(node: Node, inputs: Sequence[Grid]) -> Grid | None:
-    """Return the grid of what arithmetic makes of numbers on grids."""
+    """Return the grid of the results of an arithmetic operation, given the grids of its inputs."""
     a, b = (*inputs, *inputs)[:2]
     match node.op:
         case "add" | "subtract":

@@ -1,9 +1,9 @@
-"""Integers without enumeration: between which two an s-op lies, and what positions and length say.
+"""Bound integers without enumeration: ranges of s-ops, and linear functions of position and length.
 
-Where the combinations of what an s-op depends on are too many to list, its *range* is still known:
-sums, products and remainders of integers are integers between known bounds, whatever the length. Of
-s-ops that are linear in the position and the length more is known: that ``length - 1 - indices`` is the
-position of some token, and a different one for each query.
+If an s-op has too many combinations of source values to list, its *range* can still be computed, since
+bounds on integers imply bounds on their sums, products and remainders. S-ops that are linear in the
+position and the length have further properties. For example, ``length - 1 - indices`` is a valid
+position, and differs between queries.
 
 >>> backwards = Affine(indices=-1, length=1, constant=-1)
 >>> backwards.over(1, 2048), backwards.is_position(1, 2048)
@@ -21,29 +21,32 @@ from locum.graph import Node
 
 
 class Range(NamedTuple):
-    """The least and the greatest value of an s-op that is always an integer; may be infinite."""
+    """The minimum and maximum of an s-op whose values are integers; both may be infinite."""
 
     low: float
     high: float
 
     @property
     def largest(self) -> float:
-        """The greatest absolute value."""
+        """The largest absolute value in the range."""
         return max(abs(self.low), abs(self.high))
 
     def join(self, other: Range) -> Range:
-        """Return the least range that contains both."""
+        """Return the smallest range that contains both ranges."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
-#: Integers beyond this are as good as infinite: no float type holds them with their neighbours.
+#: Integers from this number on count as infinite, since no float type distinguishes adjacent ones.
 _ENDLESS = 2.0**64
 
 _BOOLEAN = Range(0, 1)
 
 
 def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
-    """Return the range of an elementwise s-op from its inputs'; None if it may not be an integer."""
+    """Return the range of an elementwise s-op, given the ranges of its inputs.
+
+    Return None if the result may not be an integer.
+    """
     meaning = MEANINGS[node.op]
     if meaning.kind == "bool" or node.op == "indicator":
         return _BOOLEAN
@@ -56,33 +59,36 @@ def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
 
 
 class Affine(NamedTuple):
-    """indices·position + length·length + constant, with integer coefficients."""
+    """The integer combination ``indices`` · position + ``length`` · length + ``constant``."""
 
     indices: int
     length: int
     constant: int
 
     def at(self, position: int, length: int) -> int:
-        """Return its value at a position of an input."""
+        """Return the value of the combination at a position of an input."""
         return self.indices * position + self.length * length + self.constant
 
     def over(self, shortest: int, longest: int) -> Range:
-        """Return its least and its greatest value on inputs of these lengths."""
+        """Return the range of the combination on inputs of ``shortest`` to ``longest`` tokens."""
         values = [self.at(position, length) for position, length in _corners(shortest, longest)]
         return Range(min(values), max(values))
 
     def is_position(self, shortest: int, longest: int) -> bool:
-        """Return whether it equals the position at every position of every input."""
+        """Return whether the combination is a valid position, at every position of every input."""
         return all(0 <= self.at(p, length) < length for p, length in _corners(shortest, longest))
 
 
 def _corners(shortest: int, longest: int) -> list[tuple[int, int]]:
-    """Return where a linear function of position and length is extreme: (position, length)."""
+    """Return the pairs (position, length) at which a linear function has its minimum or maximum."""
     return [(p, length) for length in (shortest, longest) for p in (0, length - 1)]
 
 
 def affine(node: Node, inputs: Sequence[Affine | None]) -> Affine | None:
-    """Write an s-op as an integer combination of position and length, if its inputs are; else None."""
+    """Return an s-op as an integer combination of position and length, given its inputs in this form.
+
+    Return None if the s-op is not such a combination.
+    """
     match node.op:
         case "indices":
             return Affine(1, 0, 0)

@@ -1,9 +1,9 @@
-"""Find the sums of a program, and the values of those that are integers.
+"""Find the sums of a program, and the possible values of sums of integers.
 
-RASP has means, and no sums. A sum is written as the number of selected keys times their mean:
-``length * aggregate(full_s, v)``, ``selector_width(s) * aggregate(s, v)``. Dense execution rounds the
-quotient and the product, so a sum of integers is an integer only up to its last bits. ``round`` of it
-is that integer.
+RASP has means, but no sums. A program expresses a sum as the number of selected keys times their mean:
+``length * aggregate(full_s, v)`` or ``selector_width(s) * aggregate(s, v)``. Dense execution rounds the
+quotient and the product, so the result for integers may differ from an integer in its last bits.
+Applying ``round`` returns the exact integer.
 """
 
 from __future__ import annotations
@@ -26,46 +26,46 @@ from locum.networks.compiler.program.aggregates import (
 from locum.networks.compiler.program.sources import MAX_POSITIONS, MAX_VALUES, Pattern
 from locum.networks.compiler.target import Target
 
-#: Sums of so few different integers are weighted sums of counts.
+#: Maximum number of different integers for which a sum is computed as a weighted sum of counts.
 FEW_ADDENDS = 3
-#: Integers up to here are told apart after a quotient and a product were rounded.
+#: Largest integer that is still distinguishable after a quotient and a product are rounded.
 _LARGEST = 2**50
 
 
 @dataclass(frozen=True)
 class SumOfKeys:
-    """The sum of ``values`` over the keys that a selector selects: ``count`` times their mean."""
+    """The sum of ``values`` over the keys of a selector, written as ``count`` times ``mean``."""
 
     count: Node
     mean: Node
 
     @property
     def selector(self) -> Node:
-        """The selector of both."""
+        """The selector of the keys that are summed."""
         return self.mean.inputs[0]
 
     @property
     def values(self) -> Node:
-        """The s-op that is summed."""
+        """The s-op whose values are summed."""
         return self.mean.inputs[1]
 
 
 class SelectedKeys(SelectorFacts, Protocol):
-    """What sums depend on of selectors (``patterns.py``)."""
+    """Facts about selectors that determine the values of sums (``patterns.py``)."""
 
     def pattern(self, selector: Node) -> Pattern | None:
-        """Return [query, key] where it depends on positions alone, else None."""
+        """Return the pattern [query, key] of a selector of positions; None for other selectors."""
         ...
 
     def may_be_empty(self, selector: Node) -> bool:
-        """Return whether some query may select nothing."""
+        """Return whether some query may select no key."""
         ...
 
 
 def find_sum(
     node: Node, target: Target, values: ValuesOfInputs, selectors: SelectedKeys
 ) -> SumOfKeys | None:
-    """Return the sum that a product is, or that ``round`` rounds; None for other s-ops."""
+    """Return the sum over selected keys that a product or its ``round`` represents, otherwise None."""
     product = node.inputs[0] if node.op == "round" else node
     if product.op != "multiply":
         return None
@@ -78,7 +78,10 @@ def find_sum(
 def list_sums(
     found: SumOfKeys, target: Target, values: ValuesOfInputs, selectors: SelectedKeys
 ) -> tuple[Atom, ...] | None:
-    """List the integers that a sum may be; None for sums of other numbers, and for too many."""
+    """Return the possible values of a sum of integers.
+
+    Return None if the summed values may not be integers, or if there are too many sums.
+    """
     addends, default = values.finite(found.values), found.mean.default
     if addends is None or not addends or any(isinstance(value, (bool, str)) for value in addends):
         return None
@@ -94,7 +97,10 @@ def list_sums(
 
 
 def is_exact(sums: Sequence[Atom], longest: int) -> bool:
-    """Return whether dense execution rounds no sum: it equals count · (sum / count) for every count."""
+    """Return whether dense execution rounds none of the sums.
+
+    This means that n · (sum / n) equals the sum for every number n of keys up to ``longest``.
+    """
     totals = np.array(sums, dtype=np.float64)
     return all(np.array_equal(n * (totals / n), totals) for n in range(1, longest + 1))
 
@@ -102,7 +108,7 @@ def is_exact(sums: Sequence[Atom], longest: int) -> bool:
 def _counts(
     count: Node, selector: Node, target: Target, values: ValuesOfInputs, selectors: SelectedKeys
 ) -> bool:
-    """Return whether an s-op is the number of keys that a selector selects, on every input."""
+    """Return whether the s-op ``count`` always equals the number of keys that a selector selects."""
     if count.op == "selector_width" and count.inputs[0] is selector:
         return True
     pattern = selectors.pattern(selector)

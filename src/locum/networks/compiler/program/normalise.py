@@ -1,6 +1,6 @@
-"""Stage *normalise*: rewrite a program without families; substitute values; keep names.
+"""Expand the families of a program, specialise programs to constant tokens, and read names of s-ops.
 
-What is the same in two heads is one node afterwards, since nodes are interned.
+Equal parts of different heads become one node, since nodes are interned.
 
 >>> from locum import family, indices, sum_over
 >>> l = family(2)
@@ -23,57 +23,97 @@ from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, Node, Sort, abbreviate, build, members, postorder, size_of, sort_of
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.families import opened
+from locum.graph.labels import names_given
 from locum.graph.operations import constant
 from locum.graph.traversal import replace_families, with_inputs
 
 
 class Origins:
-    """The nodes of a program, and what became of them."""
+    """The nodes of a program, and the nodes by which the stages of the compiler replaced them."""
 
     def __init__(self, root: Node) -> None:
         self._of: dict[Node, Node] = {node: node for node in postorder(root)}
+        #: For each node of the program, the node that currently replaces it.
+        self._now: dict[Node, Node] = dict(self._of)
+        self._replaced: dict[Node, list[Node]] | None = None
 
     def of(self, node: Node) -> Node | None:
-        """Return the node of the program that a node comes from, if a stage has said so."""
+        """Return the node of the program from which a node was made, or None if it is not recorded."""
         return self._of.get(node)
 
+    def of_all(self, node: Node) -> list[Node]:
+        """Return the nodes of the program from which a node was made, and those that it replaced."""
+        if self._replaced is None:
+            self._replaced = {}
+            for old, new in self._now.items():
+                self._replaced.setdefault(new, []).append(old)
+        origin = self._of.get(node)
+        first = [] if origin is None else [origin]
+        return list(dict.fromkeys([*first, *self._replaced.get(node, ())]))
+
+    def replaced(self, new: Mapping[Node, Node]) -> None:
+        """Record the replacements of nodes by one stage, as a mapping from old to new nodes."""
+        self._now = {origin: new.get(node, node) for origin, node in self._now.items()}
+        self._replaced = None
+
+    def rename(self, names: Mapping[Node, str]) -> dict[Node, str]:
+        """Return the names of nodes, extended to the nodes that currently replace them."""
+        return {self._now.get(node, node): name for node, name in names.items()} | dict(names)
+
+    def text_of(self, text: str, owners: Mapping[Node, Node]) -> str:
+        """Return the text of the program's expression for which the expression ``text`` was made.
+
+        ``owners`` maps nodes that a stage made, such as squares of scores, to the nodes for which they
+        were made.
+        """
+        # Only squares are considered, since writing all nodes as text would take seconds.
+        squares = {n: o for n, o in owners.items() if n.op == "multiply" and n.inputs[0] is n.inputs[1]}
+        of = {node: self._of.get(owner, owner) for node, owner in squares.items()} | self._of
+        made = {abbreviate(node): origin for node, origin in of.items() if node is not origin}
+        own = text in {abbreviate(node) for node, origin in self._of.items() if node is origin}
+        return text if own or text not in made else abbreviate(made[text])
+
     def rewrote(self, old: Node, new: Node) -> None:
-        """Note that a stage made ``new`` in the place of ``old``, after all that ``old`` is made of."""
+        """Record that a stage replaced ``old`` by ``new``; parts of ``old`` must be recorded before."""
         origin = self._of.get(old, old)
         for part in postorder(new, into=lambda node: node not in self._of):
             self._of.setdefault(part, origin)
 
     def renamed(self, old: Node, new: Node) -> None:
-        """Note that two graphs of one shape are the same program, as after renaming families."""
+        """Record that ``new`` is the graph ``old`` with other names of families."""
         waiting, seen = [(old, new)], {new}
         while waiting:
             before, after = waiting.pop()
             self._of.setdefault(after, self._of.get(before, before))
+            self._now[before] = after
             for pair in zip(before.inputs, after.inputs, strict=True):
                 if pair[1] not in seen:
                     seen.add(pair[1])
                     waiting.append(pair)
 
 
-#: A network of more heads than this is not worth writing down as weights.
+#: Maximum number of heads of a family in a network.
 MAX_MEMBERS = 100_000
 
 
 def normalise(
     root: Node, *, numeric: bool = False, real_sums: bool = False, origins: Origins | None = None
 ) -> Node:
-    """Expand every ``sum_over`` of ``root``, and write casts of ``numeric`` tokens as arithmetic.
+    """Expand every ``sum_over`` of a program, and write casts of real-valued tokens as arithmetic.
 
-    ``real_sums``: what ``locum.sum`` adds are real numbers, so that it need not be rounded.
+    ``numeric`` means that tokens are real numbers. With ``real_sums``, ``locum.sum`` becomes a plain
+    sum, without the rounding that it applies to integers. Replacements are recorded in ``origins``.
     """
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
-            "expected an s-op to compile, got a selector; try aggregate or selector_width",
+            "expected an s-op to compile, got a selector; try aggregate(selector, tokens) or "
+            "selector_width(selector)",
             abbreviate(root),
         )
     if root.free:
         raise CompileError(
-            "expected a whole program, got one with families that are not summed over; try sum_over",
+            "expected a program without free families, got one with families that are not summed over; "
+            "try sum_over(family, program)",
             abbreviate(root),
         )
     original, root = root, opened(root)
@@ -102,11 +142,13 @@ def normalise(
         new[node] = same
         if origins is not None:
             origins.rewrote(node, same)
+    if origins is not None:
+        origins.replaced(new)
     return new[root]
 
 
 def _cast(node: Node) -> Node:
-    """Return real-valued tokens, cast."""
+    """Return a cast of real-valued tokens as arithmetic."""
     token, zero = build("tokens", cast="asis"), constant(0)
     match node.cast:
         case "bool":
@@ -116,16 +158,18 @@ def _cast(node: Node) -> Node:
             return build("if_else", build("less", token, zero), towards_zero, build("floor", token))
         case "str":
             raise CompileError(
-                "real-valued tokens have no text: compile with a vocabulary instead", abbreviate(node)
+                "expected tokens with a text, got real-valued tokens; try vocabulary=…",
+                abbreviate(node),
             )
         case _:
             return token
 
 
 def _unrounded(node: Node) -> Node:
-    """Return the product that ``locum.sum`` rounds if all that it adds are whole numbers.
+    """Return the plain product in a ``locum.sum``, which rounds the product only for integers.
 
-    Then the two differ by rounding alone. Real numbers are not known to be whole.
+    The plain product differs from the rounded one only by rounding errors, and the compiler cannot
+    decide whether real numbers are integers. Other s-ops are returned unchanged.
     """
     condition, rounded, total = node.inputs
     if rounded.op != "round" or rounded.inputs[0] is not total or total.op != "multiply":
@@ -150,15 +194,17 @@ def _written_out(node: Node) -> Node:
 
 
 def read_names(names: Mapping[Any, str] | None, root: Node) -> dict[Node, str]:
-    """Return the names by node; every key must be a part of the program, every name a new one.
+    """Return the names of s-ops and selectors by node.
+
+    Every key of ``names`` must be a part of the program, and names must be unique. A part that is not
+    in ``names`` has the name given by ``.named()``, if any.
 
     >>> from locum import indices, tokens
     >>> last = indices == 3
     >>> read_names({last: "last"}, (last & (tokens == "a")).node) == {last.node: "last"}
     True
     """
-    if names is None:
-        return {}
+    names = {} if names is None else names
     if not isinstance(names, Mapping):
         raise CompileError(
             "names: expected a dict from s-ops and selectors to their names, got "
@@ -190,11 +236,19 @@ def read_names(names: Mapping[Any, str] | None, root: Node) -> dict[Node, str]:
                 f"{abbreviate(node)} and {read[node]!r} for {abbreviate(named.get(name, node))}; "
                 "try a different name, or without one of the two keys"
             )
+    for node, name in names_given(root).items():
+        if node not in read and named.setdefault(name, node) is not node:
+            raise CompileError(
+                f"names: expected one part for each name, got {name!r} for {abbreviate(node)} and for "
+                f"{abbreviate(named[name])}; try .named(…) with a different name for one of them"
+            )
+        read.setdefault(node, name)
     return read
 
 
 Mask = NDArray[np.bool_]
-#: Operations that have no value for some operands: operands with which they have one, by place.
+#: Operations that are undefined for some operands. For each such operand, by index: a value for which
+#: the operation is defined.
 _UNDEFINED: Mapping[str, Mapping[int, float]] = {
     "divide": {1: 1}, "modulo": {1: 1}, "floor_divide": {1: 1}, "power": {0: 1, 1: 1},
     "log": {0: 1}, "sqrt": {0: 1},
@@ -204,26 +258,26 @@ _UNDEFINED: Mapping[str, Mapping[int, float]] = {
 def specialise(
     root: Node, length: int, known: Mapping[int, float], answers: Iterable[int]
 ) -> tuple[Node, int]:
-    """Return the program that is left for inputs of ``length`` tokens, and how many tokens it needs.
+    """Return the program for inputs with some constant tokens, and the remaining number of tokens.
 
-    ``known`` has the tokens that never change, by position; the program answers at ``answers``. It
-    expects the other tokens where they were. If all known tokens stand behind what is still read, they
-    are no longer part of the input.
+    Inputs have ``length`` tokens. ``known`` maps positions to constant tokens, and ``answers`` are the
+    positions of the needed outputs. The other tokens keep their positions. If all constant tokens
+    follow the tokens that are still read, they are removed from the input.
     """
     return _Specialisation(normalise(root, numeric=True), length, known).of(answers)
 
 
 class _Specialisation:
-    """What is known of each node, and what is asked of it."""
+    """The known values of each node, and the positions at which each node is needed."""
 
     def __init__(self, root: Node, length: int, known: Mapping[int, float]) -> None:
         self.root, self.length = root, length
-        # What stands at the positions that are not known does not matter: no value that is kept depends
-        # on it. These numbers differ, so that hardly any program divides by a difference that is 0.
+        # Unknown tokens have arbitrary values, since no kept value depends on them. The values differ,
+        # so that programs rarely divide by a difference of 0.
         self.tokens = [known.get(place, 0.5 + place * 0.37 % 1) for place in range(length)]
         self.values: dict[Node, Any] = {}
         self.order = list(postorder(root))
-        #: Nodes that read a token; the others stay as they are.
+        #: Nodes that depend on a token; all other nodes remain unchanged.
         self.reading: set[Node] = set()
         self.known: dict[Node, Mask] = {}
         self.patterns: dict[Node, Mask] = {}
@@ -233,7 +287,7 @@ class _Specialisation:
             self.known[node] = self._known(node, known)
 
     def of(self, answers: Iterable[int]) -> tuple[Node, int]:
-        """Return the program for these answers."""
+        """Return the program whose outputs are needed at ``answers``, and its number of tokens."""
         demand = {node: np.zeros(self.length, bool) for node in self.order}
         demand[self.root][list(answers)] = True
         for node in reversed(self.order):
@@ -247,7 +301,10 @@ class _Specialisation:
         return left, self._shortest(left, demand)
 
     def _left_of(self, node: Node, asked: Mask, new: Mapping[Node, Node]) -> Node:
-        """Return what is left of a node, given what is left of its inputs."""
+        """Return the specialised form of a node, given the specialised forms of its inputs in ``new``.
+
+        ``asked`` is a mask of the positions at which the node is needed.
+        """
         if self._is_table(node, asked):
             return self._table(node, asked)
         if node.op == "tokens" and (self.known[node] & asked).any():
@@ -257,15 +314,18 @@ class _Specialisation:
             return new[branch]
         inputs = [new[each] for each in node.inputs]
         if node in self.reading and node.op in _UNDEFINED and not asked.all():
-            # Nobody asks for the value elsewhere, but there has to be one: a program is strict.
+            # At other positions, the value is not needed, but it must be defined: programs are strict.
             for place, harmless in _UNDEFINED[node.op].items():
                 inputs[place] = build("if_else", _at(asked), inputs[place], constant(harmless))
         return with_inputs(node, tuple(inputs))
 
-    # What is known --------------------------------------------------------------------------------
+    # Known values ---------------------------------------------------------------------------------
 
     def _known(self, node: Node, known: Mapping[int, float]) -> Mask:
-        """Return where an s-op is known, or of a selector which pairs [query, key] are."""
+        """Return a mask of the positions at which an s-op is known.
+
+        For a selector, return a mask of the known pairs [query, key].
+        """
         inputs = [self.known[each] for each in node.inputs]
         everywhere = np.ones(self.length, bool)
         match node.op:
@@ -277,7 +337,7 @@ class _Specialisation:
             case "selector_not":
                 return inputs[0]
             case "selector_and" | "selector_or":
-                # One operand decides alone where it is false, or true.
+                # One false operand decides ``and``, and one true operand decides ``or``.
                 decides = node.op == "selector_or"
                 alone = [
                     mask & (self._pattern(each) == decides)
@@ -297,26 +357,29 @@ class _Specialisation:
                 return np.asarray(np.logical_and.reduce([everywhere, *inputs]))
 
     def _selected_known(self, selector: Node, values: Mask) -> Mask:
-        """Return for which queries the values at all selected keys are known."""
+        """Return a mask of the queries for which the values at all selected keys are known."""
         return np.asarray(~(self._pattern(selector) & ~values[None, :]).any(axis=1))
 
     def _pattern(self, selector: Node) -> Mask:
-        """Return what a selector selects; only what is known of it means anything."""
+        """Return the pattern of a selector; only its known entries are meaningful."""
         if selector not in self.patterns:
             self.patterns[selector] = np.asarray(self._value(selector), dtype=bool)
         return self.patterns[selector]
 
     def _value(self, node: Node) -> Any:
-        """Return the value of a node; only what is known of it means anything."""
+        """Return the value of a node at each position; only its known entries are meaningful."""
         for each in postorder(node, into=lambda one: one not in self.values):
             if each not in self.values:
                 self.values[each] = evaluate(each, self.tokens, FloatDomain(), known=self.values)
         return self.values[node]
 
-    # What is asked for ----------------------------------------------------------------------------
+    # Demand ----------------------------------------------------------------------------
 
     def _ask(self, node: Node, demand: Mapping[Node, Mask]) -> None:
-        """Pass the demand of a node on to its inputs; that of a selector is one of queries."""
+        """Pass the demand of a node to its inputs.
+
+        The demand is a mask of the positions at which a node is needed; for a selector, of its queries.
+        """
         asked = demand[node]
         if node.op == "if_else" and (branch := self._branch(node, asked)) is not None:
             demand[branch][asked] = True
@@ -335,21 +398,21 @@ class _Specialisation:
                     demand[each][asked] = True
 
     def _possible(self, selector: Node) -> Mask:
-        """Return the pairs that may be selected."""
+        """Return the pairs [query, key] that a selector may select."""
         return self._pattern(selector) | ~self.known[selector]
 
     def _branch(self, node: Node, asked: Mask) -> Node | None:
-        """Return the branch of ``if_else`` that is taken wherever it is asked for, if it is one."""
+        """Return the branch of ``if_else`` that is taken at all needed positions, or None."""
         condition, yes, no = node.inputs
         if not self.known[condition][asked].all():
             return None
         taken = np.asarray(self._value(condition), dtype=bool)[asked]
         return yes if taken.all() else no if not taken.any() else None
 
-    # What is left ---------------------------------------------------------------------------------
+    # Remaining program ----------------------------------------------------------------------------
 
     def _is_table(self, node: Node, asked: Mask) -> bool:
-        """Say whether an s-op that reads tokens is known wherever it is asked for."""
+        """Return whether an s-op depends on tokens and is known at all needed positions."""
         return (
             node in self.reading and sort_of(node) is Sort.SOP and bool(self.known[node][asked].all())
         )
@@ -365,7 +428,10 @@ class _Specialisation:
         return build("lookup", build("indices"), table=canonical_table(table))
 
     def _shortest(self, left: Node, demand: Mapping[Node, Mask]) -> int:
-        """Return the length up to which anything is read or asked for, if the rest can be left out."""
+        """Return the number of tokens up to the last position that is read or needed.
+
+        Return the full length if the program reads the length of the input.
+        """
         if any(node.op == "length" for node in postorder(left)):
             return self.length
         needed = _end(demand[self.root])
@@ -381,12 +447,12 @@ class _Specialisation:
 
 
 def _at(mask: Mask) -> Node:
-    """Return the s-op that holds at these positions."""
+    """Return the s-op that is true exactly at the positions of a mask."""
     places = canonical_set(np.flatnonzero(mask).tolist())
     return build("member", build("indices"), values=places)
 
 
 def _end(mask: Mask) -> int:
-    """Return how many positions there are up to the last one that is set."""
+    """Return the number of positions up to the last true entry of a mask."""
     places = np.flatnonzero(mask)
     return int(places[-1]) + 1 if len(places) else 0

@@ -1,9 +1,10 @@
-"""Which keys a selector selects, as far as that is known before there is any input.
+"""Determine which keys a selector may select, without running the program on an input.
 
-Selectors of positions are *patterns*, [query, key]. Of others it is known which keys the positions rule
-out, whether one key at most is selected, and whether there is a query that selects nothing. Values
-depend on that (attention to one key moves a value as it is, to several it takes a mean) and patterns on
-values, so both are found together, each when it is asked for.
+A selector of positions has a *pattern*, a boolean array [query, key]. For other selectors, the module
+determines which keys are excluded by their positions, whether at most one key is selected, and whether
+a query may select nothing. Values depend on patterns, since attention to one key moves a value
+unchanged, whereas attention to several keys computes a mean. Patterns also depend on values. Both are
+therefore computed on demand.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from locum.networks.compiler.target import DOMAIN, Target
 
 
 class Patterns:
-    """What is known about how many keys, and which, the selectors of a program select."""
+    """Facts about the keys that the selectors of a program can select."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -48,7 +49,7 @@ class Patterns:
         self._empty: dict[Node, bool] = {}
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]]) -> Self:
-        """Copy that also knows which values these s-ops, new to the program, take."""
+        """Return a copy that also contains the possible values of new s-ops."""
         new = copy(self)
         new.values = self.values.knowing(values, new)
         new._patterns, new._empty = dict(self._patterns), dict(self._empty)
@@ -56,7 +57,7 @@ class Patterns:
         return new
 
     def pattern(self, selector: Node) -> Pattern | None:
-        """Return [query, key] where it depends on positions alone, else None."""
+        """Return the pattern [query, key] of a selector of positions; None for other selectors."""
         if selector not in self._patterns:
             for node in postorder(selector, into=lambda n: n not in self._patterns):
                 if node.op == "select" or node.op.startswith("selector_") or node.op == "best":
@@ -75,7 +76,7 @@ class Patterns:
             case "selector_not":
                 return None if inputs[0] is None else ~inputs[0]
             case "best":
-                # What is best depends on how many keys there are.
+                # The best key depends on the number of keys.
                 if self.target.shortest < self.target.longest or inputs[0] is None:
                     return None
                 if not self.values.depends_on(node.inputs[1], "indices"):
@@ -90,7 +91,10 @@ class Patterns:
                 return None
 
     def possible(self, selector: Node) -> Pattern:
-        """Return [query, key] that may be selected, as far as positions tell."""
+        """Return the pairs [query, key] that a selector may select on some input.
+
+        Only conditions on positions are used, so the result may contain more pairs.
+        """
         allowed = np.ones((self.target.longest, self.target.longest), dtype=bool)
         stack = [selector]
         while stack:
@@ -102,8 +106,52 @@ class Patterns:
                     stack.append(condition.inputs[0])
         return allowed
 
+    def possible_pairs(self, selector: Node) -> Pattern:
+        """Return the pairs [query, key] that a selector may select, given the values at each position.
+
+        This method is slower than :meth:`possible`. It excludes more pairs if the selector is a
+        disjunction, or if the compared values depend on both the token and the position.
+        """
+        pairs: dict[Node, Pattern] = {}
+        for node in selectors_of(selector):
+            parts = [pairs[i] for i in node.inputs if i in pairs]
+            pattern = self.pattern(node)
+            if pattern is not None:
+                pairs[node] = pattern
+            elif node.op == "select":
+                pairs[node] = self._comparable_pairs(node)
+            elif node.op == "selector_not":
+                pairs[node] = ~self.certain(node.inputs[0])
+            elif node.op == "best":
+                (pairs[node],) = parts
+            else:
+                pairs[node] = parts[0] & parts[1] if node.op == "selector_and" else parts[0] | parts[1]
+        return pairs[selector] & self.possible(selector)
+
+    def _comparable_pairs(self, node: Node) -> Pattern:
+        """Return the pairs [query, key] at which a comparison is true for some possible values."""
+        check_time(node)
+        unknown = np.ones((self.target.longest, self.target.longest), dtype=bool)
+        at = [self.values.at_each_position(i) for i in node.inputs]
+        keys, queries = (list(dict.fromkeys(v for row in rows for v in row)) for rows in at)
+        listed = all(row for rows in at for row in rows)
+        if not listed or len(keys) * len(queries) > MAX_POSITIONS:
+            return unknown
+        try:
+            holds = select(keys, queries, node.predicate, node)
+        except CompileError:
+            return unknown
+        key_rows, query_rows = (
+            np.array([[value in row for value in values] for row in map(set, rows)])
+            for rows, values in zip(at, (keys, queries), strict=True)
+        )
+        return np.asarray(query_rows @ holds @ key_rows.T)
+
     def certain(self, selector: Node) -> Pattern:
-        """Return [query, key] that is selected on every input with both, as far as positions tell."""
+        """Return the pairs [query, key] that a selector selects on every input with both positions.
+
+        Only conditions on positions are used, so the result may contain fewer pairs.
+        """
         patterns: dict[Node, Pattern] = {}
         for node in selectors_of(selector):
             known = self.pattern(node)
@@ -119,11 +167,11 @@ class Patterns:
         return patterns[selector]
 
     def is_mask(self, pattern: Pattern) -> bool:
-        """Return whether it selects its own position and all before it: what a causal mask leaves."""
+        """Return whether every query selects exactly its own and all earlier positions."""
         return bool((pattern == np.tri(len(pattern), dtype=bool)).all())
 
     def unique(self, selector: Node) -> bool:
-        """Return whether each query selects at most one key, whatever the input."""
+        """Return whether each query selects at most one key on every input."""
         pattern = self.pattern(selector)
         if pattern is not None:
             return bool((pattern.sum(axis=1) <= 1).all())
@@ -141,7 +189,10 @@ class Patterns:
         return self.widths(selector)[1] <= 1
 
     def widths(self, selector: Node) -> tuple[int, int]:
-        """Return the least and the greatest number of keys that a query selects, from ``inputs``."""
+        """Return the minimum and maximum number of keys that a query selects.
+
+        The bounds are derived from the option ``inputs``.
+        """
         if not self._assumed:
             return 0, self.target.longest
         if selector not in self._widths:
@@ -152,7 +203,7 @@ class Patterns:
         return self._widths[selector]
 
     def _token_counts(self, condition: Node) -> tuple[int, int]:
-        """Return how many keys a query selects, if which these are depends on their tokens alone."""
+        """Return bounds on the number of keys that satisfy a condition on the tokens of the keys."""
         parts = selectors_of(condition)
         unknown = 0, self.target.longest
         leaves = [node for node in parts if node.op == "select"]
@@ -192,26 +243,73 @@ class Patterns:
             if self.values.depends_on(node, "indices"):
                 at = self.values.at_positions(node)
                 return len(set(at)) == len(at)
-            # What is the same everywhere does not matter to an exact sum.
+            if self._is_rank(node) or self._tells_position(node):
+                return True
+            # Terms that are equal at all positions are irrelevant in an exact sum.
             varying = [i for i in node.inputs if not self._same_everywhere(i)]
             if node.op not in ("add", "subtract") or len(varying) != 1 or not self._is_whole(node):
                 return False
             (node,) = varying
 
+    def _tells_position(self, node: Node) -> bool:
+        """Return whether no value occurs at two positions, as in ``tokens + indices / 100``."""
+        table = self.values.table(node)
+        if table is None or "indices" not in table.sources or len(table.values) > MAX_ROWS:
+            return False
+        sizes = [len(self.values.domain(source)) for source in table.sources]
+        (axis,) = (i for i, source in enumerate(table.sources) if source == "indices")
+        positions = np.indices(sizes)[axis].reshape(-1).tolist()
+        at: dict[Atom | None, int] = {}
+        return all(at.setdefault(v, p) == p for v, p in zip(table.values, positions, strict=True))
+
+    def _is_rank(self, node: Node) -> bool:
+        """Return whether an s-op counts the positions before each position in a total order."""
+        if node.op == "selector_width":
+            return self._is_total_order(node.inputs[0])
+        if node.op != "add" or any(i.op != "selector_width" for i in node.inputs):
+            return False
+        one, other = (i.inputs[0] for i in node.inputs)
+        return self._is_lexicographic(one, other) or self._is_lexicographic(other, one)
+
+    def _is_total_order(self, selector: Node) -> bool:
+        """Return whether a selector is a strict total order of the positions.
+
+        In such an order, exactly one of any two positions precedes the other.
+        """
+        if selector.op == "selector_or":
+            one, other = selector.inputs
+            return self._is_lexicographic(one, other) or self._is_lexicographic(other, one)
+        key = _ordered_by(selector, "<", ">", "<=", ">=")
+        return key is not None and self._different_everywhere(key)
+
+    def _is_lexicographic(self, first: Node, rest: Node) -> bool:
+        """Return whether two selectors form a lexicographic order of positions.
+
+        ``first`` must compare an s-op, and ``rest`` must be a total order of positions where it is
+        equal.
+        """
+        key = _ordered_by(first, "<", ">")
+        if key is None or rest.op != "selector_and":
+            return False
+        one, other = rest.inputs
+        return (_ordered_by(one, "==") is key and self._is_total_order(other)) or (
+            _ordered_by(other, "==") is key and self._is_total_order(one)
+        )
+
     def _is_whole(self, node: Node) -> bool:
-        """Return whether an s-op and its inputs are integers that floats hold exactly."""
+        """Return whether an s-op and its inputs are integers that floats represent exactly."""
         ranges = [self.values.integers(part) for part in (node, *node.inputs)]
         return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
 
     def _same_everywhere(self, node: Node) -> bool:
-        """Return whether an s-op has one value at all positions of an input."""
+        """Return whether an s-op has the same value at all positions of an input."""
         if node not in self._same:
             for below in postorder(node, into=lambda n: n not in self._same):
                 self._same[below] = self._is_same(below)
         return self._same[node]
 
     def _is_same(self, node: Node) -> bool:
-        """Return whether a node, the inputs of which are known, is the same for all queries."""
+        """Return whether a node is the same for all queries; its inputs must already be decided."""
         match node.op:
             case "constant" | "length":
                 return True
@@ -225,13 +323,13 @@ class Patterns:
                 return False
 
     def may_be_empty(self, selector: Node) -> bool:
-        """Return whether some query may select nothing."""
+        """Return whether some query may select no key."""
         if selector not in self._empty:
             self._empty[selector] = self._may_be_empty(selector)
         return self._empty[selector]
 
     def _may_be_empty(self, selector: Node) -> bool:
-        while selector.op == "best":  # some selected key is the best of them
+        while selector.op == "best":  # ``best`` selects a key if its inner selector selects one
             selector = selector.inputs[0]
         if self._fetches(selector) or self.widths(selector)[0] > 0:
             return False
@@ -249,20 +347,23 @@ class Patterns:
                 return True
             else:
                 rest = True
-        if rest:  # the key at the query's own position is selected, if the rest allows
+        if rest:  # a query selects its own position if the conditions on positions allow it
             return not bool(static.diagonal().all())
         shortest, longest = self.target.shortest, self.target.longest
         return any(not static[q, : max(q + 1, shortest)].any() for q in range(longest))
 
     def _fetches(self, selector: Node) -> bool:
-        """Return whether each query selects the key at one position that it computes."""
+        """Return whether each query computes one valid position and selects this position."""
         if selector.op != "select" or selector.predicate != "==":
             return False
         key, query = selector.inputs
         return key.op == "indices" and self.values.is_position(query)
 
     def _of_positions_and_length(self, selector: Node) -> bool:
-        """Return whether positions and length tell what it selects, and are few enough to enumerate."""
+        """Return whether a selector depends only on position and length.
+
+        Return False if the inputs are too long to list all pairs of positions.
+        """
         if self.target.longest**2 > MAX_POSITIONS:
             return False
         reads = [
@@ -272,9 +373,10 @@ class Patterns:
         return all(self.values.depends_on(node, "indices", "length") for node in sops)
 
     def counts(self, selector: Node) -> NDArray[np.int64] | None:
-        """Return [length, query] how many keys are selected; None unless positions and length tell.
+        """Return the number of selected keys with shape [length − shortest, query].
 
-        Past the end of an input it is 0.
+        The number is 0 at positions after the end of the input. Return None if the number does not
+        depend only on position and length.
         """
         shortest, longest = self.target.shortest, self.target.longest
         lengths = np.arange(shortest, longest + 1)
@@ -291,9 +393,10 @@ class Patterns:
         return counts
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:
-        """Return [query, key] on inputs of one length, where positions and length tell; else None.
+        """Return the pattern [query, key] on inputs of one length.
 
-        None also where it has no value there: that is an error when it is run on such an input.
+        Return None if the pattern depends on tokens, or if it is undefined on these inputs. In the
+        second case, running the program on such an input raises an error.
         """
         if not self._of_positions_and_length(selector):
             return None
@@ -308,3 +411,9 @@ class Patterns:
             return evaluated(selector, leaf)
         except CompileError:
             return None
+
+
+def _ordered_by(selector: Node, *predicates: str) -> Node | None:
+    """Return the s-op that a selector compares with itself by one of ``predicates``, otherwise None."""
+    compares = selector.op == "select" and selector.predicate in predicates
+    return selector.inputs[0] if compares and selector.inputs[0] is selector.inputs[1] else None

@@ -1,4 +1,8 @@
-"""Tables of values: the sources that an s-op depends on, its value for each, and conditions on them."""
+"""Tabulate the values of s-ops over their sources.
+
+The sources of an s-op are the position, the length, the token and the attention results that determine
+its value. The module also defines helpers for values and for the conditions of selectors.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.integer_ranges import Range
 from locum.networks.compiler.target import DOMAIN, Target
 
-#: What a value depends on: "indices", "length", "tokens", or an attention operation.
+#: A source of a value: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
 _TOKENS = build("tokens", cast="asis")
@@ -28,24 +32,28 @@ _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 
 @dataclass(frozen=True)
 class ValueTable:
-    """The value for each combination of sources, the last source running fastest; None: an error."""
+    """The values of an s-op for all combinations of the values of its sources.
+
+    The values of the last source vary fastest. A value of None means that the s-op is undefined for a
+    combination, or that the combination cannot occur.
+    """
 
     sources: tuple[Source, ...]
     values: tuple[Atom | None, ...]
 
     @property
     def constant(self) -> bool:
-        """Whether it depends on nothing."""
+        """Whether the s-op is constant, so that the table has no sources."""
         return not self.sources
 
     @cached_property
     def _types(self) -> set[type]:
-        """The types of its values: they say most of long columns at once."""
+        """The types of the values. For long tables, checking these types is fast."""
         return set(map(type, self.values))
 
     @cached_property
     def _whole(self) -> Range:
-        """Between which integers those of its values lie that are integers."""
+        """The range of the integers and booleans among the values."""
         if self._types.isdisjoint((int, bool)):
             return Range(0, 0)
         whole: Any = self.values
@@ -55,30 +63,30 @@ class ValueTable:
 
     @property
     def integers(self) -> Range | None:
-        """Between which integers its values lie, or None where one is another number or a string."""
+        """The range of the values if all of them are integers or booleans, otherwise None."""
         return self._whole if self._types.isdisjoint((float, str)) else None
 
     @property
     def largest_whole(self) -> float:
-        """The absolute value of its largest integer; strings count as larger than any."""
+        """The largest absolute value of the integers in the table; infinity if there are strings."""
         return math.inf if str in self._types else self._whole.largest
 
 
 def source_nodes(sources: Iterable[Source]) -> list[Node]:
-    """Return the s-ops whose values are those of the sources."""
+    """Return the s-ops whose values are the values of the sources."""
     named = {"indices": build("indices"), "length": build("length"), "tokens": _TOKENS}
     return [named[source] if isinstance(source, str) else source for source in sources]
 
 
 def meaning(node: Node) -> Callable[..., Atom]:
-    """Return what an elementwise operation does to scalars."""
-    if node.op == "lookup":  # a dictionary finds at once what the definition looks for
+    """Return the Python function of scalars that defines an elementwise operation."""
+    if node.op == "lookup":  # a dictionary is faster than the linear search of the definition
         return table_of(node).__getitem__
     return partial(DOMAIN.meanings[node.op], **node.attributes)
 
 
 def table_of(node: Node) -> dict[Atom, Atom]:
-    """Return the table of a ``lookup``; of equal keys the first counts."""
+    """Return the table of a ``lookup`` as a dictionary; for equal keys, the first entry is used."""
     table: dict[Atom, Atom] = {}
     for key, value in node.table:
         table.setdefault(key, value)
@@ -88,7 +96,10 @@ def table_of(node: Node) -> dict[Atom, Atom]:
 def each(
     function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
 ) -> list[Atom | None]:
-    """Apply the function to every combination; None where it fails, or where an argument did."""
+    """Apply a function to each combination of arguments, given as one sequence per argument.
+
+    The result is None if the function fails or if an argument is None.
+    """
     if not any(None in argument for argument in arguments):
         try:
             return list(map(function, *arguments))
@@ -104,21 +115,23 @@ def each(
 
 
 def is_constant(values: Sequence[Atom | None]) -> bool:
-    """Return whether all values are one, of one type."""
+    """Return whether all values are equal, have the same type and are not None."""
     first = values[0]
     return first is not None and all(type(v) is type(first) and v == first for v in values)
 
 
 def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
-    """List each value once, in order: numbers, then strings; of equal boolean and number, the number.
+    """Return the different values in order: numbers first, then strings.
+
+    If a boolean and a number are equal, return only the number.
 
     >>> distinct([3, True, 1, 1.0, "b", "a"]), distinct([True, False])
     ((1, 3, 'a', 'b'), (False, True))
     """
-    # A mean of booleans is an error, so what is all booleans is known to be moved; with a number among
-    # them it is not.
+    # A mean of booleans is an error. If all values are booleans, an aggregate therefore moves them
+    # unchanged. If there are also numbers, the aggregate may compute a mean.
     listed = list(values)
-    if set(map(type, listed)) <= {int, float}:  # at once, for long columns
+    if set(map(type, listed)) <= {int, float}:  # a fast path for long columns
         return tuple(sorted(dict.fromkeys(listed)))
     once = dict.fromkeys(listed)
     if any(isinstance(v, bool) for v in once):
@@ -127,23 +140,28 @@ def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def require_finite(value: Atom, where: Node | str) -> float:
-    """Return the value as a number that a weight can be, or refuse it."""
+    """Return a value as a number that can be a weight; raise CompileError if it is infinite or NaN.
+
+    ``where`` is the s-op that the error names.
+    """
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
         place = where if isinstance(where, str) else abbreviate(where)
-        raise CompileError(f"expected finite numbers, which weights hold, got {short(value)}", place)
+        raise CompileError(f"expected numbers within the range of floats, got {short(value)}", place)
     return number
 
 
-#: [query, key]
+#: The selected pairs of a selector, with shape [query, key].
 Pattern: TypeAlias = NDArray[np.bool_]
 
 
 def conditions(selector: Node) -> list[Node]:
-    """Write a selector as a conjunction, with negations pushed inwards as far as they go.
+    """Write a selector as a list of conditions that must all hold.
+
+    Negations are moved inwards as far as possible.
 
     >>> from locum import indices, select, tokens
     >>> s = ~(select(tokens, 1, "==") | select(indices, indices, "<"))
@@ -167,7 +185,9 @@ def conditions(selector: Node) -> list[Node]:
 
 
 def selectors_of(condition: Node) -> list[Node]:
-    """List the selectors that a formula is made of, not those inside the s-ops that it compares.
+    """Return the selectors that a formula combines, in postorder.
+
+    Selectors inside the s-ops that are compared are not included.
 
     >>> from locum import select, selector_width, tokens
     >>> alike = selector_width(select(tokens, tokens, "=="))
@@ -178,15 +198,20 @@ def selectors_of(condition: Node) -> list[Node]:
 
 
 def select(keys: Sequence[Atom], queries: Sequence[Atom], predicate: str, where: Node) -> Pattern:
-    """Return the pattern of a comparison, as RASP compares."""
+    """Return the pattern of the comparison ``where`` between keys and queries, by the rules of RASP."""
     try:
         return DOMAIN.select(keys, queries, predicate)
     except TypeError as error:
-        raise CompileError(f"these cannot be compared: {error}", abbreviate(where)) from None
+        raise CompileError(
+            f"the keys and queries cannot be compared: {error}", abbreviate(where)
+        ) from None
 
 
 def evaluated(condition: Node, leaf: Callable[[Node, Sequence[Pattern]], Pattern]) -> Pattern:
-    """Return the pattern of a formula; ``leaf`` gives that of a comparison, or of the best of keys."""
+    """Return the pattern of a formula of selectors.
+
+    ``leaf`` returns the pattern of a ``select`` or ``best``, given the patterns of its inputs.
+    """
     patterns: dict[Node, Pattern] = {}
     for node in selectors_of(condition):
         parts = [patterns[i] for i in node.inputs if i in patterns]
@@ -203,41 +228,42 @@ def evaluated(condition: Node, leaf: Callable[[Node, Sequence[Pattern]], Pattern
 
 
 def reflexive(condition: Node) -> bool:
-    """Return whether a query certainly selects the key at its own position."""
+    """Return whether a condition always selects the key at the position of the query."""
     if condition.op != "select":
         return False
     key, query = condition.inputs
     return key is query and condition.predicate in ("==", "<=", ">=")
 
 
-#: Combinations of sources that are looked at one by one: in general; of positions and lengths alone
-#: (``length - 1 - indices`` on 512 tokens); of booleans that depend on attention (of which long
-#: conditions have very many, and two values at the end).
+#: Maximum number of combinations of sources that are enumerated: in general; if the sources are only
+#: position and length (for example ``length - 1 - indices`` on 512 tokens); and for booleans that
+#: depend on attention. Long conditions have a large number of combinations, but only two values.
 MAX_COMBINATIONS = 2**15
 MAX_POSITIONS = 2**18
 MAX_BOOLEANS = 2**13
-#: Combinations of which those are found that can occur.
+#: Maximum number of combinations for which the compiler determines which of them can occur.
 MAX_GRID = 2**18
-#: Values that an s-op may have and still be called finite.
+#: Maximum number of possible values for which the set of values counts as finite.
 MAX_VALUES = 2**14
 
 
 @dataclass(frozen=True)
 class _Combinations:
-    """Combinations of sources that can occur, out of ``total``."""
+    """Those of ``total`` combinations of source values that can occur."""
 
     sources: tuple[Source, ...]
     sizes: list[int]
     total: int
-    #: Which of all they are, in their order.
+    #: The indices of the possible combinations among all combinations.
     occurs: Sequence[int]
-    #: [source, combination]: the number of its value; of one source alone it is not asked.
+    #: Index of the value of each source in each possible combination, with shape [source, combination].
+    #: None for a single source.
     grid: NDArray[np.int64] | None = None
-    #: Where tables over some of the sources have their values for these, once it has been asked.
+    #: Cache for ``places``.
     _places: dict[tuple[Source, ...], list[int]] = field(default_factory=dict)
 
     def read(self, table: ValueTable) -> Sequence[Atom | None]:
-        """Return the value that a table over some of the sources has for each combination."""
+        """Return the values of a table over some of the sources, one for each possible combination."""
         if not table.sources:
             return table.values * len(self.occurs)
         if self.grid is None or (table.sources == self.sources and len(self.occurs) == self.total):
@@ -245,7 +271,7 @@ class _Combinations:
         return list(map(table.values.__getitem__, self.places(table.sources)))
 
     def places(self, sources: tuple[Source, ...]) -> list[int]:
-        """Return where a table over some of the sources has its value for each combination."""
+        """Return the index into a table over some of the sources, for each possible combination."""
         if sources not in self._places:
             assert self.grid is not None
             axes = [self.sources.index(source) for source in sources]
@@ -256,36 +282,41 @@ class _Combinations:
 
 
 class Sources:
-    """The values of each source: of position, length and token, and of s-ops that others depend on."""
+    """The possible values of each source: position, length, token, and s-ops used as sources."""
 
     def __init__(self, target: Target, possible: Pattern | None = None) -> None:
         self._shortest = target.shortest
-        #: [token, position, length − shortest]: whether it can occur there; None if all can.
+        #: Whether a token can occur at a position, with shape [token, position, length − shortest];
+        #: None if there is no restriction.
         self._possible = possible
         self._domains: dict[Source, tuple[Atom, ...]] = {
             "indices": tuple(range(target.longest)),
             "length": tuple(range(target.shortest, target.longest + 1)),
             "tokens": target.vocabulary or (),
         }
-        #: [value of "indices" or "length", own value]: which values can occur where, at which length.
+        #: For some sources, the values that can occur at each position and at each length, with shape
+        #: [value of "indices" or "length", value of the source].
         self._limits: dict[Node, dict[str, Pattern]] = {}
-        #: Those asked for last: a long expression asks for the same ones at each operation.
+        #: The most recent combinations, since all operations of a long expression use the same ones.
         self._latest: _Combinations | None = None
 
     def copy(self) -> Sources:
-        """Copy, to which others can be added."""
+        """Return a copy to which sources can be added."""
         other = copy.copy(self)
         other._domains, other._limits = dict(self._domains), dict(self._limits)
         return other
 
     def domain(self, source: Source) -> tuple[Atom, ...]:
-        """Return the values of a source."""
+        """Return the possible values of a source."""
         return self._domains[source]
 
     def add(
         self, node: Node, values: Sequence[Atom], limits: dict[str, Pattern] | None = None
     ) -> ValueTable:
-        """Tabulate an s-op that others depend on as it is; ``limits`` tell where it has which value."""
+        """Use an s-op with these possible values as a source, and return its table.
+
+        ``limits`` restricts the values that can occur at each position and at each length.
+        """
         if self._latest is not None and node in self._latest.sources:
             self._latest = None
         if limits is not None:
@@ -298,13 +329,16 @@ class Sources:
     def joint(
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> ValueTable | None:
-        """Tabulate a function of tables; None where more than ``most`` combinations can occur."""
+        """Return the table of a function of several tabulated s-ops.
+
+        Return None if more than ``most`` combinations of source values can occur.
+        """
         check_time()
         combinations = self._combinations(inputs, most)
         if combinations is None:
             return None
         values = each(function, list(map(combinations.read, inputs)))
-        if combinations.sources and is_constant(values):  # ``tokens * 0`` depends on nothing
+        if combinations.sources and is_constant(values):  # for example ``tokens * 0``
             return ValueTable((), (values[0],))
         if len(values) < combinations.total:
             listed: list[Atom | None] = [None] * combinations.total
@@ -314,9 +348,10 @@ class Sources:
         return self.over_needed(ValueTable(combinations.sources, tuple(values)))
 
     def over_needed(self, table: ValueTable) -> ValueTable:
-        """Return the same table without the sources that no value depends on.
+        """Return an equal table without the sources on which no value depends.
 
-        Attention is kept with the position and length that limit what it gives.
+        Tables with an attention result as a source are returned unchanged, since position and length
+        restrict the values of the attention result.
 
         >>> from locum.networks.compiler.target import Target
         >>> sources = Sources(Target(length=2, vocabulary="ab"))
@@ -331,7 +366,7 @@ class Sources:
         return table
 
     def _without(self, table: ValueTable, source: Source) -> ValueTable | None:
-        """Return the table without one source; None where some value depends on the source."""
+        """Return the table without one of its sources, or None if some value depends on this source."""
         combinations = self._combinations([table], len(table.values))
         assert combinations is not None
         axis = table.sources.index(source)
@@ -347,7 +382,11 @@ class Sources:
     def has_gap(
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> bool | None:
-        """Say whether a function of tables that have values has none; None: too many to be seen."""
+        """Return whether a function is undefined for some possible values of the tables.
+
+        Combinations for which one of the tables is undefined are ignored. Return None if there are more
+        than ``most`` combinations.
+        """
         combinations = self._combinations(inputs, most)
         if combinations is None:
             return None
@@ -355,26 +394,35 @@ class Sources:
         return bool(rows) and None in each(function, list(zip(*rows, strict=True)))
 
     def _combinations(self, inputs: Sequence[ValueTable], most: int) -> _Combinations | None:
-        """Return which combinations of the sources of tables occur; None if more than ``most`` do."""
+        """Return the possible combinations of the sources of several tables.
+
+        Return None if there are more than ``most`` combinations.
+        """
         sources = tuple(dict.fromkeys(s for table in inputs for s in table.sources))
         if self._latest is None or self._latest.sources != sources:
             sizes = [len(self.domain(source)) for source in sources]
             total = math.prod(sizes)
             if total > max(most, MAX_GRID):
                 return None
-            if len(sources) <= 1:  # then all of them occur, in the order of the tables
+            if len(sources) <= 1:  # all values of a single source occur, in the order of the tables
                 return _Combinations(sources, sizes, total, range(total)) if total <= most else None
             grid = np.indices(sizes).reshape(len(sizes), -1)
             occurs = np.flatnonzero(self._occur(sources, grid))
             if not len(occurs):
-                raise CompileError("inputs: expected a condition that some input satisfies")
+                raise CompileError(
+                    "inputs: expected a condition that some input satisfies, got one that no input "
+                    "satisfies"
+                )
             if len(occurs) < total:
                 grid = grid[:, occurs]
             self._latest = _Combinations(sources, sizes, total, occurs.tolist(), grid)
         return self._latest if len(self._latest.occurs) <= most else None
 
     def _occur(self, sources: Sequence[Source], grid: NDArray[np.int64]) -> Pattern:
-        """Return which combinations of sources can occur: no position is past the end, say."""
+        """Return whether each combination in ``grid`` can occur.
+
+        For example, a position past the end of the input cannot occur.
+        """
         occurs = np.ones(grid.shape[1], dtype=bool)
         axes = {source: axis for axis, source in enumerate(sources)}
         if "indices" in axes and "length" in axes:

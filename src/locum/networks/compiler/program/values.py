@@ -1,12 +1,13 @@
-"""Find the values of each s-op, and the codes of strings.
+"""Find the possible values of each s-op, and the codes of strings.
 
-The *sources* of an s-op are what its value depends on, position by position: the position
-(``indices``), the ``length`` of the input, the token, and the results of attention: what is moved,
-counts, and means, which are fractions of finitely many sums (``aggregates.py``). Where all sources are
-finite and few, its :class:`ValueTable` lists the value for every combination of them that can occur,
-computed as RASP computes: strings, integers of any size. So anything that depends on the position alone
-becomes a positional encoding, anything that depends on the token alone an embedding, and whatever is
-finite can be told apart exactly.
+The *sources* of an s-op determine its value at a position. Sources are the position (``indices``), the
+``length`` of the input, the token, and the results of attention. Results of attention are moved values,
+counts, and means, which are fractions of finitely many sums (``aggregates.py``).
+
+If the sources have few combinations of values, a :class:`ValueTable` lists the value of the s-op for
+every possible combination. Values are computed as in RASP, with strings and integers of any size.
+Functions of only the position become positional encodings, and functions of only the token become
+embeddings. Finitely many values can be distinguished exactly.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 from locum.errors import CompileError
 from locum.execution.types import has_strings, possible_types, types_of
@@ -44,7 +47,7 @@ from locum.networks.compiler.target import DOMAIN, EXACT_WHOLE, Target
 
 
 class Values:
-    """Which values each s-op of a program takes, found when asked for."""
+    """The possible values of each s-op of a program, computed on demand."""
 
     def __init__(
         self, target: Target, selectors: SelectedKeys, possible: Pattern | None = None
@@ -55,12 +58,12 @@ class Values:
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._ranges: dict[Node, Range | None] = {}
         self._affine: dict[Node, Affine | None] = {}
-        #: Rounded sums of integers: their arguments are integers up to rounding.
+        #: S-ops that round a sum of integers, whose argument is an integer up to rounding errors.
         self._sums: set[Node] = set()
         self._sources = Sources(target, possible)
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectedKeys) -> Values:
-        """Copy that also knows which values these s-ops, new to the program, take."""
+        """Return a copy that also contains the possible values of new s-ops."""
         copy = Values(self.target, selectors)
         copy._tables, copy._finite = dict(self._tables), dict(self._finite)
         copy._ranges, copy._affine = dict(self._ranges), dict(self._affine)
@@ -72,7 +75,10 @@ class Values:
         return copy
 
     def table(self, node: Node) -> ValueTable | None:
-        """Tabulate its values over its sources; None where there are too many."""
+        """Return the table of an s-op's values over its sources.
+
+        Return None if the sources have too many combinations of values.
+        """
         if node not in self._tables:
             for below in postorder(node, into=lambda n: n not in self._tables):
                 self._affine[below] = affine(below, [self._affine.get(i) for i in below.inputs])
@@ -82,7 +88,11 @@ class Values:
         return self._tables[node]
 
     def over_sources(self, node: Node) -> ValueTable | None:
-        """Return its table over other s-ops, if it has one: also where others take it as it is."""
+        """Return the table of an s-op over other s-ops, or None if there is no such table.
+
+        If an elementwise s-op is itself used as a source, return its table over the sources of its
+        inputs.
+        """
         table = self.table(node)
         if table is None or table.sources != (node,) or not OPERATIONS[node.op].elementwise:
             return None if table is None or table.sources == (node,) else table
@@ -92,7 +102,7 @@ class Values:
         return self._sources.joint(meaning(node), inputs, MAX_COMBINATIONS)
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
-        """List all values it may take, in order; None where they are infinitely (or too) many."""
+        """Return all possible values of an s-op in order, or None if there are too many."""
         if node not in self._finite:
             column = self.table(node)
             atoms = None if column is None else distinct(v for v in column.values if v is not None)
@@ -100,17 +110,20 @@ class Values:
         return self._finite[node]
 
     def together(self, nodes: Sequence[Node]) -> ValueTable | None:
-        """Tabulate the values of several s-ops as tuples; None where there are too many."""
+        """Return one table with the values of several s-ops as tuples, or None if it is too large."""
         tables = [table for node in nodes if (table := self.table(node)) is not None]
         if len(tables) < len(nodes):
             return None
         return self._sources.joint(_tuple, tables, MAX_COMBINATIONS)
 
     def has_gap(self, node: Node) -> bool | None:
-        """Say whether an operation has no value where its inputs have one; None: too many to see."""
+        """Return whether an operation may be undefined although its inputs are defined.
+
+        Return None if there are too many combinations of values to decide.
+        """
         own = self.table(node)
         if own is not None and own.sources not in ((), (node,)) and None not in own.values:
-            return False  # it was computed for all of them
+            return False  # the table contains a value for every combination
         inputs = [self.table(i) for i in node.inputs]
         known = [table for table in inputs if table is not None]
         if len(known) < len(inputs):
@@ -118,21 +131,21 @@ class Values:
         return self._sources.has_gap(meaning(node), known, MAX_COMBINATIONS)
 
     def domain(self, source: Source) -> tuple[Atom, ...]:
-        """Return the values of a source."""
+        """Return the possible values of a source."""
         return self._sources.domain(source)
 
     def depends_on(self, node: Node, *sources: str) -> bool:
-        """Return whether a value is known from these sources alone."""
+        """Return whether an s-op has a table with no sources other than ``sources``."""
         column = self.table(node)
         return column is not None and all(source in sources for source in column.sources)
 
     def constant(self, node: Node) -> Atom | None:
-        """Return its value, if it is the same everywhere."""
+        """Return the value of an s-op if it is constant, otherwise None."""
         column = self.table(node)
         return column.values[0] if column is not None and column.constant else None
 
     def integers(self, node: Node) -> Range | None:
-        """Return the range of integers an s-op lies in; None where it may be no integer."""
+        """Return the range of an s-op whose values are integers, or None if they may not be."""
         if node not in self._ranges:
             self.table(node)
         return self._ranges[node]
@@ -157,31 +170,37 @@ class Values:
         return combined(node, [self._ranges[i] for i in node.inputs])
 
     def sum_of_keys(self, node: Node) -> SumOfKeys | None:
-        """Return the sum over selected keys that a product is, or that ``round`` rounds; else None."""
+        """Return the sum over selected keys that a product or its ``round`` represents, or None."""
         return find_sum(node, self.target, self, self._selectors)
 
     def list_sums(self, found: SumOfKeys) -> tuple[Atom, ...] | None:
-        """List the integers that a sum may be; None for sums of other numbers, and for too many."""
+        """Return the possible values of a sum of integers.
+
+        Return None if the summed values may not be integers, or if there are too many sums.
+        """
         return list_sums(found, self.target, self, self._selectors)
 
     def add_integer_sum(self, node: Node, sums: Sequence[Atom]) -> ValueTable:
-        """Note that an s-op rounds a sum of integers, and which integers these are."""
+        """Record that an s-op rounds a sum of integers with the possible values ``sums``.
+
+        Return the table of the s-op.
+        """
         self._sums.add(node)
         self._tables[node] = table = self._sources.add(node, sums)
         return table
 
     def is_integer_sum(self, node: Node) -> bool:
-        """Return whether it rounds a sum of integers, which is an integer but for its last bits."""
+        """Return whether an s-op rounds a sum that is an integer up to rounding errors."""
         self.table(node)
         return node in self._sums
 
     def affine(self, node: Node) -> Affine | None:
-        """Write the s-op as an integer combination of position and length, if its definition is one."""
+        """Return an s-op as an integer combination of position and length, or None."""
         self.table(node)
         return self._affine[node]
 
     def is_position(self, node: Node) -> bool:
-        """Return whether it equals the position at every position of every input."""
+        """Return whether an s-op is a valid position at every position of every input."""
         linear = self.affine(node)
         if linear is not None:
             return linear.is_position(self.target.shortest, self.target.longest)
@@ -191,7 +210,10 @@ class Values:
         return choice and all(self.is_position(i) for i in node.inputs[-2:])
 
     def at_positions(self, node: Node) -> tuple[Atom, ...]:
-        """Return the value at each position of an s-op that depends on the position alone."""
+        """Return the value at each position, for an s-op that depends only on the position.
+
+        Raise CompileError if the s-op is undefined at some position.
+        """
         column = self.table(node)
         assert column is not None
         values = column.values * self.target.longest if column.constant else column.values
@@ -199,13 +221,30 @@ class Values:
             if value is None:
                 which = f"inputs longer than {position} tokens" if position else "any input"
                 raise CompileError(
-                    f"it has no value at position {position}, so the program has none on {which}",
+                    f"the s-op is undefined at position {position}, so the program is undefined on "
+                    f"{which}",
                     abbreviate(node),
                 )
         return tuple(v for v in values if v is not None)
 
+    def at_each_position(self, node: Node) -> list[tuple[Atom, ...]]:
+        """Return the possible values of an s-op at each position."""
+        table, values = self.table(node), self.finite(node) or ()
+        if table is None or "indices" not in table.sources:
+            return [values] * self.target.longest
+        sizes = [len(self.domain(source)) for source in table.sources]
+        grid = np.empty(len(table.values), dtype=object)
+        grid[:] = table.values
+        rows = np.moveaxis(grid.reshape(sizes), table.sources.index("indices"), 0)
+        by_position = rows.reshape(len(rows), -1).tolist()
+        return [distinct(v for v in row if v is not None) for row in by_position]
+
     def at_length(self, node: Node, length: int) -> list[Atom]:
-        """Return the value at each position of an input of that length, if nothing else matters."""
+        """Return the value at each position of an input with ``length`` tokens.
+
+        The s-op must depend only on position and length. Raise CompileError if it is undefined at some
+        position.
+        """
         column = self.table(node)
         assert column is not None
         sizes = [len(self.domain(source)) for source in column.sources]
@@ -219,13 +258,13 @@ class Values:
             value = column.values[place]
             if value is None:
                 raise CompileError(
-                    f"it has no value at position {position} of inputs of {length} tokens",
+                    f"the s-op is undefined at position {position} of inputs of {length} tokens",
                     abbreviate(node),
                 )
             values.append(value)
         return values
 
-    # How they are found -------------------------------------------------------------------------
+    # How tables are computed --------------------------------------------------------------------
 
     def _tabulated(self, node: Node) -> ValueTable | None:
         match node.op:
@@ -260,7 +299,10 @@ class Values:
                 return None
 
     def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
-        """List the sums of integers that ``round`` rounds; None where positions tell them."""
+        """Return the possible sums of integers that ``round`` rounds.
+
+        Return None if the s-op does not round such a sum, or if another table represents the s-op.
+        """
         found = self.sum_of_keys(node)
         if found is None or self._selectors.unique(found.selector):
             return None
@@ -274,18 +316,21 @@ class Values:
         return sums
 
     def _most(self, node: Node, inputs: Sequence[ValueTable]) -> int:
-        """Return how many combinations of sources are worth enumerating."""
+        """Return the maximum number of combinations of sources to enumerate for an s-op."""
         sources = {source for column in inputs for source in column.sources}
         if sources <= {"indices", "length"}:
             return MAX_POSITIONS
         attended = any(not isinstance(source, str) for source in sources)
-        # What numbers cannot be looked up by (strings) is looked up by its sources, or not at all.
+        # A table cannot be indexed by strings, so the s-op can be looked up only by its sources.
         by_sources = node.op == "lookup" and inputs[0].largest_whole > EXACT_WHOLE[self.target.dtype]
         boolean = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
         return MAX_BOOLEANS if attended and boolean else MAX_COMBINATIONS
 
     def _by_kind(self, node: Node) -> ValueTable | None:
-        """List what an operation gives on any inputs: booleans, or the values of its table."""
+        """Return the table of an operation that has finitely many results for any inputs.
+
+        These operations are comparisons, boolean operations and lookups.
+        """
         if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
             return self._sources.add(node, (False, True))
         if node.op == "indicator":
@@ -295,17 +340,25 @@ class Values:
         return None
 
     def _by_inputs(self, node: Node) -> ValueTable | None:
-        """List its values from its inputs', where what these depend on has too many combinations."""
-        inputs: list[ValueTable] = []
+        """Return the table of an s-op over its inputs, if the sources have too many combinations."""
+        tables: list[ValueTable] = []
         for i in node.inputs:
             table, values = self._tables[i], self.finite(i)
             if table is None or values is None:
                 return None
-            inputs.append(table if len(table.sources) <= 1 else self._sources.add(i, values))
-        return self._sources.joint(meaning(node), inputs, MAX_COMBINATIONS)
+            tables.append(table if len(table.sources) <= 1 else self._sources.add(i, values))
+        joint = self._sources.joint(meaning(node), tables, MAX_COMBINATIONS)
+        if joint is not None:
+            return joint
+        for place, i in enumerate(node.inputs):  # a boolean of a mean has fewer values than the mean
+            values = self.finite(i)
+            assert values is not None
+            if tables[place].sources != (i,) and len(values) < len(tables[place].values):
+                tables[place] = self._sources.add(i, values)
+        return self._sources.joint(meaning(node), tables, MAX_COMBINATIONS)
 
     def _by_range(self, node: Node) -> ValueTable | None:
-        """List every integer of its range."""
+        """Return the table whose possible values are all integers in the range of an s-op."""
         integers = self._combined(node)
         if integers is None or integers.high - integers.low >= MAX_VALUES:
             return None
@@ -316,14 +369,18 @@ def _tuple(*values: Any) -> Any:
     return values
 
 
-#: Combinations of a count and a mean by which what depends on their product is looked up at once.
+#: Maximum number of pairs of a count and a mean for which their product is looked up directly.
 MAX_PRODUCTS = 384
-#: Rows of a table that is made of the values of an s-op's inputs.
+#: Maximum number of rows of a table over the values of an s-op's inputs.
 MAX_ROWS = 2**13
 
 
 class Codes:
-    """The number that stands for each atom."""
+    """The numbers that encode the values of a program in the residual stream.
+
+    Numbers and booleans encode themselves. Strings are encoded by consecutive integers in sorted order.
+    These integers differ from all numbers that occur in the same s-ops as strings.
+    """
 
     def __init__(self, values: Values, root: Node) -> None:
         self.target = values.target
@@ -331,7 +388,7 @@ class Codes:
         vocabulary = values.target.vocabulary
         strings: set[str] = {t for t in vocabulary or () if isinstance(t, str)}
         if not strings and not has_strings(root):
-            values.table(root)  # an s-op that has no values is refused by every program alike
+            values.table(root)  # raises an error for an s-op that is never defined
             return
         beside: set[float] = set()
         tokens = frozenset([float]) if vocabulary is None else types_of(vocabulary)
@@ -342,9 +399,9 @@ class Codes:
             listed = values.finite(node) if node is root else values.table(node)
             if str in types[node] and listed is None:
                 raise CompileError(
-                    "expected strings that can be listed with all that may stand in their place, got "
-                    "strings beside means of numbers, or too many; codes could not be told apart; "
-                    "try s-ops of their own for strings and numbers, or a smaller vocabulary or length",
+                    "expected strings whose possible values can be listed, got strings mixed with "
+                    "means of numbers, or too many values; "
+                    "try separate s-ops for strings and numbers, or a smaller vocabulary or length",
                     abbreviate(node),
                 )
             atoms = list(_values(node, values))
@@ -358,24 +415,31 @@ class Codes:
         self._codes = {text: start + rank for rank, text in enumerate(sorted(strings))}
 
     def number(self, atom: Atom, where: Node | str) -> float:
-        """Return the number that the stream holds for it; an error names ``where`` if there is none."""
+        """Return the number that encodes an atom in the residual stream.
+
+        Raise CompileError, naming ``where``, if the atom has no code or is not finite.
+        """
         if not isinstance(atom, str):
             return require_finite(atom, where)
         if atom not in self._codes:
             raise CompileError(
-                f"strings meet too many other values here to be told apart: {short(atom)} is not among "
-                "those known to occur; try a smaller vocabulary or length",
+                f"expected strings whose possible values can be listed, got {short(atom)} together "
+                "with "
+                "too many other values; try a smaller vocabulary or length",
                 where if isinstance(where, str) else abbreviate(where),
             )
         return float(self._codes[atom])
 
     def numbers(self, atoms: Iterable[Atom], where: Node | str) -> list[float]:
-        """Return the numbers that the stream holds for some atoms."""
+        """Return the numbers that encode several atoms in the residual stream."""
         return [self.number(atom, where) for atom in atoms]
 
 
 def _values(node: Node, values: Values) -> Iterator[Atom]:
-    """Return its values over its sources, and over all values of its inputs, which units look up."""
+    """Yield the possible values of an s-op, including values for impossible combinations of its inputs.
+
+    Hidden units look up strings by all combinations of input values, so these values need codes.
+    """
     table = values.table(node)
     if table is not None:
         yield from (value for value in dict.fromkeys(table.values) if value is not None)

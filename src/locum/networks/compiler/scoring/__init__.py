@@ -1,4 +1,4 @@
-"""Selectors as scores: q·k is greatest exactly where the selector holds."""
+"""Compute scores for selectors: q·k is maximal exactly at the keys that a selector selects."""
 
 from locum.networks.compiler.scoring.broadcasting import Known, broadcast
 

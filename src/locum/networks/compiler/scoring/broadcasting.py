@@ -1,13 +1,13 @@
-"""Stage *broadcasting*: rewrite selectors that no dot product can score.
+"""Rewrite selectors that cannot be expressed as scores q·k.
 
-One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
-(docs/compiler.md). But a network can bring keys to every position first, and let the feed-forward
-compare: position by position it then knows its row of the pattern. A width is the sum of that row; an
-aggregate attends with it (a query of zeros and ones against the position of the key).
+No single head with small keys can attend to ``key < query`` for arbitrary numbers: for N ordered values
+it needs d_k ≥ N−1 (docs/compiler_internals.md). Instead, a network can copy keys to every position and
+compare them in the feed-forward, which thus computes the query's row of the pattern. A width is the sum
+of this row. An aggregate uses the row as the query of a further head, whose keys are one-hot positions.
 
-Which keys are brought, and how (``candidates.py``): where the positions alone leave each query few keys
-to choose from, as in the rows of a matrix, those few, by one head each, and the feed-forward takes the
-mean, too. Else all keys.
+``candidates.py`` chooses the keys to copy. If positions restrict each query to a few keys, as in the
+rows of a matrix, one head copies each of these keys, and the feed-forward also computes the mean.
+Otherwise, all keys are copied.
 """
 
 from __future__ import annotations
@@ -47,23 +47,26 @@ from locum.networks.compiler.target import Target
 
 @dataclass(frozen=True)
 class Known:
-    """What a program is compiled for, and what is known of it before it is a network."""
+    """The target of a compilation, and facts about the program found before the network is made."""
 
     target: Target
-    #: Which values each s-op can take.
+    #: The possible values of each s-op.
     values: Values
-    #: Which keys each selector selects, and the scores that stand for it.
+    #: The patterns and scores of selectors.
     selectors: Selectors
-    #: The number that stands for each string.
+    #: The number that encodes each string.
     codes: Codes
-    #: S-ops of the program that heads and units compute although embeddings could hold them.
+    #: With ``fold=False``: s-ops that heads and units compute although embeddings could contain them.
     kept: frozenset[Node] = frozenset()
 
     @classmethod
     def of(
         cls, target: Target, root: Node, scores: Mapping[Node, Scores] = MappingProxyType({})
     ) -> Known:
-        """Look at a program without families; ``scores`` are of selectors that RASP cannot say."""
+        """Analyse a program without families.
+
+        ``scores`` contains the scores of selectors that RASP cannot express.
+        """
         selectors = Selectors(target).knowing({}, scores)
         values = selectors.values
         known = cls(target, values, selectors, Codes(values, root))
@@ -72,12 +75,12 @@ class Known:
         return replace(known, kept=frozenset(filter(known._is_kept, postorder(root))))
 
     def is_foldable(self, node: Node) -> bool:
-        """Return whether the position alone, or the token alone, tells the value of an s-op."""
+        """Return whether an s-op depends only on the position, or only on the token."""
         by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
         return by_token or self.values.depends_on(node, "indices")
 
     def _is_kept(self, node: Node) -> bool:
-        """Return whether an s-op of the program is to be computed, with ``fold=False``."""
+        """Return whether ``fold=False`` requires that heads and units compute an s-op."""
         if sort_of(node) is not Sort.SOP or self.values.constant(node) is not None:
             return False
         if node.op == "aggregate":
@@ -90,33 +93,34 @@ class Known:
         values: Mapping[Node, Sequence[Atom]] = MappingProxyType({}),
         scores: Mapping[Node, Scores] = MappingProxyType({}),
     ) -> Known:
-        """Copy that also knows the values of s-ops and the scores of selectors."""
+        """Return a copy that also contains the values of new s-ops and the scores of new selectors."""
         selectors = self.selectors.knowing(values, scores)
         return replace(self, values=selectors.values, selectors=selectors)
 
     def of_program(self, root: Node) -> Known:
-        """Copy with codes for all strings of a program that this one was rewritten to."""
+        """Return a copy with codes for all strings of the rewritten program ``root``."""
         return replace(self, codes=Codes(self.values, root))
 
 
-#: Keys that are brought to every position; a residual stream wider than that is not worth having.
+#: Maximum number of keys that are copied to every position. It limits the width of the residual stream.
 MAX_KEYS = 256
-#: Ranks for each position, up to which one head moves those of all keys. Units look up ranks, for the
-#: query and for every key, while a head that moves one key's number needs none.
+#: Maximum number of ranks, divided by the number of positions, for which one head moves all keys. With
+#: ranks, hidden units look up the rank of the query and of every key. If a separate head moves the
+#: number of each key, no ranks are needed.
 _RANKS = 4
 
-#: Widths that are added up to one.
+#: Maximum number of widths that are summed.
 MAX_PARTS = 8
 
-#: Each alone is known before the first layer.
+#: Sources that are available before the first layer, each as an embedding.
 _AT_ONCE = ("indices", "tokens")
 _KNOWN = ("indices", "length", "tokens")
 
 
 def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple[Node, Known]:
-    """Rewrite the program so that every selector that attention uses has scores.
+    """Rewrite a program so that every selector that a head uses has scores.
 
-    Returns it with what is known of it now: the values and the scores of what is new in it.
+    Return the new program, and the facts extended by the values and scores of its new parts.
     """
     stage = _Broadcasting(known)
     new: dict[Node, Node] = {}
@@ -140,12 +144,14 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
         if origins is not None:
             origins.rewrote(node, same)
             origins.rewrote(node, new[node])
+    if origins is not None:
+        origins.replaced(new)
     known = stage.known if new[root] is root else stage.known.of_program(new[root])
     return new[root], known
 
 
 class _Broadcasting:
-    """The stage at work: ``known`` grows with every selector that is rewritten."""
+    """The rewriting of one program; ``known`` is extended with every rewritten selector."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -160,14 +166,14 @@ class _Broadcasting:
         return self.known.values
 
     def _brought(self, node: Node, candidates: Candidates) -> list[Node]:
-        """Bring the values of an s-op to every position, and know what they are."""
+        """Return s-ops that copy the value at each candidate to every position."""
         brought = candidates.brought(node, self.values)
         if brought.values:
             self.known = self.known.knowing(values=brought.values)
         return brought.nodes
 
     def conjunction(self, selector: Node) -> Node:
-        """Write the conditions of a selector as simpler ones, where there are such."""
+        """Return the selector with its conditions replaced by simpler conditions, where possible."""
         if self.selectors.pattern(selector) is not None:
             return selector
         parts: list[Node] = []
@@ -179,16 +185,19 @@ class _Broadcasting:
         return reduce(lambda one, other: build("selector_and", one, other), parts)
 
     def attention(self, node: Node) -> Node:
-        """Return the node itself if it needs a head and its selector has scores worth their slots."""
+        """Return a rewritten aggregate or width, or the same node if a head can compute it.
+
+        A node is also rewritten if the scores of its selector would need too many slots.
+        """
         selector = node.inputs[0]
         width = node.op == "selector_width"
         fold = self.target.fold
         if fold and not width and self.values.depends_on(node, "indices", "length"):
-            return node  # a mean that is known without attention
+            return node  # a mean that depends only on position and length
         pattern = self.selectors.pattern(selector)
         itself = pattern is not None and bool((pattern == np.eye(len(pattern))).all())
         if itself and not width and fold:
-            return node.inputs[1]  # each position attends to itself: nothing moves
+            return node.inputs[1]  # each position attends only to itself
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)
         by_heads = self._counted(node) if width else self._share(node)
@@ -201,9 +210,8 @@ class _Broadcasting:
             return self._among(few, node)
         if self.target.longest > MAX_KEYS:
             raise CompileError(
-                "no dot product scores this selector: its values are real numbers, or too many to be "
-                "told apart, so every key has to be brought to every position; expected at most "
-                f"{MAX_KEYS} keys, got {self.target.longest}; try a smaller length, or integers",
+                f"length: expected at most {MAX_KEYS} for a selector that compares real numbers or too "
+                f"many different values, got {self.target.longest}; try a smaller length, or integers",
                 abbreviate(selector),
             )
         every_key = EveryKey(self.target)
@@ -222,7 +230,10 @@ class _Broadcasting:
         return node
 
     def _counted(self, node: Node) -> Node | None:
-        """Return a width as heads count it; None where keys have to be brought to the query."""
+        """Return a width as a sum of counts by heads and functions of the position, or None.
+
+        None means that the keys must be copied to the query instead.
+        """
         selector = node.inputs[0]
         known = self._known_width(selector)
         if known is not None:
@@ -236,15 +247,16 @@ class _Broadcasting:
         parts = self._split(selector, by_digits=few is None and not self._compares_many(selector))
         if parts is not None:
             return self._sum_of_widths(parts)
-        # Every comparison of a formula takes a slot for each key that is brought.
+        # Each comparison of a formula needs one slot for each copied key.
         compared = sum(part.op == "select" for part in selectors_of(selector))
         brought = self.target.longest if few is None else len(few.places)
         return node if self._is_scored(selector, width=True, slots=2 * brought * compared) else None
 
     def _share(self, node: Node) -> Node | None:
-        """Return an aggregate as a number over a width, where one key has the number and others 0.
+        """Return an aggregate as a number divided by a width, or None if this is not possible.
 
-        The key has to be selected on every input. RASP counts so without ``selector_width``.
+        The value must be 0 at all keys except one, and this key must be selected on every input. RASP
+        programs without ``selector_width`` count keys in this way.
         """
         selector, value = node.inputs
         if not self.values.depends_on(value, "indices"):
@@ -265,9 +277,9 @@ class _Broadcasting:
         return build("divide", constant(number), width)
 
     def _counted_by_position(self, counts: NDArray[np.int64]) -> Node | None:
-        """Return a width as the sum of a number of the position and one of the length, if it is one.
+        """Return a width as a function of the position plus a function of the length, or None.
 
-        ``counts`` has it for each length and position.
+        ``counts`` contains the width for each length and position.
         """
         shortest, longest = self.target.shortest, self.target.longest
         at, more = counts[-1], counts[:, 0] - counts[-1, 0]
@@ -291,15 +303,14 @@ class _Broadcasting:
         return build("add", of_length, of_position) if at.any() else of_length
 
     def chosen(self, node: Node) -> Node | None:
-        """Return the branch of ``if_else`` whose condition is the same everywhere; None for others."""
+        """Return the selected branch of an ``if_else`` with constant condition, otherwise None."""
         condition = self.values.constant(node.inputs[0]) if node.op == "if_else" else None
         return None if condition is None else node.inputs[1 if condition else 2]
 
     def counted(self, node: Node) -> Node | None:
-        """Write a sum of few different integers as a weighted sum of counts; None for other s-ops.
+        """Return a sum of few different integers as a weighted sum of counts; None for other s-ops.
 
-        A head counts the keys that have a value. Values that have to be computed first are not counted:
-        keys must be exact.
+        A head counts the keys with each value. The values must be embedded, since keys must be exact.
         """
         found = self.values.sum_of_keys(node) if node.op in ("multiply", "round") else None
         if found is None or not self._at_once(found.values):
@@ -312,7 +323,7 @@ class _Broadcasting:
         numbers = [int(value) for value in addends if not isinstance(value, str)]
         first = 0 if 0 in numbers else numbers[0]
         if first and self.values.depends_on(found.count, "indices"):
-            return None  # then masks of the mean need no digits
+            return None  # multiplying the mean by a count from the position is cheaper
         parts = [(found.count, first)] if first else []
         for value, number in zip(addends, numbers, strict=True):
             if number == first:
@@ -331,14 +342,18 @@ class _Broadcasting:
         return _total(weighted) if weighted else constant(kind(0))
 
     def keep_integer_sum(self, old: Node, new: Node) -> None:
-        """Note that a sum of integers is one, also where its count or its mean was rewritten."""
+        """Record that the s-op ``new`` is a sum of integers if it replaces such a sum, ``old``."""
         values = self.values.finite(old) if self.values.is_integer_sum(old) else None
         if values is not None and self.values.table(new) is None:
             self.known = self.known.knowing(values={new: values})
             self.values.add_integer_sum(new, values)
 
     def _is_scored(self, selector: Node, *, width: bool, slots: int | None = None) -> bool:
-        """Return whether it has scores, and, where keys are counted, ones worth their slots."""
+        """Return whether a head can use the scores of a selector.
+
+        With ``width``, the head counts keys. It then cannot use ``best``, and scores that are not
+        embedded must not need more slots than ``slots``.
+        """
         most = 2 * self.target.longest if slots is None else slots
         if width and self._slots(selector) > most:
             return False
@@ -351,7 +366,11 @@ class _Broadcasting:
         return not (width and scores.bonus) and not (dear and late)
 
     def _split_at_once(self, selector: Node) -> list[tuple[Node, int]] | None:
-        """Return the parts of a width that one head counts a layer earlier than the whole."""
+        """Return the parts of a width if one head in the first layer can count them.
+
+        Return None if the head can count the whole width in the first layer, or if splitting does not
+        help.
+        """
         parts = None if self._is_early(selector) else split(selector, self.values)
         if parts is None:
             return None
@@ -360,7 +379,7 @@ class _Broadcasting:
         return parts if early and self._is_scored(counted[0], width=True) else None
 
     def _is_early(self, selector: Node) -> bool:
-        """Return whether its scores are made of what is known before the first layer."""
+        """Return whether the scores of a selector use only s-ops available before the first layer."""
         for condition in conditions(selector):
             if self.selectors.pattern(condition) is None:
                 compared = [node.inputs for node in selectors_of(condition) if node.op == "select"]
@@ -370,7 +389,10 @@ class _Broadcasting:
         return True
 
     def _split(self, selector: Node, *, by_digits: bool) -> list[tuple[Node, int]] | None:
-        """Return selectors with scores, with signs, whose widths add up to that of this one."""
+        """Return selectors with scores, and signs, whose signed widths sum to the selector's width.
+
+        Return None if there are no such selectors. With ``by_digits``, ranks are split into two digits.
+        """
         parts, pending = list[tuple[Node, int]](), [(selector, 1)]
         while pending:
             part, sign = pending.pop()
@@ -386,14 +408,14 @@ class _Broadcasting:
         return parts
 
     def _known_width(self, selector: Node) -> Node | None:
-        """Return the width of a selector as a sum over position and length, if it is one."""
+        """Return the width of a selector as a function of position plus one of length, or None."""
         counts = self.selectors.counts(selector) if self.target.fold else None
         return None if counts is None else self._counted_by_position(counts)
 
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
-        """Return the width of a selector that was split."""
+        """Return the width of a selector as the sum of the signed widths of its parts."""
         count: Node | None = None
-        # Functions of the position last: 1 / (width + 1) is the share that a head gives.
+        # Functions of the position are added last. Of a width, a head computes only 1 / (width + 1).
         for part, sign in sorted(parts, key=lambda part: self._comes_last(*part)):
             counted = self.attention(build("selector_width", part))
             if count is None:
@@ -407,13 +429,13 @@ class _Broadcasting:
         return count
 
     def _comes_last(self, part: Node, sign: int) -> int:
-        """Return the order in which parts of a width are added: subtrahends come last."""
+        """Return the sort key of a part of a width; parts that are subtracted come last."""
         return 2 if sign < 0 else int(self._known_width(part) is not None)
 
     def _few(self, selector: Node) -> FewKeys | None:
-        """Return the few keys that positions allow each query, if only these are asked about.
+        """Return the few keys to which positions restrict each query, or None if there are too many.
 
-        A key that is selected only if it is the best of many has to be compared with all of them.
+        If a key is selected only as the best of many keys, it must be compared with all of them.
         """
         allowed = self.selectors.possible(selector)
         for node in selectors_of(selector):
@@ -422,17 +444,18 @@ class _Broadcasting:
         return few_keys(allowed, self.target)
 
     def _require_numbers(self, node: Node) -> None:
-        """Refuse to average strings and booleans where several keys are certainly selected."""
+        """Raise CompileError if an aggregate certainly averages several strings or booleans."""
         values = self.values.finite(node.inputs[1])
         if values and all(isinstance(value, (str, bool)) for value in values):
             raise CompileError(
-                f"it averages several values on inputs of {self.target.longest} tokens, and they are "
-                "not numbers; select one key per query, or average an indicator",
+                "expected numbers to average, got strings or booleans (several keys are selected on "
+                f"inputs of {self.target.longest} tokens); try a selector of one key per query, or the "
+                "mean of an indicator",
                 abbreviate(node),
             )
 
     def _among(self, candidates: Candidates, node: Node) -> Node:
-        """Compute a width or an aggregate by the feed-forward, from what was brought to it."""
+        """Return a width or an aggregate that the feed-forward computes from copied values."""
         row = self.row(node.inputs[0], candidates)
         counts = [build("indicator", here) for here in row]
         count = _total(counts)
@@ -450,10 +473,9 @@ class _Broadcasting:
         return build("if_else", build("equal", count, zero), constant(node.default), mean)
 
     def _slots(self, selector: Node) -> int:
-        """Return how many slots its scores would take that are not known at once.
+        """Return the number of slots that the scores of a selector need in addition to embeddings.
 
-        That much can be said of comparisons before any scores are made; where they are dear, making
-        them takes long.
+        For comparisons, this is an estimate that does not compute the scores, which would be slow.
         """
         slots = 0
         for condition in conditions(selector):
@@ -466,7 +488,10 @@ class _Broadcasting:
         return slots
 
     def _slots_of_formula(self, condition: Node) -> int:
-        """Count the classes of a formula of conditions, unless its inputs are known at once."""
+        """Return the number of classes of a formula.
+
+        Return 0 if its s-ops are known before the first layer, or if the number of classes is unknown.
+        """
         if self.selectors.pattern(condition) is not None:
             return 0
         try:
@@ -477,11 +502,11 @@ class _Broadcasting:
         return joint.classes.count if late else 0
 
     def _at_once(self, node: Node) -> bool:
-        """Return whether it is known before the first layer."""
+        """Return whether an s-op is available before the first layer."""
         return any(self.values.depends_on(node, source) for source in _AT_ONCE)
 
     def row(self, selector: Node, candidates: Candidates) -> list[Node]:
-        """Return for each candidate an s-op that is true where the query selects it."""
+        """Return, for each candidate, an s-op that is true if the query selects this candidate."""
         rows: dict[Node, list[Node]] = {}
         for node in selectors_of(selector):
             parts = [rows[i] for i in node.inputs if i in rows]
@@ -503,7 +528,9 @@ class _Broadcasting:
         keys, queries = self.values.finite(key), self.values.finite(query)
         strings = [isinstance(v, str) for v in (*(keys or ()), *(queries or ()))]
         if any(strings) and (keys is None or queries is None or not all(strings)):
-            raise CompileError("strings are compared with numbers", abbreviate(node))
+            raise CompileError(
+                "expected only strings or only numbers in a comparison, got both", abbreviate(node)
+            )
         finite = keys is not None and queries is not None
         together = distinct((*(keys or ()), *(queries or ())))
         if finite and not self._too_many_ranks(together):
@@ -516,7 +543,7 @@ class _Broadcasting:
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
 
     def _compares_many(self, selector: Node) -> bool:
-        """Return whether a comparison has too many numbers for digits of their ranks."""
+        """Return whether a selector compares numbers that have too many ranks for two digits."""
         for condition in selectors_of(selector):
             if condition.op == "select":
                 listed = [self.values.finite(part) or () for part in condition.inputs]
@@ -525,16 +552,16 @@ class _Broadcasting:
         return False
 
     def _too_many_ranks(self, together: Sequence[Atom]) -> bool:
-        """Return whether units for ranks would be more than heads that move the numbers themselves."""
+        """Return whether ranks need more hidden units than moving the numbers needs heads."""
         units = self.target.feed_forward != "exact"
         numbers = not any(isinstance(value, str) for value in together)
         few = len(together) <= _RANKS * self.target.longest or whole_numbers(together)
         return units and numbers and not few
 
     def _as_it_is(self, node: Node, values: Sequence[Atom]) -> Node:
-        """Return the same integers as an s-op of its own, on whose values alone others then depend.
+        """Return a separate s-op with the same integers, whose values are then used as a source.
 
-        Rounding changes nothing, but makes an s-op of its own.
+        The separate s-op rounds the integers, which does not change them.
         """
         table = self.values.table(node)
         if table is None or len(table.sources) < 2 or self.values.depends_on(node, *_KNOWN):
@@ -544,7 +571,7 @@ class _Broadcasting:
         return same
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
-        """Keep of the selected keys those that no other selected key exceeds."""
+        """Return, for each candidate, whether it is selected and has the maximum score."""
         values = self.values.finite(score)
         if values is not None:
             score = rank(score, values)
@@ -572,7 +599,7 @@ class _Broadcasting:
 
 
 def _separated(predicate: str, difference: Node, margin: float) -> Node:
-    """Compare key and query whose difference is 0 or at least two margins."""
+    """Compare a key and a query whose ``difference`` is 0 or at least twice ``margin``."""
     above, below = constant(margin), constant(-margin)
     match predicate:
         case ">":
@@ -590,12 +617,12 @@ def _separated(predicate: str, difference: Node, margin: float) -> Node:
 
 
 def _total(parts: list[Node]) -> Node:
-    """Return Σ of all parts."""
+    """Return the sum of all parts."""
     return _balanced("add", parts)
 
 
 def _balanced(op: str, parts: list[Node]) -> Node:
-    """Combine all parts by an operation, as a balanced tree: a chain would be deep."""
+    """Combine all parts by an operation in a balanced tree, which is less deep than a chain."""
     while len(parts) > 1:
         paired = [build(op, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = paired + parts[len(paired) * 2 :]

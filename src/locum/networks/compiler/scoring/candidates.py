@@ -1,10 +1,12 @@
-"""Bring candidates for keys to a query, and split a width into a sum of widths.
+"""Copy candidate keys to a query, and split a width into a sum of widths.
 
-- :class:`EveryKey`: all of them, at every position. Whole numbers (ranks of finite values, too) by
-  **one** head: each position writes its value into a slot of its own, a uniform head takes the mean,
-  and the length gives the value back, rounded. Real numbers by one head for each position, which
-  fetches the value unchanged; or, if a separation is declared, by the one uniform head.
-- :class:`FewKeys`: for each query the few that its position allows; the t-th of them by the t-th head.
+- :class:`EveryKey` copies all keys to every position. For integers, including ranks of finite values,
+  **one** uniform head is enough: each position writes its value to a separate slot, and the head
+  computes the means. The mean times the length, rounded, is the value. For real numbers, one head per
+  position fetches the value unchanged. If a separation is declared and feed-forwards are symbolic, the
+  uniform head also moves real numbers.
+- :class:`FewKeys` copies the few keys to which its position restricts each query. Head t copies the
+  t-th key.
 """
 
 from __future__ import annotations
@@ -28,56 +30,60 @@ from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.scores import at_positions, looked_up, whole_numbers
 from locum.networks.compiler.target import Target
 
-#: So many keys for each query are few.
+#: Maximum number of keys per query for :class:`FewKeys`.
 MAX_FEW = 16
 
 
 @dataclass(frozen=True)
 class Brought:
-    """S-ops that have the candidates' values at every position; what is known of new ones."""
+    """S-ops whose values at every position are the values at the candidates.
+
+    ``values`` contains the possible values of new s-ops.
+    """
 
     nodes: list[Node]
     values: Mapping[Node, tuple[Atom, ...]] = field(default_factory=dict)
 
 
 class Candidates(ABC):
-    """Keys that a query may select, in some order."""
+    """The keys that a query may select, in a fixed order."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
 
     @abstractmethod
     def brought(self, node: Node, values: Values) -> Brought:
-        """Bring the value of an s-op at each candidate to every position."""
+        """Return s-ops that copy the value of ``node`` at each candidate to every position."""
 
     @abstractmethod
     def only_present(self, row: list[Node]) -> list[Node]:
-        """Add to the conditions that the key exists."""
+        """Return the conditions of ``row``, restricted to candidates that exist in the input."""
 
 
 class EveryKey(Candidates):
-    """All positions; one for each selector, since it remembers what was brought."""
+    """All positions as candidates; one instance per selector, since it caches copied values."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        #: For each position an s-op that is positive where there is a key, if one was brought.
+        #: For each position, an s-op that is positive if the input has this position. Empty before the
+        #: keys are copied.
         self._there: list[Node] = []
 
     def brought(self, node: Node, values: Values) -> Brought:
-        """Bring the value at each position to every position."""
+        """Return s-ops that copy the value of ``node`` at each position to every position."""
         places = range(self.target.longest)
         at = build("indices")
         if values.depends_on(node, "indices"):
             return Brought([constant(value) for value in values.at_positions(node)])
         finite = values.finite(node)
         if finite is not None and not finite:
-            raise CompileError("it has no value for any input", abbreviate(node))
+            raise CompileError("the s-op is undefined for every input", abbreviate(node))
         whole = finite is not None and whole_numbers(finite)
         if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
-            # A causal mean is over the query's own position and all before it.
+            # A causal mean includes the position of the query and all earlier positions.
             selector = up_to_here() if self.target.causal else everywhere()
             count = build("add", at, constant(1)) if self.target.causal else build("length")
-            # A key is worth 1 at least, so that 0 says that there is none.
+            # Values are shifted to at least 1, so that 0 means a position after the end.
             more = 0
             if finite is not None and whole and not self.target.fixed and not self.target.causal:
                 more = 1 - min(v for v in finite if isinstance(v, int))
@@ -106,7 +112,10 @@ class EveryKey(Candidates):
         return Brought([build("aggregate", each, node, default=0) for each in selectors])
 
     def only_present(self, row: list[Node]) -> list[Node]:
-        """Return positions before the end of the input; of a decoder, those not behind the query."""
+        """Return the conditions of ``row``, each false for a key after the end of the input.
+
+        In a decoder, the conditions are false for keys after the position of the query.
+        """
         if self.target.causal:
             at = build("indices")
             return [
@@ -125,19 +134,19 @@ class EveryKey(Candidates):
 
 
 class FewKeys(Candidates):
-    """For each query those keys that ``pattern`` allows it."""
+    """For each query, the few keys that are true in ``pattern``."""
 
     def __init__(self, pattern: NDArray[np.bool_], target: Target) -> None:
         super().__init__(target)
         allowed = [np.flatnonzero(row).tolist() for row in pattern]
-        #: For each candidate, at each position, where it is; −1 where a query has fewer.
+        #: For each candidate, its position for each query; −1 if a query has fewer candidates.
         self.places = [
             [keys[t] if t < len(keys) else -1 for keys in allowed]
             for t in range(max(map(len, allowed)))
         ]
 
     def brought(self, node: Node, values: Values) -> Brought:
-        """Bring the values at each position's own candidates to it."""
+        """Return s-ops that copy, to each position, the values of ``node`` at its candidates."""
         if values.depends_on(node, "indices"):
             at = values.at_positions(node)
             return Brought(
@@ -157,7 +166,7 @@ class FewKeys(Candidates):
         )
 
     def only_present(self, row: list[Node]) -> list[Node]:
-        """Keep those that the position has, before the end of the input."""
+        """Return the conditions of ``row``, false for candidates that do not exist in the input."""
         present = []
         for here, places in zip(row, self.places, strict=True):
             if min(places) < 0:
@@ -169,27 +178,28 @@ class FewKeys(Candidates):
 
 
 def few_keys(pattern: NDArray[np.bool_], target: Target) -> FewKeys | None:
-    """Return the candidates that a pattern of positions leaves, if they are few."""
+    """Return the candidates that a pattern of positions allows, or None if they are too many."""
     most = int(pattern.sum(axis=1).max(initial=0))
     if not 0 < most <= MAX_FEW or 2 * most > target.longest:
         return None
     return FewKeys(pattern, target)
 
 
-#: Pairs of values whose order is looked at.
+#: Maximum number of pairs of values for which the order of their sums is examined.
 MAX_PAIRS = 2**16
-#: Values that are compared by two digits rather than at once.
+#: Minimum number of values for which comparisons are split into two digits.
 MIN_DIGITS = 16
-#: How two s-ops may compare, by predicate.
+#: The relations (smaller, equal, greater) for which each predicate is true.
 _HOLDS = {"<": "<", "<=": "<=", "==": "=", "!=": "<>", ">=": ">=", ">": ">"}
-#: What decides where the first parts are different.
+#: The predicate that compares the first parts of values, if these parts differ.
 _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
 
 def split(selector: Node, values: Values, *, by_digits: bool = True) -> list[tuple[Node, int]] | None:
-    """Return selectors with signs whose widths add up to that of this one, or None.
+    """Return selectors with signs such that their signed widths sum to the width of ``selector``.
 
-    ``by_digits``: also comparisons of many values, by the digits of their ranks.
+    Return None if the selector cannot be split. With ``by_digits``, comparisons of many values are also
+    split by the digits of their ranks.
 
     >>> from locum import indices, select, tokens
     >>> less, same = select(tokens, tokens, "<"), select(tokens, tokens, "==")
@@ -239,7 +249,7 @@ def _negation(selector: Node) -> Node:
 
 
 def _alternatives(condition: Node) -> tuple[Node, Node] | None:
-    """Return the two selectors of which one has to hold."""
+    """Return the two selectors of a disjunction; None for other selectors."""
     if condition.op == "selector_or":
         return condition.inputs[0], condition.inputs[1]
     if condition.op == "selector_not" and condition.inputs[0].op == "selector_and":
@@ -249,14 +259,14 @@ def _alternatives(condition: Node) -> tuple[Node, Node] | None:
 
 
 def _of_positions(condition: Node, values: Values) -> bool:
-    """Return whether it is one comparison of positions."""
+    """Return whether a condition is a comparison of two functions of the position."""
     return condition.op == "select" and all(
         values.depends_on(side, "indices") for side in condition.inputs
     )
 
 
 def _exclude(one: Node, other: Node) -> bool:
-    """Return whether two conditions compare the same s-ops in mutually exclusive ways."""
+    """Return whether two conditions contain comparisons of the same s-ops that cannot both be true."""
     ways: dict[tuple[Node, ...], list[set[str]]] = {}
     for condition in conditions(one):
         if condition.op == "select":
@@ -274,7 +284,11 @@ def _ways(condition: Node) -> str:
 
 
 def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
-    """Return keys of smaller first part, and those of the same one and smaller second part."""
+    """Split a comparison of a sum of two s-ops into two disjoint selectors, or return None.
+
+    The first selector selects keys with a smaller (or larger) first part. The second selects keys with
+    an equal first part, by the second part.
+    """
     if condition.op != "select" or condition.inputs[0] is not condition.inputs[1]:
         return None
     predicate, summed = condition.predicate, condition.inputs[0]
@@ -295,9 +309,10 @@ def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
 
 
 def _by_digits(condition: Node, values: Values) -> tuple[Node, Node] | None:
-    """Return keys of a smaller first digit, and those of the same one and a smaller second digit.
+    """Split a comparison into two disjoint selectors by the digits of ranks, or return None.
 
-    Digits are those of a value's rank, to a base for which both have as many values.
+    The first selector compares the first digit. The second selects keys with an equal first digit, by
+    the second digit. The base is the square root of the number of values, rounded up.
     """
     if condition.op != "select" or condition.predicate not in _STRICT:
         return None
@@ -320,14 +335,17 @@ def _by_digits(condition: Node, values: Values) -> tuple[Node, Node] | None:
 
 
 def turned_predicate(predicate: str, sign: int) -> str:
-    """Return the predicate of numbers whose order is turned around, if the sign is −1."""
+    """Return the predicate that is equivalent after both sides are multiplied by ``sign``."""
     if sign > 0:
         return predicate
     return predicate.translate(str.maketrans("<>", "><"))
 
 
 def _order(summed: Node, first: Node, second: Node, values: Values) -> tuple[int, int] | None:
-    """Return whether the sum rises (1) or falls (−1) with its first part, then with its second."""
+    """Return the directions in which a sum depends on its two parts: increasing (1) or decreasing (−1).
+
+    The first part must dominate, so that sums are ordered lexicographically. Otherwise, return None.
+    """
     domains = [values.finite(part) for part in (first, second)]
     listed = [distinct(domain) for domain in domains if domain]
     if len(listed) < 2 or len(listed[0]) * len(listed[1]) > MAX_PAIRS:

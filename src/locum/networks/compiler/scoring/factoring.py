@@ -1,12 +1,12 @@
-"""Write a condition on several s-ops as a conjunction of conditions on one s-op of each side.
+"""Write a condition on several s-ops as a conjunction of conditions on one s-op per side.
 
-A predicate such as ``k[0] == q[0] and k[1] <= q[1]`` reaches the compiler as one table: keys are
-functions of two s-ops, and so are queries. As a table it has a class for every pair. As two conditions
-it has the classes of each part, and each part is known as early as its s-op.
+A predicate such as ``k[0] == q[0] and k[1] <= q[1]`` compares keys and queries that are functions of
+two s-ops. As a single condition, it has one class for every pair of values. As two conditions, it has
+only the classes of each part, and each part is available as soon as its s-op.
 
-The conditions are the projections of the pattern on each pair (an s-op of the query, an s-op of the
-key). A pattern is a conjunction of conditions on such pairs if and only if it is the conjunction of its
-projections.
+The conditions are the projections of the pattern to each pair of an s-op of the query and an s-op of
+the key. A pattern is a conjunction of conditions on such pairs if and only if it is the conjunction of
+its projections.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, build
 from locum.graph.operations import constant
+from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.sources import (
     Pattern,
     Source,
@@ -35,14 +36,16 @@ from locum.networks.compiler.program.values import Values
 from locum.networks.compiler.scoring.scored_selectors import Classes, class_numbers
 from locum.networks.compiler.scoring.scores import looked_up
 
-#: Pairs of a key and a query that are looked at to find the conditions.
+#: Maximum number of pairs of key and query for which a pattern is projected.
 MAX_CELLS = 2**21
-#: The size of keys that are equal to queries: two, for the squares.
+#: The size of the keys of an equality, which contain a number and its square.
 _EQUALITY = 2
 
 
 def factored(condition: Node, values: Values) -> list[Node] | None:
-    """Return simpler conditions that all hold just where this one holds; None if there are none.
+    """Return simpler conditions whose conjunction is equivalent to ``condition``.
+
+    Return None if there are no such conditions.
 
     >>> from locum import indices, select, tokens
     >>> from locum.networks.compiler.scoring.scored_selectors import Selectors
@@ -54,7 +57,7 @@ def factored(condition: Node, values: Values) -> list[Node] | None:
     [<select: select(tokens, tokens, ==)>, <select: select(indices, indices, <)>]
     """
     if condition.op == "select" and condition.predicate == "==":
-        return None  # the smallest keys already
+        return None  # keys of an equality have the minimum size
     parts_of_it = selectors_of(condition)
     if any(node.op == "best" for node in parts_of_it):
         return None
@@ -90,20 +93,25 @@ def factored(condition: Node, values: Values) -> list[Node] | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """Keys or queries as tuples of values: the different tuples, and which of them occurs where."""
+    """The possible keys, or the possible queries, of a condition as tuples of values."""
 
     sources: tuple[Source, ...]
     domains: list[tuple[Atom, ...]]
     tuples: list[tuple[Atom, ...]]
-    #: For each combination of sources that occurs, its tuple; and [source, combination] its value.
+    #: For each possible combination of source values: the index of its tuple (``places``), and the
+    #: index of the value of each source (``grid``).
     places: NDArray[np.int64]
     grid: tuple[NDArray[np.int64], ...]
 
     @classmethod
     def of(cls, table: ValueTable, values: Values) -> _Side | None:
-        """Read a table of tuples; None where it depends on nothing, or has no value."""
+        """Return the tuples of a table, or None if the table is not suitable.
+
+        The table must not be constant or always undefined, and values of a source must not be equal,
+        such as 1 and True.
+        """
         domains = [values.domain(source) for source in table.sources]
-        if any(len(set(domain)) < len(domain) for domain in domains):  # 1 and True are one key
+        if any(len(set(domain)) < len(domain) for domain in domains):  # 1 and True are equal keys
             return None
         occurs = [place for place, value in enumerate(table.values) if value is not None]
         if table.constant or not occurs:
@@ -116,7 +124,7 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A condition on one s-op of the query and one of the key."""
+    """A condition on one s-op of the query and one s-op of the key."""
 
     query: Source
     queries: Sequence[Atom]
@@ -126,17 +134,17 @@ class _Part:
 
     @property
     def cost(self) -> int:
-        """The size of its keys."""
+        """The size of the keys that this condition needs."""
         count = Classes.of(self.pattern).count
         return count if class_numbers(self.pattern) is None else min(_EQUALITY, count)
 
     @property
     def at_once(self) -> bool:
-        """Whether both s-ops are known before the first layer."""
+        """Whether both s-ops are available before the first layer."""
         return {self.query, self.key} <= {"indices", "tokens"}
 
     def selector(self) -> Node:
-        """Return the comparison that it is, an equality of class numbers, or a union of classes."""
+        """Return the condition as a comparison, an equality of class numbers, or a union of classes."""
         query, key = source_nodes([self.query, self.key])
         for predicate in COMPARISONS:
             try:
@@ -163,19 +171,25 @@ class _Part:
 
 
 def _chosen(node: Node, values: Sequence[Atom], chosen: Pattern, *, query: bool = False) -> Node:
-    """Select keys of the chosen values; or, for queries of the chosen values, all keys."""
+    """Return a selector of the keys for which ``node`` has a chosen value.
+
+    With ``query=True``, return a selector of all keys for queries at which ``node`` has a chosen value.
+    """
     sides = [looked_up(node, dict(zip(values, chosen.tolist(), strict=True))), constant(True)]
     return build("select", *(sides[::-1] if query else sides), predicate="==")
 
 
 def _projections(pattern: Pattern, queries: _Side, keys: _Side) -> list[_Part] | None:
-    """Return conditions on pairs of s-ops whose conjunction is the pattern; None if there are none."""
-    selected = pattern.astype(np.float32)
+    """Return conditions on pairs of s-ops whose conjunction is the pattern, or None.
+
+    Conditions that the others imply are omitted.
+    """
     parts: list[tuple[_Part, Pattern]] = []
     for query, queried, at_query in zip(queries.sources, queries.domains, queries.grid, strict=True):
-        by_query = np.eye(len(queried), dtype=np.float32)[:, at_query] @ selected
+        by_query = _any_of(pattern, at_query, len(queried))
         for key, keyed, at_key in zip(keys.sources, keys.domains, keys.grid, strict=True):
-            shadow = by_query @ np.eye(len(keyed), dtype=np.float32)[at_key] > 0
+            check_time()
+            shadow = _any_of(by_query.T, at_key, len(keyed)).T
             part = _Part(query, queried, key, keyed, shadow)
             parts.append((part, shadow[at_query][:, at_key]))
     if not (_conjunction([whole for _, whole in parts], pattern) == pattern).all():
@@ -187,6 +201,18 @@ def _projections(pattern: Pattern, queries: _Side, keys: _Side) -> list[_Part] |
             needed = others
     kept = [part for part, _ in needed]
     return [part for part, _ in parts if part in kept] if kept else None
+
+
+def _any_of(rows: Pattern, groups: NDArray[np.int64], count: int) -> Pattern:
+    """Return the element-wise disjunction of the rows in each of ``count`` groups.
+
+    ``groups`` contains the group of each row.
+    """
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    result = np.zeros((count, rows.shape[1]), dtype=bool)
+    result[groups[order[starts]]] = np.logical_or.reduceat(rows[order], starts, axis=0)
+    return result
 
 
 def _conjunction(patterns: Sequence[Pattern], like: Pattern) -> Pattern:

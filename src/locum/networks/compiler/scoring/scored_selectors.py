@@ -1,8 +1,8 @@
-"""Stage *scores*: find the scores q·k of a selector, and classes of queries with equal rows.
+"""Find the scores q·k of a selector, and classes of queries with equal rows.
 
-A selector comes in, :class:`Scores` come out, made of those that ``scores.py`` describes; or
-:class:`Unscored`, where its values are not few enough to be told apart, and ``broadcasting.py`` has to
-find another way.
+The result is a :class:`Scores`, built by the functions of ``scores.py``. The compiler raises
+:class:`Unscored` if there are too many values to distinguish. ``broadcasting.py`` then rewrites the
+selector.
 """
 
 from __future__ import annotations
@@ -50,22 +50,29 @@ from locum.networks.compiler.target import EXACT_WHOLE, Target
 
 @dataclass(frozen=True)
 class Classes:
-    """A pattern by its different rows (or columns): who belongs to each, and what each selects."""
+    """The distinct rows (or columns) of a pattern, without the row that selects nothing.
+
+    A class is a set of queries with equal rows: ``members`` are masks of these queries, and ``holds``
+    are their rows. With ``of_queries=False``, classes are sets of keys with equal columns.
+    """
 
     members: tuple[Pattern, ...]
     holds: tuple[Pattern, ...]
-    #: Whether the members are queries; else they are keys.
+    #: Whether the members are queries; otherwise they are keys.
     of_queries: bool
 
     @property
     def count(self) -> int:
-        """How many there are, not counting the one that selects nothing."""
+        """Number of classes, without the class that selects nothing."""
         return len(self.members)
 
     def pairs(
         self, query: Callable[[Pattern], Linear], key: Callable[[Pattern], Linear]
     ) -> tuple[tuple[Linear, Linear], ...]:
-        """Return (query, key) for each class, from what describes some of the queries or keys."""
+        """Return one pair (query, key) of factors for each class.
+
+        ``query`` and ``key`` return the factor that is 1 for a set of queries or keys, given as a mask.
+        """
         queries, keys = self.members, self.holds
         if not self.of_queries:
             queries, keys = keys, queries
@@ -73,7 +80,7 @@ class Classes:
 
     @classmethod
     def of(cls, pattern: Pattern) -> Classes:
-        """Group by rows or by columns, whichever are fewer."""
+        """Group the rows or the columns of a pattern, whichever results in fewer classes."""
         rows, of_query = different_rows(pattern)
         columns, of_key = different_rows(pattern.T)
         by_rows = int(rows.any(axis=1).sum()) <= int(columns.any(axis=1).sum())
@@ -83,7 +90,7 @@ class Classes:
 
 
 def different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
-    """List each row once, and which of them every row is."""
+    """Return the distinct rows of a pattern, and the index of each row among them."""
     numbers: dict[bytes, int] = {}
     packed = np.packbits(pattern, axis=1)
     which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], np.int64)
@@ -92,10 +99,11 @@ def different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
 
 
 def class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
-    """Give queries and keys numbers that are equal just where the pattern holds, if there are such.
+    """Return numbers of queries and keys that are equal exactly where the pattern is true.
 
-    A class of one key is numbered by the key's position: so all heads that fetch single keys share the
-    encoding of their keys.
+    Return None if the rows are not pairwise equal or disjoint. If each query selects at most one key,
+    the number of a key is its position. All heads that fetch single keys thus share the encoding of the
+    keys.
     """
     if bool((pattern.sum(axis=1) <= 1).all()):
         some = pattern.any(axis=1)
@@ -111,19 +119,22 @@ def class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
     return np.where(some, numbers[first], -2).tolist(), numbers.tolist()
 
 
-#: Keys and queries of one condition are told apart into at most so many classes.
+#: Maximum number of classes of the keys and queries of one condition.
 MAX_CLASSES = 512
-#: Pairs of values that are compared to find these classes.
+#: Maximum number of pairs of values that are compared to find these classes.
 MAX_COMPARISONS = 2**22
-#: Values of a score by which the best key is found.
+#: Maximum number of possible values of the score in ``best``.
 MAX_RANKS = 4096
-#: Values of several s-ops that are looked at together.
+#: Maximum number of combinations of values of several s-ops that are encoded as one s-op.
 MAX_TOGETHER = 1024
 
 
 @dataclass(frozen=True)
 class Together:
-    """A formula of conditions as one: numbers of keys and of queries, how many, and their classes."""
+    """A formula of comparisons as one condition on the s-ops ``key`` and ``query``.
+
+    ``keys`` and ``queries`` are the numbers of possible values of the two s-ops, which are 0, 1, ….
+    """
 
     key: Node
     keys: int
@@ -133,18 +144,21 @@ class Together:
 
 
 class Selectors(Patterns):
-    """Patterns and scores: those found here, or known from another stage."""
+    """Patterns and scores of the selectors of a program.
+
+    Scores are computed on demand, or given to ``knowing`` by another stage.
+    """
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._scores: dict[Node, Scores] = {}
         self._classes: dict[Node, Classes] = {}
         self._formulas: dict[Node, Together] = {}
-        #: The greatest absolute value of an s-op that scores are made of.
+        #: The largest absolute value of each s-op that occurs in scores.
         self._greatest: dict[Node, float] = {}
 
     def scores(self, selector: Node) -> Scores:
-        """Return its scores, or raise :class:`Unscored`."""
+        """Return the scores of a selector; raise :class:`Unscored` if it has no scores."""
         if selector not in self._scores:
             self._scores[selector] = self._scores_of(selector)
             claim(selector, self._scores[selector].nodes)
@@ -156,7 +170,7 @@ class Selectors(Patterns):
         values: Mapping[Node, Sequence[Atom]],
         scores: Mapping[Node, Scores] = MappingProxyType({}),
     ) -> Self:
-        """Copy that also knows the values of s-ops that are new to the program, and scores."""
+        """Return a copy that also contains the values and scores of new s-ops and selectors."""
         new = super().knowing(values)
         new._scores = {**self._scores, **scores}
         new._classes, new._greatest = dict(self._classes), dict(self._greatest)
@@ -183,9 +197,11 @@ class Selectors(Patterns):
         return scores
 
     def _best(self, selector: Node) -> Scores:
-        """Keep of the selected keys those of greatest rank: ranks count less than one penalty.
+        """Return the scores of ``best``: scores of the inner selector, and a smaller term for the rank.
 
-        Where the selected are the best by another score, a rank is worth less than a rank of that.
+        Scores of the inner selector are multiplied, so that the largest rank counts less than one
+        penalty. If the inner selector is also a ``best``, the largest rank counts less than one rank of
+        its score.
         """
         inner, score = selector.inputs
         values = self.values.finite(score)
@@ -224,9 +240,10 @@ class Selectors(Patterns):
         return self._by_classes(classes, query, queries, key, keys)
 
     def _shifted(self, key: Node, query: Node) -> tuple[Node, Node]:
-        """Subtract from both sides of an equality what is the same at all positions.
+        """Move terms that are equal at all positions from the key of an equality to the query.
 
-        So the keys of ``select(indices + shift, indices, ==)`` are positions, which are embedded.
+        In ``select(indices + shift, indices, ==)``, the key thus becomes the position, which is
+        embedded.
         """
         left, right = key, query
         while left.op in ("add", "subtract") and self._is_whole(left) and self._is_whole(right):
@@ -241,7 +258,7 @@ class Selectors(Patterns):
         return (left, right) if embedded and self._is_whole(right) else (key, query)
 
     def classes(self, condition: Node) -> Classes | None:
-        """Return the classes of a comparison of values that are known to be few, else None."""
+        """Return the classes of a comparison, or None if the compared s-ops have too many values."""
         if condition not in self._classes:
             key, query = condition.inputs
             keys, queries = self.values.finite(key), self.values.finite(query)
@@ -256,7 +273,7 @@ class Selectors(Patterns):
     def _equality(
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
     ) -> Scores:
-        """Score −(q − k)², for integers, or for ranks among all values."""
+        """Return the score −(q − k)² of the values, if they are small integers, or of their ranks."""
         together = distinct((*keys, *queries))
         computed = not all(
             any(self.values.depends_on(side, source) for source in ("indices", "tokens"))
@@ -267,7 +284,11 @@ class Selectors(Patterns):
         return self._equal_integers(query, key)
 
     def _equal_integers(self, query: Node, key: Node) -> Scores:
-        """Score −(q − k)², around the middle where floats would not hold the squares."""
+        """Return the score −(q − k)² for integers.
+
+        If floating-point numbers would round the squares, a constant is first subtracted from both
+        sides.
+        """
         scores = quadratic(query, key)
         ranges = [self.values.integers(node) for node in (query, key)]
         if self._is_exact(scores) or None in ranges:
@@ -281,9 +302,12 @@ class Selectors(Patterns):
     def _by_classes(
         self, classes: Classes, query: Node, queries: Sequence[Atom], key: Node, keys: Sequence[Atom]
     ) -> Scores:
-        """Return Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
+        """Return the score Σ_c [query in class c]·[c selects the key] − 1, summed over all classes c.
+
+        If classes are sets of keys, query and key are exchanged.
+        """
         if query is key and len(queries) - 1 < 2 * classes.count:
-            # One set of one-hot s-ops serves both sides.
+            # Both sides use the same one-hot s-ops.
             both = partial(sum_of, one_hot(query, queries))
             pairs = classes.pairs(both, both)
         else:
@@ -291,7 +315,10 @@ class Selectors(Patterns):
         return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes",))
 
     def _together(self, condition: Node) -> Scores:
-        """Score a formula of conditions on few values: keys together are one key, as are queries."""
+        """Return the scores of a formula of conditions on few values.
+
+        All keys of the formula are encoded as one s-op, and so are all queries.
+        """
         joint = self.together(condition)
         if joint.classes.count > MAX_CLASSES:
             raise Unscored
@@ -300,7 +327,10 @@ class Selectors(Patterns):
         )
 
     def together(self, condition: Node) -> Together:
-        """Return the classes of a formula of conditions, or raise :class:`Unscored`."""
+        """Return a formula of conditions as one condition on two s-ops.
+
+        Raise :class:`Unscored` if the compared s-ops have too many values.
+        """
         if condition not in self._formulas:
             self._formulas[condition] = self._classified(condition)
             check_time(condition)
@@ -325,7 +355,10 @@ class Selectors(Patterns):
         return Together(key, len(key_values), query, len(query_values), Classes.of(pattern))
 
     def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:
-        """Encode the values of several s-ops as one integer; return it, and what each integer means."""
+        """Encode several s-ops as one s-op with the values 0, 1, ….
+
+        Return this s-op and the tuple of values that each integer represents.
+        """
         base = self._base(nodes)
         domain = None if base is None else self.values.finite(base)
         if base is not None and domain is not None and len(domain) <= MAX_TOGETHER:
@@ -348,7 +381,7 @@ class Selectors(Patterns):
         return code, combinations
 
     def _base(self, nodes: Sequence[Node]) -> Node | None:
-        """Return the one s-op that all these are functions of, if each is a function of one alone."""
+        """Return the single s-op of which all these s-ops are functions, or None."""
         bases: set[Node] = set()
         for node in nodes:
             if self.values.constant(node) is not None:
@@ -359,7 +392,7 @@ class Selectors(Patterns):
         return bases.pop() if len(bases) == 1 else None
 
     def _of_base(self, node: Node, base: Node, domain: Sequence[Atom]) -> list[Atom | None]:
-        """Return the value of an s-op for each value of the one that it is a function of."""
+        """Return the value of a function of ``base`` for each value of ``base`` in ``domain``."""
         fixed = self.values.constant(node)
         if fixed is not None or node is base:
             return list(domain) if fixed is None else [fixed] * len(domain)
@@ -371,7 +404,7 @@ class Selectors(Patterns):
     # Patterns -----------------------------------------------------------------------------------
 
     def _of_pattern(self, pattern: Pattern) -> Scores:
-        """Return the scores of a selector of positions."""
+        """Return the scores of a selector of positions, given its pattern."""
         if pattern.all() or (self.target.causal and self.is_mask(pattern)):
             return Scores(())
         at = build("indices")
@@ -395,7 +428,7 @@ class Selectors(Patterns):
             raise Unscored
 
     def _is_exact(self, scores: Scores) -> bool:
-        """Return whether the type of number holds all scores, which are integers, exactly."""
+        """Return whether the network's type represents all scores, which are integers, exactly."""
         total = 0.0
         for query, key in scores.pairs:
             total += self._largest(query) * self._largest(key)
@@ -410,7 +443,7 @@ class Selectors(Patterns):
         return total
 
     def _greatest_of(self, node: Node) -> float:
-        if node.op == "indicator":  # at once: there are many
+        if node.op == "indicator":  # a fast path, since there are many indicators
             return 1.0
         integers = self.values.integers(node)
         if integers is not None:
@@ -421,7 +454,7 @@ class Selectors(Patterns):
         return max((abs(float(v)) for v in values if not isinstance(v, str)), default=0.0)
 
 
-#: Times as large as ranks: squares of such numbers are worth a table.
+#: If the largest number is more than this many times the number of values, scores use ranks.
 _SPARSE = 4
 
 

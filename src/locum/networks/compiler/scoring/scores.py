@@ -1,19 +1,17 @@
-"""Scores of selectors: linear combinations of s-ops and features of values.
+"""Define scores of selectors as products of linear combinations of s-ops.
 
-A selector is a conjunction of conditions, and each condition becomes a *penalty*: 0 where it holds,
-−1 or less where it does not. Penalties add up, so all conditions hold exactly where the sum is 0.
-Every penalty is a sum of products (something of the query) · (something of the key), plus something
-of the query alone:
+A selector is a conjunction of conditions, and each condition becomes a *penalty*: 0 if it holds, and −1
+or less otherwise. Penalties are added, so the sum is 0 exactly where all conditions hold. Every penalty
+is a sum of products (function of the query) · (function of the key), plus a function of the query
+alone:
 
-- ``key == query`` for integers: −(q − k)² = 2q·k − k² − q²;
-- anything about finitely many values: Σ_c [query in class c]·[the condition holds for c and the key]
-  − 1;
-- anything about positions alone: the same, on the pattern itself; where rows are equal or disjoint
-  (each key belongs to one class, as in a permutation, or "the same row") they are an equality of
-  class numbers.
+- The condition ``key == query`` for integers becomes −(q − k)² = 2q·k − k² − q².
+- Any condition on finitely many values becomes Σ_c [query in class c]·[c selects the key] − 1.
+- Any condition on positions is scored in the same way, with classes of positions. If rows of its
+  pattern are equal or disjoint (as in a permutation), it becomes an equality of class numbers.
 
-All of these are integers, so ties between selected keys are exact in floating point. What has no
-such form (comparisons of real numbers, maxima of them) is rewritten first: see ``broadcasting.py``.
+All scores are integers, so ties between selected keys are exact in floating point. Selectors without
+such scores (comparisons of real numbers, and their maxima) are rewritten first (``broadcasting.py``).
 """
 
 from __future__ import annotations
@@ -33,21 +31,21 @@ from locum.networks.compiler.program.sources import Pattern
 
 @dataclass(frozen=True)
 class Linear:
-    """Σ coefficient · s-op, plus a constant."""
+    """A linear combination of s-ops, Σ coefficient · s-op, plus a constant."""
 
     terms: tuple[tuple[Node, float], ...] = ()
     constant: float = 0.0
 
     def times(self, factor: float) -> Linear:
-        """Multiply all of it."""
+        """Return the combination multiplied by a factor."""
         return Linear(tuple((node, factor * c) for node, c in self.terms), factor * self.constant)
 
     def map(self, change: Callable[[Node], Node]) -> Linear:
-        """Return the same combination of other s-ops."""
+        """Apply ``change`` to each s-op of the combination."""
         return Linear(tuple((change(node), c) for node, c in self.terms), self.constant)
 
     def plus(self, other: Linear) -> Linear:
-        """Return the sum of both."""
+        """Return the sum of two combinations."""
         total = dict(self.terms)
         for node, coefficient in other.terms:
             total[node] = total.get(node, 0.0) + coefficient
@@ -55,36 +53,45 @@ class Linear:
         return Linear(terms, self.constant + other.constant)
 
 
-#: The empty sum.
+#: The empty linear combination.
 NOTHING = Linear()
 
 
 def term(node: Node, coefficient: float = 1.0) -> Linear:
-    """Return one s-op as a combination."""
+    """Return the linear combination of a single s-op."""
     return Linear(((node, coefficient),))
 
 
 def looked_up(node: Node, table: Mapping[Atom, Atom]) -> Node:
-    """Return the value that the table has for the s-op's own."""
+    """Return the s-op that looks up the value of ``node`` in a table."""
     check_time()
     return build("lookup", node, table=canonical_table(table))
 
 
 def at_positions(values: Sequence[Atom]) -> Node:
-    """Return the s-op with these values at the positions 0, 1, …, an error past the last."""
+    """Return the s-op whose value at position i is ``values[i]``.
+
+    Unless all values are equal, the s-op is undefined at later positions.
+    """
     if len(set(map(identity, values))) == 1:
         return constant(values[0])
     return looked_up(build("indices"), dict(enumerate(values)))
 
 
 def numbered(numbers: Sequence[int]) -> Node:
-    """Return the s-op with these numbers at the positions: the position itself, if they are equal."""
+    """Return the s-op whose value at position i is ``numbers[i]``.
+
+    If the numbers are 0, 1, …, return the position itself.
+    """
     in_order = list(numbers) == list(range(len(numbers)))
     return build("indices") if in_order else at_positions(numbers)
 
 
 def rank(node: Node, among: Sequence[Atom]) -> Node:
-    """Return the index of its value among these, which are all it takes."""
+    """Return the s-op whose value is the index of the value of ``node`` in ``among``.
+
+    ``among`` contains all possible values of ``node``.
+    """
     if any(value != value for value in among):
         raise CompileError("expected numbers that can be ordered, got NaN", abbreviate(node))
     if whole_numbers(among) and tuple(among) == tuple(range(len(among))):
@@ -93,26 +100,35 @@ def rank(node: Node, among: Sequence[Atom]) -> Node:
 
 
 def whole_numbers(values: Sequence[Atom]) -> bool:
-    """Return whether these are integers whose squares are exact."""
+    """Return whether all values are integers small enough that their squares are exact."""
     return all(isinstance(v, int) and abs(v) < 2**20 for v in values)
 
 
 def indicator(node: Node, values: Sequence[Atom], chosen: Pattern) -> Linear:
-    """Return 1 where the value is one of the chosen, else 0."""
+    """Return the combination that is 1 if the value of ``node`` is chosen, and 0 otherwise.
+
+    ``chosen`` is a mask of ``values``, the possible values.
+    """
     if chosen.all():
         return Linear(constant=1.0)
     return term(looked_up(node, dict(zip(values, map(int, chosen.tolist()), strict=True))))
 
 
 def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
-    """Return for each value whether it is the one; the last follows from the others."""
+    """Return one combination for each possible value: 1 if ``node`` has this value, otherwise 0.
+
+    The last combination is 1 minus all others.
+    """
     hot = [term(build("indicator", build("equal", node, constant(value)))) for value in values[:-1]]
     rest = Linear(tuple((linear.terms[0][0], -1.0) for linear in hot), 1.0)
     return [*hot, rest]
 
 
 def sum_of(hot: Sequence[Linear], chosen: Pattern) -> Linear:
-    """Return Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
+    """Return the sum of the chosen one-hot combinations.
+
+    If the last combination, which is 1 minus all others, is chosen, coefficients cancel.
+    """
     coefficient = -1.0 if chosen[-1] else 1.0
     others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
     return Linear(tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1]))
@@ -120,43 +136,43 @@ def sum_of(hot: Sequence[Linear], chosen: Pattern) -> Linear:
 
 @dataclass(frozen=True)
 class Scores:
-    """How a head scores: Σ query·key + offset is 0 where the selector holds and ≤ −gap elsewhere."""
+    """The score of a head, Σ query·key + ``offset``: 0 at selected keys, at most −``gap`` elsewhere."""
 
     pairs: tuple[tuple[Linear, Linear], ...]
-    #: What depends on the query alone: it only matters where a sink competes.
+    #: A function of the query. It is the same for all keys, so it is relevant only if there is a sink.
     offset: Linear = NOTHING
     gap: float = 1.0
-    #: How much a ``best`` may add to the score of a selected key.
+    #: The largest amount that ``best`` may add to the score of a selected key.
     bonus: float = 0.0
-    #: "hard"; or "softmax" for a head that is meant to weigh all keys by e to the power of its scores.
+    #: "hard", or "softmax" for a head whose attention weights are the softmax of these scores.
     kind: str = "hard"
     how: tuple[str, ...] = ()
 
     def plus(self, other: Scores) -> Scores:
-        """Return both conditions."""
+        """Return the scores of the conjunction of two conditions."""
         return Scores(
             self.pairs + other.pairs, self.offset.plus(other.offset), how=self.how + other.how
         )
 
     def map(self, change: Callable[[Node], Node]) -> Scores:
-        """Return the same scores of other s-ops."""
+        """Apply ``change`` to each s-op of the scores."""
         pairs = tuple((query.map(change), key.map(change)) for query, key in self.pairs)
         return replace(self, pairs=pairs, offset=self.offset.map(change))
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """The s-ops it is made of."""
+        """The s-ops that occur in the scores."""
         for query, key in (*self.pairs, (self.offset, Linear())):
             for node, _ in (*query.terms, *key.terms):
                 yield node
 
 
 class Unscored(Exception):  # noqa: N818  (a signal between stages, not an error)
-    """A selector that has no scores as it is."""
+    """An exception that is raised for a selector without scores, which must be rewritten."""
 
 
 def quadratic(query: Node, key: Node) -> Scores:
-    """Return the score −(q − k)², for integers."""
+    """Return the scores −(q − k)², which are 0 if two integers are equal."""
     pairs = (
         (term(query, 2.0), term(key)),
         (Linear(constant=-1.0), term(build("multiply", key, key))),
@@ -165,7 +181,10 @@ def quadratic(query: Node, key: Node) -> Scores:
 
 
 def binary(queries: Sequence[int], keys: Sequence[int]) -> Scores:
-    """Score ±1 for each binary digit: 0 where all agree, −2 or less where one does not."""
+    """Return the scores of an equality of numbers: a product of ±1 and ±1 for each binary digit.
+
+    The scores, including the offset, are 0 if all digits are equal, and −2 or less otherwise.
+    """
     lowest = min(*queries, *keys)
     bits = max(1, (max(*queries, *keys) - lowest).bit_length())
     pairs = []

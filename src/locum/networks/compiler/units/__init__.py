@@ -1,4 +1,4 @@
-"""Functions as hidden units: what each s-op is to the network, and the units of each gate."""
+"""Compute functions by hidden units: assign a role to each s-op, and find the units of each gate."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.units.gate_roles import GateRoles
 
 
-def assign_roles(root: Node, known: Known) -> Iterator[Roles]:
-    """Say what each s-op is to a network with the feed-forwards that the target asks for.
+def assign_roles(root: Node, known: Known) -> list[Iterator[Roles]]:
+    """Return iterators over possible assignments of roles to s-ops.
 
-    Where there are several ways, the one of the fewest layers comes first; it may turn out too noisy.
+    Each iterator yields assignments in order of increasing number of layers. A later assignment is used
+    if the error with an earlier one is too large.
     """
     if known.target.feed_forward == "exact":
-        yield exact_roles(root, known)
-    else:
-        yield from GateRoles(known).attempts(root)
+        return [iter([exact_roles(root, known)])]
+    ways = [GateRoles(known)]
+    if known.target.dtype == "float32":
+        ways.insert(0, GateRoles(known, early=True))
+    return [way.attempts(root) for way in ways]
 
 
 __all__ = ["assign_roles"]

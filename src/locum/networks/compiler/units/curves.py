@@ -1,10 +1,10 @@
-"""Smooth functions as piecewise-linear functions, with an error that is certified.
+"""Approximate smooth functions by piecewise-linear functions, with a certified error.
 
-On a piece where a function is convex (or concave) the chord between two knots deviates to one side
-only, and most where the function's slope is that of the chord: that point has a closed form for every
-function here, so the greatest deviation (the *sag*) of each segment is computed, not sampled. Moving
-all knots by half of the greatest sag balances the error to both sides, and knots spaced evenly in
-∫√|f″| make all sags nearly equal, which is the fewest segments there can be.
+On an interval where a function is convex (or concave), the chord between two knots deviates to one side
+only. The deviation is largest where the function has the slope of the chord. This point has a closed
+form for every function in this module, so the largest deviation (the *sag*) of each segment is
+computed, not sampled. Moving all knots by half of the largest sag balances the error on both sides. If
+knots are evenly spaced in ∫√|f″|, all sags are nearly equal, which minimises the number of segments.
 
 >>> line = approximate("exp", -1.0, 1.0, 1e-2)
 >>> len(line.knots), line.error <= 1e-2
@@ -22,33 +22,33 @@ import numpy as np
 from locum.execution.arrays import erf
 from locum.networks.compiler.network.forms import Vector
 
-#: Segments of one function; beyond that the feed-forward is not worth having.
+#: Maximum number of segments for one function.
 MAX_SEGMENTS = 50_000
 _UNIT = 2.0**-52
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A function of one number, and what placing knots and finding sags needs."""
+    """A function of one number, with the data that are needed to place knots and to compute sags."""
 
     name: str
     function: Callable[[Vector], Vector]
     slope: Callable[[Vector], Vector]
-    #: Where the slope is this, on a piece of one curvature that lies right (+1) or left (−1) of 0.
+    #: The point with a given slope, on the right (+1) or on the left (−1) of 0.
     where: Callable[[Vector, float], Vector]
-    #: ∫√|f″| and its inverse, on such a piece.
+    #: ∫√|f″| and its inverse, on one side of 0.
     measure: Callable[[Vector], Vector]
     unmeasure: Callable[[Vector], Vector]
-    #: The open interval where it is defined and the function monotone pieces may lie.
+    #: The open interval on which the function is approximated.
     domain: tuple[float, float] = (-math.inf, math.inf)
-    #: Where its curvature changes sign.
+    #: Whether the curvature changes sign at 0.
     turns_at_zero: bool = False
-    #: +1 for convex where x > 0, −1 for concave.
+    #: +1 if the function is convex for x > 0, −1 if it is concave.
     curvature: int = 1
 
 
 def _table(density: Callable[[Vector], Vector], reach: float) -> tuple[Vector, Vector]:
-    """Integrate the density on a grid; it only places knots, so its accuracy does not matter."""
+    """Integrate a density on a grid; the result only places knots and need not be accurate."""
     grid = np.linspace(0.0, reach, 4001)
     weights = density(grid)
     steps = (weights[1:] + weights[:-1]) / 2 * np.diff(grid)
@@ -134,7 +134,7 @@ CURVES = {
             turns_at_zero=True,
             curvature=-1,
         ),
-        Curve(  # where it rises: outside, units would need its period
+        Curve(  # only between −π/2 and π/2, since units cannot compute a period
             "sin",
             np.sin,
             np.cos,
@@ -159,9 +159,10 @@ CURVES = {
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """A continuous function, linear between knots, constant outside; and how far it is from the curve.
+    """A continuous function that is linear between knots and constant outside of the knots.
 
-    ``error`` is absolute, unless the line was made for a relative one.
+    ``error`` bounds its absolute distance from the curve; for :func:`exponential`, its relative
+    distance.
     """
 
     knots: Vector
@@ -169,14 +170,14 @@ class PiecewiseLinear:
     error: float
 
     def __call__(self, x: Vector) -> Vector:
-        """Return its values."""
+        """Return the values of the function at ``x``."""
         return np.asarray(np.interp(x, self.knots, self.values), dtype=np.float64)
 
 
 class UnitsError(ValueError):
-    """A gate that units cannot realise, or a function where it has no value; the message says why.
+    """An error that is raised if hidden units cannot compute a gate, or if a function is undefined.
 
-    ``needed``: how many segments it would take, where they are too many.
+    ``needed`` is the number of segments if there would be too many.
     """
 
     def __init__(self, problem: str, needed: float = 0) -> None:
@@ -185,7 +186,7 @@ class UnitsError(ValueError):
 
 
 def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLinear:
-    """Approximate the curve on [low, high] within ``error``."""
+    """Approximate the curve ``name`` on [low, high] with an error of at most ``error``."""
     curve = CURVES[name]
     _require_inside(curve, low, high)
     if high <= low:
@@ -197,8 +198,9 @@ def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLi
     while True:
         if sum(segments) > MAX_SEGMENTS:
             raise UnitsError(
-                f"{name} on [{low:.4g}, {high:.4g}] within {error:.2g} takes more than "
-                f"{MAX_SEGMENTS:,} segments",
+                f"approximating {name} on [{low:.4g}, {high:.4g}] with an error of {error:.2g} "
+                "requires "
+                f"more than {MAX_SEGMENTS:,} segments",
                 sum(segments),
             )
         line = _balanced(curve, pieces, segments)
@@ -209,11 +211,13 @@ def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLi
 
 def _require_inside(curve: Curve, low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise UnitsError(f"{curve.name} of numbers without bounds")
+        raise UnitsError(f"expected bounded arguments of {curve.name}, got unbounded numbers")
     crosses_pole = curve.name == "reciprocal" and low <= 0 <= high
     closed = curve.name == "sqrt" and low == 0.0
     if crosses_pole or not (curve.domain[0] < low or closed) or not high < curve.domain[1]:
-        raise UnitsError(f"{curve.name} on [{low:.4g}, {high:.4g}]")
+        raise UnitsError(
+            f"expected arguments in the domain of {curve.name}, got the range [{low:.4g}, {high:.4g}]"
+        )
 
 
 def _span(curve: Curve, low: float, high: float) -> float:
@@ -232,7 +236,7 @@ def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[in
         at = np.unique(np.concatenate([[low], np.clip(inside, low, high), [high]]))
         side = 1.0 if low + high > 0 else -1.0
         if curve.turns_at_zero and len(pieces) == 2:
-            # Next to the turn the offset goes back to 0, so the segment there is cut in two.
+            # In the segment next to 0, the offset returns to 0, so this segment is divided in two.
             middle = (at[0] + at[1]) / 2 if side > 0 else (at[-2] + at[-1]) / 2
             at = np.unique(np.append(at, middle))
         sag, sign = _sag(curve, at, side)
@@ -242,7 +246,7 @@ def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[in
     if len(pieces) == 2:
         offsets[0][-1] = offsets[1][0] = 0.0
     for (sag, sign), offset in zip(sags, offsets, strict=True):
-        # chord − f lies in [0, sag] (times the sign), and the offset is linear along the segment.
+        # chord − f is in [0, sag] (times the sign), and the offset is linear along the segment.
         least, most = np.minimum(offset[:-1], offset[1:]), np.maximum(offset[:-1], offset[1:])
         lowest = min(lowest, float((least if sign > 0 else least - sag).min()))
         highest = max(highest, float((most + sag if sign > 0 else most).max()))
@@ -255,14 +259,14 @@ def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[in
 
 
 def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
-    """Return each chord's greatest distance from the curve, and its side: +1 above, −1 below."""
+    """Return the largest distance of each chord from the curve, and a sign: +1 for chords above it."""
     f = curve.function(at)
     width = np.diff(at)
     slope = np.diff(f) / width
     with np.errstate(all="ignore"):
         tangent = curve.where(slope, side)
-    # Where the chord is level to the last bit the point is not known; the middle will do, since the
-    # function is then flat to the last bit as well.
+    # If the chord is numerically constant, the point is unknown. The function is then also constant, so
+    # the middle of the segment can be used.
     tangent = np.where(np.isfinite(tangent), tangent, (at[1:] + at[:-1]) / 2)
     tangent = np.clip(tangent, at[:-1], at[1:])
     chord = f[:-1] + slope * (tangent - at[:-1])
@@ -271,15 +275,15 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
     sign = float(
         right if side > 0 or not (curve.turns_at_zero or curve.name == "reciprocal") else -right
     )
-    # The tangent point is found up to rounding: the deviation is flat there, so a sliver covers it.
+    # The tangent point has rounding errors, but the deviation is nearly constant around it. A small
+    # margin is therefore enough.
     return np.maximum(sign * away, 0.0) * (1 + 1e-9), sign
 
 
 def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
-    """Approximate exp on [low, high] within a *relative* error, by segments of one width.
+    """Approximate exp on [low, high] within a *relative* error, by segments of equal width.
 
-    On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h
-    alone.
+    On a segment [t, t + h], the ratio of the chord to exp is maximal at a point that depends only on h.
     """
     _require_inside(CURVES["exp"], low, high)
     high = max(high, low + 1e-9)
@@ -292,15 +296,21 @@ def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
             break
         count += max(1, count // 50)
         if count > MAX_SEGMENTS:
-            raise UnitsError(f"exp within a relative {error:.2g} takes too many segments", count)
+            raise UnitsError(
+                f"approximating exp with a relative error of {error:.2g} requires too many segments",
+                count,
+            )
     knots = np.linspace(low, high, count + 1)
-    # Knots are rounded: widths differ in the last bits, and exp with them.
+    # Knots are rounded, so the widths and the values of exp have rounding errors.
     slack = (64 + 16 * max(abs(low), abs(high))) * _UNIT
     return PiecewiseLinear(knots, np.exp(knots) / (1 + excess / 2), balanced + slack)
 
 
 def _relative_sag(width: float) -> float:
-    """Return max of chord/exp − 1 over the segment: (1 + a·x)·e^−x is greatest at x = 1 − 1/a."""
+    """Bound the relative error of a chord of exp on a segment of the given width.
+
+    With slope a, (1 + a·x)·e^−x is maximal at x = 1 − 1/a.
+    """
     rise = math.expm1(width) / width
     x = min(max(1 - 1 / rise, 0.0), width)
     return max((1 + rise * x) * math.exp(-x) - 1, 0.0) * (1 + 1e-6) + 4 * _UNIT

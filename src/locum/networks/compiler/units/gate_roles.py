@@ -1,14 +1,13 @@
-"""Roles where a feed-forward has units of one kind instead of any function: every function is a gate.
+"""Determine the roles of s-ops in a network of hidden units, in which every function is a gate.
 
-An s-op becomes one *gate* (``network/forms.py``), or a linear combination of other s-ops that are
-gates:
+Each s-op becomes one *gate* (``network/forms.py``), or a linear combination of other s-ops:
 
-- whatever is finite is a table (``tables.py``): of the positions, tokens and attention results that it
-  depends on, if these combine in few ways, or else of its inputs;
-- what is real has forms of its own (``reals.py``).
+- An s-op with finitely many values becomes a table (``tables.py``). The table is indexed by its sources
+  (position, token and attention results) if these have few combinations, otherwise by its inputs.
+- Functions of real numbers are described in ``reals.py``.
 
-A head counts by the *share* of attention that one key gets, 1/(1 + width) or 1/length, which is an
-s-op, too. Tables look up the share instead of the count: that is one feed-forward less.
+A head counts by the *share*, the attention weight of a single key: 1/(1 + width) or 1/length. The share
+is also an s-op. Tables look up the share instead of the count, which saves a feed-forward.
 """
 
 from __future__ import annotations
@@ -36,31 +35,33 @@ from locum.networks.compiler.units.realise import realise
 from locum.networks.compiler.units.reals import ONE, ZERO, RealFunctions
 from locum.networks.compiler.units.tables import Lookup, Precision, lookup, lookup_of_inputs
 
-#: Steps of a table by what an s-op depends on, up to which depth matters more than hidden units.
+#: Maximum number of steps of a table over sources that is used in order to save layers.
 MAX_STEPS = 512
-#: Steps of a table by inputs, up to which it is better than a bend, which passes noise on.
+#: Maximum number of steps of a table over inputs that is preferred to a bend. A bend needs fewer units,
+#: but propagates errors.
 _MAX_BEND = 8
 _LOST = Precision.LOST
 _ON_GRID = canonical_table({"a number on a grid": 0})
 
 
-#: Operations with a form that is not a table (``reals.py``), besides comparisons.
+#: Operations that can be computed without a table (``reals.py``), in addition to comparisons.
 _COMPUTED = (*CURVES, "multiply", "divide", "power", "absolute", "maximum", "minimum", "if_else")
-#: Rounding of one operation, for estimates.
+#: Relative rounding error of one operation, for estimates.
 _ROUNDING = 2.0**-53
 
 
 def _is_short(by_sources: Lookup) -> bool:
-    """Return whether a table by what an s-op depends on is worth the layers that it saves."""
+    """Return whether a table over sources is small and precise enough to be used to save layers."""
     return by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST
 
 
-#: Steps of the table of a square over several sources; beyond that it is looked up by its root.
+#: Maximum number of steps of the table of a square over several sources. Larger squares are looked up
+#: by the number that is squared.
 _MAX_SQUARE = 256
 
 
 def _shallowest(node: Node, by_sources: Lookup | None, by_inputs: Lookup | None) -> Lookup | None:
-    """Return the table to take where depth matters more than hidden units; None: no table."""
+    """Return the table that saves layers, or None if no table is to be used."""
     if by_sources is not None and _is_short(by_sources):
         return by_sources
     bends = node.op in ("maximum", "minimum", "absolute")
@@ -72,31 +73,36 @@ def _shallowest(node: Node, by_sources: Lookup | None, by_inputs: Lookup | None)
 
 @dataclass
 class GateRoles(Roles):
-    """Roles for relu, gelu or glu units."""
+    """The roles of s-ops in a network with ReLU, GELU or gated units."""
 
     fused = False
+    #: Whether tables with small rounding errors are looked up directly, one layer earlier than by a
+    #: code on a grid.
+    early: bool = False
     _reals: RealFunctions = field(init=False)
-    #: S-ops that others stand for, and those that are gates.
+    #: S-ops that are replaced by linear combinations, and s-ops that are gates.
     _instead: dict[Node, Linear] = field(default_factory=dict)
     _recipes: dict[Node, Recipe] = field(default_factory=dict)
-    #: Numbers on a grid and digits of factors, and the s-ops that are computed by them.
+    #: Codes on a grid and digits of factors, each with the text of the s-op for which it was made.
     _made_for: dict[Node, str] = field(default_factory=dict)
-    #: Which s-ops may be off.
+    #: Digits of factors and masked numbers, each with its name and the product for which it was made.
+    _digits: dict[Node, tuple[str, Node]] = field(default_factory=dict)
+    #: For each s-op, whether the network may compute it with an error.
     _off: dict[Node, bool] = field(default_factory=dict)
-    #: Gates whose integers are rounded in a layer of their own.
+    #: Gates with integer results that a separate layer rounds.
     _whole: frozenset[Node] = frozenset()
-    #: Sums of integers that are rounded, in the same way.
+    #: Linear combinations with integer results that a separate layer rounds.
     _rounded_sums: frozenset[Node] = frozenset()
-    #: Estimates of hidden units, where the fewest are wanted.
+    #: Estimated numbers of hidden units, for minimising them.
     _sizes: dict[Node, float] = field(default_factory=dict)
-    #: S-ops whose form with the fewest units is another than the usual one.
+    #: S-ops for which the gate with the fewest hidden units is not the default.
     _departing: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._reals = RealFunctions(self.known)
 
     def departs(self, node: Node) -> bool:
-        """Return whether an s-op has another form for the sake of fewer hidden units."""
+        """Return whether an s-op is computed in a different way in order to use fewer hidden units."""
         return node in self._departing
 
     def _role_of(self, node: Node) -> Role:
@@ -120,11 +126,12 @@ class GateRoles(Roles):
         return Role.FUNCTION
 
     def attempts(self, root: Node) -> Iterator[GateRoles]:
-        """Yield roles, the fewest layers first: ever more integers that heads score by are whole.
+        """Yield assignments of roles in order of increasing number of layers.
 
-        Rounding takes a layer of its own. Ties between keys have to be exact for hard attention, and a
-        softmax that is to be as good as hard amplifies noise; where one key is selected, it is enough
-        that noise is smaller than the gap.
+        Later assignments round more of the integers in scores, which needs a separate layer. Hard
+        attention needs exact ties between keys, and a softmax that approximates hard attention
+        amplifies errors of scores. If only one key is selected, the error only needs to be smaller than
+        the gap.
         """
         selectors = [
             self.counted(node).inputs[0]
@@ -142,7 +149,7 @@ class GateRoles(Roles):
                 yield roles
 
     def _keeping_whole(self, root: Node, selectors: Iterable[Node]) -> GateRoles:
-        """Copy that rounds the gates that these selectors score by, if they read what is off."""
+        """Return a copy that rounds the inexact integers in the scores of these selectors."""
         order = list(in_order(root, self.reads))
         scored = [
             below for selector in selectors for below in self.known.selectors.scores(selector).nodes
@@ -169,24 +176,27 @@ class GateRoles(Roles):
         return new
 
     def _is_off(self, node: Node) -> bool:
-        """Return whether the network may differ from the program even if nothing is rounded."""
+        """Return whether the network may compute an s-op with an error other than rounding."""
         for below in postorder(node, into=lambda n: n not in self._off):
             if below not in self._off and sort_of(below) is Sort.SOP:
-                # Roles from below, so that none asks for another that is not there yet.
+                # Roles are determined in postorder, so that a role depends only on existing roles.
                 self._off[below] = True
                 try:
                     aggregate = self.of(below) is Role.AGGREGATE
-                except CompileError:  # it cannot be had by itself, but perhaps what is made of it
+                except CompileError:  # units cannot compute it, but perhaps an s-op that uses it
                     continue
                 reads = () if aggregate else self.reads(below)
-                for new in reads:  # shares, codes, and s-ops that others stand for
+                for new in reads:  # shares, codes and other s-ops that are not in the program
                     if new not in self._off:
                         self._is_off(new)
                 self._off[below] = self._may_be_off(below, self._off)
         return self._off[node]
 
     def _may_be_off(self, node: Node, off: Mapping[Node, bool]) -> bool:
-        """Return whether the network may differ from the program; ``off`` says so of its inputs."""
+        """Return whether the network may compute an s-op with an error.
+
+        ``off`` contains the answer for its inputs.
+        """
         match self.of(node):
             case Role.POSITION | Role.TOKEN | Role.NUMBER:
                 return False
@@ -203,7 +213,7 @@ class GateRoles(Roles):
                 return approximates or any(off[below] for below in self.reads(node))
 
     def _gates(self, scored: Iterable[Node]) -> Iterator[Node]:
-        """Return the gates that these s-ops are linear combinations of, before any move."""
+        """Yield the gates that occur in these s-ops, in linear combinations or moved by heads."""
         stack, seen = list(scored), set[Node]()
         while stack:
             node = stack.pop()
@@ -212,7 +222,7 @@ class GateRoles(Roles):
             seen.add(node)
             match self.of(node):
                 case Role.LINEAR if self.values.is_integer_sum(node):
-                    yield node  # its parts are fractions
+                    yield node  # its parts are not integers
                 case Role.LINEAR:
                     stack += self.reads(node)
                 case Role.AGGREGATE:
@@ -221,13 +231,20 @@ class GateRoles(Roles):
                     yield node
 
     def delay(self, node: Node) -> int:
-        """Return how long after its attention a share can be read; a gate, after what it reads."""
+        """Return the number of sublayers after which the result of an s-op can be read.
+
+        The delay of a share of attention starts at its head and is 0. The delay of a gate starts at its
+        last input. It is 3 for a gate with a rounding layer, and otherwise 1.
+        """
         if self.of(node) is Role.COUNT:
             return 0
         return 3 if node in self._whole else 1
 
     def counted(self, node: Node) -> Node:
-        """Return the width or length of which this s-op is the share: 1/(1 + width), 1/length."""
+        """Return the width or length of which an s-op is the share, 1/(1 + width) or 1/length.
+
+        Other s-ops are returned unchanged.
+        """
         if node.op != "divide" or node.inputs[0] is not ONE:
             return node
         below = node.inputs[1]
@@ -245,26 +262,27 @@ class GateRoles(Roles):
         return super()._reads_of(node)
 
     def parts(self, node: Node) -> list[tuple[Node, float]]:
-        """Write a linear s-op as a combination of others."""
+        """Return a linear s-op as a list of pairs (s-op, coefficient)."""
         linear = self._instead[node]
         rest = [(constant(linear.constant), 1.0)] if linear.constant else []
         return [*linear.terms, *rest] or [(ZERO, 1.0)]
 
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate:
-        """Return the gate of a function that reads the stream in this way."""
+        """Return the gate of an s-op; ``form`` converts linear combinations to forms over signals."""
         recipe = self._recipes[node]
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
     def made_for(self, node: Node) -> str | None:
-        """Return the s-op that a number on a grid, or a digit of a factor, was made for."""
+        """Return the text of the s-op for which a code or a digit was made; None for other s-ops."""
         return self._made_for.get(node)
 
-    def names(self) -> dict[Node, str]:
-        """Name the numbers on a grid."""
+    def names(self, label: Callable[[Node], str]) -> dict[Node, str]:
+        """Return names for codes on a grid, digits of factors, and masked numbers."""
         made = self._made_for.items()
-        return {
+        codes = {
             node: f"code of {name}" for node, name in made if node.attributes.get("table") == _ON_GRID
         }
+        return codes | {node: f"{name} of {label(sop)}" for node, (name, sop) in self._digits.items()}
 
     def _realised(self, node: Node, role: Role) -> Linear | Recipe:
         if node in self.known.kept:
@@ -273,7 +291,7 @@ class GateRoles(Roles):
             first, *rest = (term(below, factor) for below, factor in super().parts(node))
             return reduce(Linear.plus, rest, first)
         if node.op == "multiply" and self.known.target.feed_forward == "glu" and self._of_reals(node):
-            return self._reals.recipe(node)  # exact, in two units
+            return self._reals.recipe(node)  # exact, with two units
         small = self.known.target.prefer == "small"
         by_sources = self._by_sources(node)
         if by_sources is not None and _is_short(by_sources) and not small:
@@ -282,23 +300,25 @@ class GateRoles(Roles):
             return total
         by_inputs = self._by_inputs(node)
         if by_sources is not None and self._is_early_square(node, by_sources):
-            by_inputs = None  # the input takes a layer more than its sources
+            by_inputs = None  # the input is available one layer later than its sources
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
             return self._smallest(node, usual, by_sources, by_inputs)
+        if usual is not None and usual.merged and (computed := self._computed(node)) is not None:
+            return computed
         return self._real(node) if usual is None else self._looked_up(usual)
 
     def _is_early_square(self, node: Node, by_sources: Lookup) -> bool:
-        """Return whether a product of equal factors is looked up by its sources, a layer earlier."""
+        """Return whether a product of equal factors is looked up by its sources to save a layer."""
         if len({*node.inputs}) == len(node.inputs):
             return False
         positional = self.values.depends_on(node, "indices", "length")
         return positional or by_sources.steps <= _MAX_SQUARE
 
     def _smallest(self, node: Node, usual: Lookup | None, *tables: Lookup | None) -> Linear | Recipe:
-        """Return the form with the fewest hidden units, those of what it reads included.
+        """Return the gate with the fewest hidden units, including the units of its inputs.
 
-        The number of units is an estimate, since the error that each gate may have is not known yet.
+        The number of units is an estimate, since the tolerance of each gate is not known yet.
         """
         forms: list[tuple[Lookup | None, Linear | Recipe]] = [
             (table, self._looked_up(table))
@@ -317,7 +337,7 @@ class GateRoles(Roles):
         return recipe
 
     def _computed(self, node: Node) -> Linear | Recipe | None:
-        """Return the form of an operation on numbers, if it has one that is not a table."""
+        """Return the gate that computes an operation on numbers without a table, or None."""
         comparison = OPERATIONS[node.op].group == "comparison"
         if not comparison and node.op not in _COMPUTED:
             return None
@@ -330,7 +350,7 @@ class GateRoles(Roles):
             return None
 
     def _units(self, node: Node) -> float:
-        """Estimate the number of hidden units of an s-op, and of what it reads in turn."""
+        """Estimate the number of hidden units of an s-op and its inputs."""
 
         def inputs(below: Node) -> Sequence[Node]:
             new = below not in self._sizes and OPERATIONS[below.op].elementwise
@@ -342,7 +362,7 @@ class GateRoles(Roles):
             self._sizes[below] = math.inf
             try:
                 role = self.of(below)
-            except CompileError:  # it cannot be had by itself, but perhaps what is made of it
+            except CompileError:  # units cannot compute it, but perhaps an s-op that uses it
                 continue
             recipe = self._recipes.get(below) or self._instead.get(below)
             known = role not in (Role.LINEAR, Role.FUNCTION) or recipe is None
@@ -350,7 +370,7 @@ class GateRoles(Roles):
         return self._sizes[node]
 
     def _units_of(self, form: Linear | Recipe) -> float:
-        """Estimate the number of hidden units of a form, and of what it reads."""
+        """Estimate the number of hidden units of a gate or linear combination and its inputs."""
         if isinstance(form, Linear):
             return sum(self._units(below) for below, _ in form.terms)
         read = {below for linear in form.arguments for below, _ in linear.terms}
@@ -365,7 +385,7 @@ class GateRoles(Roles):
         arguments = tuple(Argument(low, high) for low, high in ends)
         curve = isinstance(gate, Curved) and gate.name != "square"
         if curve and target.feed_forward == "glu" and target.tolerance is None:
-            return math.inf  # rejected by the fit
+            return math.inf  # ``fit`` requires a tolerance for these units
         try:
             tolerance = target.tolerance or DEFAULT_TOLERANCE
             return realise(gate, target.feed_forward, arguments, tolerance, _ROUNDING).size
@@ -373,7 +393,7 @@ class GateRoles(Roles):
             return math.inf
 
     def _ends(self, linear: Linear) -> tuple[float, float]:
-        """Return the least and the greatest value of a linear combination."""
+        """Return the minimum and maximum of a linear combination."""
         low = high = linear.constant
         for node, factor in linear.terms:
             finite, integers = self.values.finite(node), self.values.integers(node)
@@ -388,17 +408,17 @@ class GateRoles(Roles):
         return low, high
 
     def _real(self, node: Node) -> Linear | Recipe:
-        """Return the form of an operation on real numbers; masks of a number are no tables."""
+        """Return the gate or combination that computes an operation on real numbers without a table."""
         recipe = self._reals.recipe(node)
         if node.op == "multiply" and isinstance(recipe, Linear):
             return self._masked(node, node, recipe)
         return recipe
 
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
-        """Return the product that a sum is, without the table of all products; None for other s-ops.
+        """Return the product that computes a sum over keys, without a table of all products.
 
-        The rounded sum of integers is the product, too: what they differ by is less than what the
-        bound of the product allows for the rounding of dense execution.
+        Return None for other s-ops. For the ``round`` of a sum of integers, also return the product:
+        the difference is within the bound on the rounding error of dense execution.
         """
         whole = self.values.is_integer_sum(node)
         if not whole and (node.op == "round" or self.values.sum_of_keys(node) is None):
@@ -415,13 +435,17 @@ class GateRoles(Roles):
         return term(product) if whole else self._reals.recipe(product)
 
     def _masked(self, node: Node, product: Node, scaled: Linear) -> Linear:
-        """Make each ``x if digit else 0`` a mask of x, never a table; float32 needs the digit exact."""
+        """Make a mask for each ``x if digit else 0`` in the scaled form of a product.
+
+        Return the scaled form. In float32, the digit must be exact, and is looked up by its sources.
+        """
         single = self.known.target.dtype == "float32"
-        for masked, _ in scaled.terms:
-            if masked.op != "if_else" or masked in product.inputs:  # x itself may be an if_else
+        for place, (masked, _) in enumerate(scaled.terms, 1):
+            if masked.op != "if_else" or masked in product.inputs:  # x itself may be an ``if_else``
                 continue
             digit, x, _ = masked.inputs
             self._made_for |= dict.fromkeys((masked, digit), abbreviate(node))
+            self._digits |= {digit: (f"digit {place}", node), masked: (f"part {place}", node)}
             self._recipes[masked] = Recipe((term(digit), term(x)), Masked)
             table = self._by_sources(digit) if single else None
             new = digit not in self._roles and Role.FUNCTION is super()._role_of(digit)
@@ -431,7 +455,7 @@ class GateRoles(Roles):
         return scaled
 
     def _kept(self, node: Node) -> Linear | Recipe:
-        """Return the gate of an s-op that is kept, also where its values lie on a line."""
+        """Return the gate of an s-op that must be computed, even if it is linear in its code."""
         table = self._by_sources(node)
         assert table is not None
         recipe = self._looked_up(table)
@@ -440,39 +464,43 @@ class GateRoles(Roles):
         return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
 
     def _of_reals(self, node: Node) -> bool:
-        """Return whether some value of it is not an integer."""
+        """Return whether some possible value of an s-op is not an integer."""
         values = self.values.finite(node)
         return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
 
     def _looked_up(self, table: Lookup, *, exact: bool = False) -> Linear | Recipe:
-        """Return the gate of a table; put its code on a grid first where units would round too much.
+        """Return the gate of a table.
 
-        ``exact``: that is so wherever they round at all.
+        If the rounding error of units would be too large, an additional gate first rounds the code to a
+        grid. With ``exact``, no rounding error is allowed.
         """
         exact = exact and table.off and bool(table.steps) and not table.merged and table.fits_grid
-        if table.precision is not Precision.ON_GRID and not exact:
+        gridded = table.precision is Precision.ON_GRID
+        if self.early and gridded:
+            gridded = not table.is_slightly_rounded
+        if not gridded and not exact:
             return table.recipe()
         scale = SNAP[self.known.target.dtype][1] * table.grid_steps
         code = table.code.times(scale)
         parts = (build("multiply", node, constant(factor)) for node, factor in code.terms)
         total = reduce(lambda one, other: build("add", one, other), parts)
-        # A lookup that never has a value stands for the number on the grid, which no program can have.
+        # A lookup with a table that no program contains represents the number on the grid.
         on_grid = build("lookup", total, table=_ON_GRID)
         self._recipes[on_grid] = Recipe((code,), lambda x: Snap(x, whole=False))
         self._made_for.setdefault(on_grid, table.where)
         return table.on_grid(on_grid, scale)
 
     def _by_sources(self, node: Node) -> Lookup | None:
-        """Return a table over what an s-op depends on, if that has few combinations."""
+        """Return the table over the sources of an s-op, or None if it would be too large."""
         table = self.lookups.table(node)
-        if table is None or sum(value is not None for value in table.values) > MAX_ROWS:
+        if table is None or len(table.values) - table.values.count(None) > MAX_ROWS:
             return None
         by, domains = self._by_shares(table.by, table.domains)
         off = any(map(self._is_off, by))
         return lookup(node, by, domains, table.values, self.known.codes, off=off)
 
     def _by_inputs(self, node: Node) -> Lookup | None:
-        """Return a table over the values of an operation's inputs, if they are few."""
+        """Return the table over the inputs of an operation, or None if it would be too large."""
         finite = [self.values.finite(i) for i in dict.fromkeys(node.inputs)]
         known = [domain for domain in finite if domain is not None]
         if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:
@@ -483,7 +511,10 @@ class GateRoles(Roles):
     def _by_shares(
         self, by: Sequence[Node], domains: Sequence[Sequence[Atom]]
     ) -> tuple[list[Node], list[Sequence[Atom]]]:
-        """Take shares instead of counts, which a head gives as they are."""
+        """Replace counts by shares of attention, which heads compute directly.
+
+        Return the new s-ops and their possible values.
+        """
         nodes, values = list(by), list(domains)
         for place, (node, domain) in enumerate(zip(by, domains, strict=True)):
             if Role.COUNT is super()._role_of(node):

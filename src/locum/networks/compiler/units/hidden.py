@@ -1,9 +1,9 @@
-"""Hidden units of a feed-forward, of each kind: relu, gelu, or relu-gated (``glu``).
+"""Define the hidden units of a feed-forward: ReLU, GELU, or ReLU-gated (``glu``).
 
-All three have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a unit
-that is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and not at
-all (in floats) where |S·z| ≥ 40. Piecewise-linear functions are sums of ridges, and most gates are
-piecewise linear (``realise.py``).
+Hidden units of all three types can compute *ridges*, c·relu(w·x + b). A gated unit multiplies 1 by the
+gate relu(w·x + b). A GELU unit computes GELU(S·z)/S with a sharpness S. The result differs from relu(z)
+by at most 0.17/S, and is equal in floating point if |S·z| ≥ 40. Piecewise-linear functions are sums of
+ridges, and most gates are piecewise linear (``realise.py``).
 """
 
 from __future__ import annotations
@@ -16,68 +16,69 @@ import numpy as np
 from locum.networks.compiler.network.forms import Vector
 from locum.networks.compiler.units.curves import PiecewiseLinear, UnitsError
 
-#: The greatest |GELU(z) − relu(z)|, rounded up.
+#: The maximum of |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17
-#: Sharpness of units that only move or erase: whatever is not tiny passes them unchanged.
-#: Ties of hard heads have to be exact, and so has the erased slot to be; a softmax does not see
-#: 2⁻¹¹⁰, and its network may be turned into float32, which has no numbers above 2¹²⁸.
+#: Sharpness of units that only move or erase a number. It is large, so that only tiny numbers change:
+#: for hard heads, ties and erased slots must be exact. Softmax heads do not distinguish 2⁻¹¹⁰ from 0,
+#: and their network may be converted to float32, which has no numbers above 2¹²⁸.
 SHARP = {"float64": 2.0**400, "float32": 2.0**50}
 SHARP_SOFTMAX = 2.0**64
-#: No unit is sharper: what it reads times this still is a number.
+#: Maximum sharpness; its product with an input must be finite.
 SHARPEST = 2.0**500
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What is known of a form: the numbers that the network has there, and how wrong they may be."""
+    """The range of an argument of a gate in the network, and a bound on its error."""
 
     low: float
     high: float
     error: float = 0.0
-    #: A power of two that every number there is a multiple of, however wrong it is; 0: not known.
+    #: A power of two that divides every number in the network, even if it has an error; 0 if unknown.
     grid: float = 0.0
 
     @property
     def largest(self) -> float:
-        """The greatest absolute value."""
+        """The largest absolute value in the range."""
         return max(abs(self.low), abs(self.high))
 
 
 @dataclass
 class Hidden:
-    """Units of one gate: out·activation(pre·x + bias), times (gate·x + gate_bias) in a gated one."""
+    """The hidden units of a gate: out·activation(pre·x + bias), times (gate·x + gate_bias) if gated."""
 
     pre: Vector  # [unit, argument]
     bias: Vector
     out: Vector
     constant: float
-    #: How far the gate is from what it stands for, at most, on exact arguments (rounding left out).
+    #: Bound on the error of the gate for exact arguments, without rounding errors.
     error: float
     how: str
     gate: Vector | None = None
     gate_bias: Vector | None = None
-    #: Whether its units are on at the sink, too, where they read 0; else they write the constant only.
+    #: Whether the units are also active at the sink, where their arguments are 0. Otherwise, only the
+    #: constant is written there.
     open_at_sink: bool = False
-    #: Greatest and least that may come out, whatever comes in; None: no limit.
+    #: Minimum and maximum of the output for any input; None if it is unbounded.
     limits: tuple[float, float] | None = None
-    #: Σ |out|·(activation), at most: what the rounding of the sum is in proportion to.
+    #: A bound on Σ |out|·activation. The rounding error of the sum is proportional to it.
     weight: float = 0.0
-    #: Σ |out|·(|pre|·|x| + |bias|) of units that are active together, at most: what the rounding of
-    #: their pre-activations is in proportion to; None: the same as ``weight``.
+    #: A bound on Σ |out|·(|pre|·|x| + |bias|) over units that are active at the same time. The rounding
+    #: error of their pre-activations is proportional to it. None if it equals ``weight``.
     reading: float | None = None
-    #: How many units are active together, at most; None: all.
+    #: Maximum number of units that are active at the same time; None for all.
     active: int | None = None
-    #: Whether noise in the argument is cut off.
+    #: Whether the units remove errors of the argument.
     flat: bool = False
 
     @property
     def size(self) -> int:
-        """How many units."""
+        """Number of hidden units."""
         return len(self.bias)
 
     @property
     def terms(self) -> int:
-        """How many units add something at a time, at most."""
+        """Maximum number of units that are active at the same time."""
         return self.size if self.active is None else self.active
 
 
@@ -92,7 +93,10 @@ def ridges(
     largest: tuple[float, ...],
     sharpness: float = 1.0,
 ) -> Hidden:
-    """Make Σ out·relu(pre·x + bias) + constant in each kind, for arguments up to ``largest``."""
+    """Return units of the type ``kind`` that compute Σ out·relu(pre·x + bias) + constant.
+
+    ``largest`` contains the largest absolute value of each argument.
+    """
     weight = float((np.abs(out) * (np.abs(pre) @ np.array(largest) + np.abs(bias))).sum())
     if kind == "glu":
         return Hidden(
@@ -113,15 +117,17 @@ def ridges(
 
 
 def power_of_two(at_least: float) -> float:
-    """Return the smallest power of two ≥ ``at_least``."""
+    """Return the smallest power of two that is at least ``at_least``."""
     return float(2.0 ** math.ceil(math.log2(at_least)))
 
 
 def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector, Vector, float]:
-    """Write a piecewise-linear function as ridges (direction, knot, coefficient) and a constant.
+    """Return a piecewise-linear function as ridges and a constant.
 
-    Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel;
-    a function of ``steps``, whose coefficients cancel everywhere, where the sums are smallest.
+    The ridges are arrays (direction, knot, coefficient). They point away from an anchor, where the
+    function is flattest, so that coefficients on either side rarely change sign and cancel. The
+    coefficients of a function of ``steps`` always cancel. In this case, the anchor is the knot with the
+    smallest sums.
     """
     knots, values = line.knots, line.values
     slopes = np.diff(values) / np.diff(knots)
@@ -145,7 +151,7 @@ def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector
 
 
 def _balanced_anchor(knots: Vector, sizes: Vector) -> int:
-    """Return the knot from which ridges of these coefficients, to both sides, sum to least."""
+    """Return the knot that minimises the larger of the sums of ridges to the left and to the right."""
     left = np.cumsum(sizes * (knots - knots[0]))
     right = np.cumsum((sizes * (knots[-1] - knots))[::-1])[::-1]
     return int(np.argmin(np.maximum(left, right)))
@@ -160,11 +166,14 @@ def from_line(
     *,
     steps: bool = False,
 ) -> Hidden:
-    """Return the units of a piecewise-linear function of ``x``; ``steps``: it is level at every key."""
+    """Return the units of type ``kind`` that compute a piecewise-linear function of ``x``.
+
+    With ``steps``, the function is constant around every key.
+    """
     direction, at, coefficient, constant = along(line, steps=steps)
     pre, bias = direction[:, None], -direction * at
     hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (x.largest,), sharpness)
-    # A sum of ridges to one side is greatest at the end of that side, where all of them are active.
+    # The sum of the ridges to one side is largest at the end of this side, where all ridges are active.
     sides = [direction > 0, direction < 0]
     ends = max(x.high, float(line.knots[-1])), min(x.low, float(line.knots[0]))
     sizes = np.abs(coefficient)
@@ -179,22 +188,22 @@ def from_line(
 
 
 def sharpened(line: PiecewiseLinear, slack: float) -> tuple[float, float]:
-    """Return a sharpness for gelu, and what it adds to the error: no more than ``slack``."""
+    """Return a sharpness for GELU units, and the error that it causes, at most ``slack``."""
     spacing = float(np.diff(line.knots).min())
     jump = float(
         np.abs(np.diff(np.concatenate([[0], np.diff(line.values) / np.diff(line.knots), [0]]))).max()
     )
     needed = max(64 / spacing, 2 * SOFTNESS * jump / slack) if slack > 0 else math.inf
     if needed > SHARPEST:
-        raise UnitsError(f"gelu would have to bend as sharply as {needed:.2g}·x does")
+        raise UnitsError(f"gelu units require an input scale of {needed:.2g}, more than {SHARPEST:.2g}")
     sharpness = power_of_two(needed)
-    # Beyond its two neighbours a knot is saturated.
+    # Beyond the two neighbours of a knot, its unit is saturated.
     return sharpness, 2 * SOFTNESS * jump / sharpness
 
 
 def erasing(kind: str, dtype: str, attention: str = "hard") -> list[tuple[float, float]]:
-    """Return pairs (w_in, w_out) of units that together subtract a slot from itself."""
-    if kind == "glu":  # nothing is cut off: its gate is 1
+    """Return weights (w_in, w_out) of hidden units that together subtract a slot from itself."""
+    if kind == "glu":  # exact, since its gate is 1
         return [(1.0, -1.0)]
     if kind == "gelu":
         sharp = SHARP[dtype] if attention == "hard" else min(SHARP[dtype], SHARP_SOFTMAX)

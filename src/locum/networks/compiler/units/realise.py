@@ -1,8 +1,8 @@
-"""Compute gates, and products of two numbers, by hidden units within a tolerance.
+"""Compute gates, including products of two numbers, by hidden units within a tolerance.
 
-The input is a gate, the kind of unit, and facts about the gate's arguments. The output is its units,
-with the error that they have. Noise in an argument is propagated (``bounds/fitting.py``), or cut off
-where a gate is level around every value that its argument may have.
+The inputs are a gate, the type of hidden units, and facts about the arguments of the gate. The output
+is the hidden units and a bound on their error. An error of an argument is propagated
+(``bounds/fitting.py``), or removed if the gate is constant around every possible value of the argument.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ from locum.text import at_most
 
 
 def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
-    """Return relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), with B above all |x|."""
+    """Return units of relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), where B exceeds all |x|.
+
+    For a mask c of 0 or 1, this is x if c is 1, and 0 otherwise.
+    """
     if kind == "glu":
         return Hidden(
             np.array([[0.0, 1.0]]),
@@ -59,11 +62,11 @@ def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
             weight=value.largest * max(mask.largest, 1.0),
         )
     if not math.isfinite(value.largest):
-        raise UnitsError("a choice between numbers without bounds")
+        raise UnitsError("expected a choice between bounded numbers, got unbounded numbers")
     bound = power_of_two(max(value.largest * 1.0625, 2.0**-20))
     sides = [s for s, there in ((1.0, value.high > 0), (-1.0, value.low < 0)) if there]
     if kind == "gelu" and len(sides) == 1:
-        sides = [1.0, -1.0]  # GELU(z) − GELU(−z) is z even where z is small
+        sides = [1.0, -1.0]  # GELU(z) − GELU(−z) is also exactly z for small z
     pre = np.array([[bound, side] for side in sides]).reshape(-1, 2)
     hidden = ridges(
         kind,
@@ -84,7 +87,10 @@ def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
 
 
 def glu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidden:
-    """Multiply by one glu unit for each sign that a may have; exact but for rounding."""
+    """Return units that multiply two numbers, with one gated unit for each sign of the first.
+
+    The product is exact up to rounding.
+    """
     signs = [1.0] if a.low >= 0 else [-1.0] if a.high <= 0 else [1.0, -1.0]
     gate = np.array([[sign, 0.0] for sign in signs])
     pre = np.array([[0.0, 1.0] for _ in signs])
@@ -112,7 +118,9 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
         count = max(1, math.ceil((high - low) / width))
         if count > MAX_SEGMENTS:
             raise UnitsError(
-                f"a product within {tolerance:.2g} takes more than {MAX_SEGMENTS:,} segments", count
+                f"approximating a product with an error of {tolerance:.2g} requires more than "
+                f"{MAX_SEGMENTS:,} segments",
+                count,
             )
         knots = np.linspace(low, high, count + 1) if high > low else np.array([low, low + 1e-6])
         direction, at, coefficient, level = along(PiecewiseLinear(knots, knots**2, 0.0))
@@ -131,17 +139,18 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
         f"a product by {segments} segments",
         (a.largest, b.largest),
     )
-    largest = max(a.largest * scale + b.largest / scale, 1.0) ** 2 / 2
-    hidden.limits = -largest, largest
+    largest = max(a.largest * scale + b.largest / scale, 1.0)
+    hidden.limits = -largest * largest / 2, largest * largest / 2
     return hidden
 
 
 def _balance(a: Argument, b: Argument) -> float:
-    """Return a scale s that makes the ranges of s·a and b/s equally wide."""
-    # A factor that hardly varies is not blown up: its square would round too much.
+    """Return a scale s for which the ranges of s·a and b/s are about equally wide."""
+    # A factor with a narrow range is not scaled up much, since its square would have a large rounding
+    # error.
     wide_a, wide_b = (max(x.high - x.low, x.largest / 16) for x in (a, b))
     if not (math.isfinite(wide_a) and math.isfinite(wide_b)):
-        raise UnitsError("a product of numbers without bounds")
+        raise UnitsError("expected a product of bounded numbers, got unbounded numbers")
     if wide_a <= 0 or wide_b <= 0:
         return 1.0
     return float(2.0 ** round(math.log2(math.sqrt(wide_b / wide_a))))
@@ -149,7 +158,7 @@ def _balance(a: Argument, b: Argument) -> float:
 
 def _gelu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidden:
     if not (math.isfinite(a.largest) and math.isfinite(b.largest)):
-        raise UnitsError("a product of numbers without bounds")
+        raise UnitsError("expected a product of bounded numbers, got unbounded numbers")
     balance = 1.0
     if a.largest > 0 and b.largest > 0:
         balance = 2.0 ** round(math.log2(math.sqrt(b.largest / a.largest)))
@@ -157,14 +166,19 @@ def _gelu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
     root = math.sqrt(2 / math.pi)
 
     def cut(s: float) -> float:
-        return s**4 * reach**6 / 20 + 68 / 3 / 336 / 2 * s**6 * reach**8
+        z = s * reach
+        return (z**4 / 20 + 68 / 3 / 336 / 2 * z**6) * (reach * reach)  # ** raises for large numbers
 
     def rounding(s: float) -> float:
         return 32 * unit * reach / (3 * root * s)
 
-    # Terms alternate and fall as long as |z| ≤ 1 at the wider scale.
+    # The terms of the series alternate in sign and decrease if |z| ≤ 1 at the larger of the two scales.
     scales = [2.0**-k / reach for k in range(2, 24)]
     scale = min(scales, key=lambda s: cut(s) + rounding(s))
+    if not math.isfinite(cut(scale)):
+        raise UnitsError(
+            "expected factors whose squares are within the range of floats, got larger ones"
+        )
     rows, outs = [], []
     for factor, share in ((1.0, 4 / 3), (2.0, -1 / 3)):
         s = factor * scale
@@ -178,20 +192,24 @@ def _gelu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
     return hidden
 
 
-#: For each kind: (a, b, tolerance, rounding of one operation) → units.
+#: For each type of hidden units, the function that returns the units of a product. Its arguments are
+#: the two factors, the tolerance and the rounding error of one operation.
 PRODUCTS = {"glu": glu_product, "relu": _relu_product, "gelu": _gelu_product}
 
 
-#: Larger than the rounding of float64, smaller than that of float32.
+#: A threshold between the relative rounding errors of float64 and float32.
 _DOUBLE = 2.0**-40
-#: Errors of tables that are let through rather than cut off by plateaus.
+#: Maximum error of a table's result that is propagated. Larger errors are removed by plateaus.
 SLIGHT = 2.0**-36
 
 
 def realise(
     gate: Gate, kind: str, arguments: tuple[Argument, ...], tolerance: float, unit: float
 ) -> Hidden:
-    """Return the units of a gate over its arguments' ranges; ``unit``: rounding of one operation."""
+    """Return the hidden units of a gate on the ranges of its arguments.
+
+    ``unit`` is the relative rounding error of one operation.
+    """
     match gate:
         case Product():
             return PRODUCTS[kind](arguments[0], arguments[1], tolerance, unit)
@@ -210,7 +228,7 @@ def realise(
 
 
 def depends_on_tolerance(gate: Gate, kind: str) -> bool:
-    """Return whether another tolerance may give a gate other units."""
+    """Return whether the hidden units of a gate may depend on the tolerance."""
     return isinstance(gate, Product | Curved) or (isinstance(gate, Bend) and kind == "gelu")
 
 
@@ -251,8 +269,9 @@ def _bend(gate: Bend, kind: str, x: Argument, tolerance: float) -> Hidden:
 def _ramp(gate: Ramp, kind: str, x: Argument) -> Hidden:
     if x.error > gate.width / 8:
         raise UnitsError(
-            f"numbers that are compared are off by up to {at_most(x.error, '.2g')}, too much for a "
-            f"separation of {2 * gate.width:.2g}"
+            f"expected compared numbers with an error of at most {gate.width / 8:.2g} for a separation "
+            "of "
+            f"{2 * gate.width:.2g}, got an error of up to {at_most(x.error, '.2g')}"
         )
     line = PiecewiseLinear(np.array([0.25, 0.75]) * gate.width, np.array([0.0, 1.0]), 0.0)
     hidden = from_line(line, kind, "a ramp", x, power_of_two(320 / gate.width))
@@ -291,7 +310,7 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     line = PiecewiseLinear(at, heights, 0.0)
     nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
     sharpness = power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
-    # Whatever the parts of x may be, their sum is one of the keys.
+    # The argument is a sum of parts, and is one of the keys for all possible parts.
     at_keys = replace(x, low=max(x.low, keys[0] - noise), high=min(x.high, keys[-1] + noise))
     hidden = from_line(line, kind, how, at_keys, sharpness, steps=flat)
     hidden.flat = flat
@@ -299,16 +318,17 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
 
 
 def _steps(keys: Vector, values: Vector, *, alike: bool) -> tuple[Vector, Vector]:
-    """Return points through which a table's line goes: between two keys it rises over a power of two.
+    """Return the knots and heights of the line through the points of a table.
 
-    So integer values of integer keys come out without rounding, however far the keys are apart. Where
-    rises are ``alike`` all slopes are multiples of one number, and larger sums are exact; but noise is
-    amplified by slopes.
+    Between two keys, the line rises over a power of two. Tables of integers with integer keys are then
+    computed without rounding, even if keys are far apart. With ``alike``, all rises have the same
+    width. All slopes are then multiples of one number, so larger sums are exact, but slopes amplify
+    errors of the argument.
     """
     gaps = np.diff(keys)
     rise = 2.0 ** np.floor(np.log2(np.full_like(gaps, gaps.min()) if alike else gaps))
     starts = keys[1:] - rise
-    # Beside a gap that is not much wider, a start is rounded to the key before it.
+    # If a rise is about as wide as the gap, its start may be rounded to the previous key.
     more = (np.diff(values) != 0) & (starts > keys[:-1])
     at = np.concatenate([keys, starts[more]])
     heights = np.concatenate([values, values[:-1][more]])
@@ -327,7 +347,7 @@ def _snap(gate: Snap, kind: str, x: Argument, unit: float) -> Hidden:
     bias = np.array([large])
     weight = large + x.largest
     hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "rounded", weight=weight, flat=True)
-    hidden.open_at_sink = True  # beside −C, defaults like 0.1 would be rounded away
+    hidden.open_at_sink = True  # otherwise, adding −C would round away defaults such as 0.1
     if kind == "glu":
         hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)
     return hidden

@@ -1,10 +1,11 @@
-"""Functions of real numbers as gates: those of an operation, or other s-ops in its stead.
+"""Express functions of real numbers as gates, or as combinations of other s-ops.
 
-- ``a if c else b`` is a where c, plus b where not c; ``max(a, b)`` is b + max(a − b, 0);
-- a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range is multiplied;
-- comparisons are ramps, whose width is the separation that was declared.
+- ``a if c else b`` is the sum of a where c is true, and b where c is false.
+- ``max(a, b)`` is b + max(a − b, 0).
+- a / b is a·(1/b), and exp(z) / b is exp(z − log b), without a product of numbers with a wide range.
+- Comparisons are ramps, whose width is the declared separation.
 
-What has no such form is refused, with the s-op and what would help.
+Other operations raise an error with the s-op and advice.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from locum.networks.compiler.units.curves import CURVES
 from locum.networks.compiler.units.tables import rounded
 
 ZERO, ONE = constant(0), constant(1)
-#: More than what means of as many keys as there may be are rounded by, in proportion.
+#: A bound on the relative rounding error of means, for any number of keys.
 _LAST_BITS = 1e-9
-#: Sums of integers whose quotients are different numbers if they are.
+#: Largest sum of integers for which different quotients are also different in floating point.
 _MAX_SUM = 2**30
 
-#: Binary digits of an integer that a number is multiplied by, at most.
+#: Maximum number of binary digits of an integer factor.
 _MAX_DIGITS = 10
 
-#: (swap the inputs, take the opposite) so that all comparisons become a > b.
+#: How to write a comparison as a > b: whether to swap the inputs, and whether to negate the result.
 _ORDERINGS = {
     "greater": (False, False),
     "less": (True, False),
@@ -44,30 +45,31 @@ _ORDERINGS = {
 
 @dataclass
 class RealFunctions:
-    """The recipes of operations on real numbers, for units of one kind."""
+    """The gates of operations on real numbers, for one type of hidden units."""
 
     known: Known
-    #: Exponentials whose relative error counts, and arguments that are known to be bounded.
+    #: Exponentials that are approximated within a relative error, and upper bounds on the arguments of
+    #: exponentials.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
-    #: Exponentials that are a softmax: exp(z − log b), by z and log b.
+    #: Exponentials of a softmax: exp(z − log b), by z and log b.
     _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
 
     @property
     def values(self) -> Values:
-        """Which values each s-op can take."""
+        """The possible values of each s-op."""
         return self.known.values
 
     def number(self, node: Node) -> float | None:
-        """Return its value, if it is one number everywhere."""
+        """Return the number that encodes an s-op if it is a constant number, otherwise None."""
         value = self.values.constant(node)
         if value is None or isinstance(value, str):
             return None
         return self.known.codes.number(value, abbreviate(node))
 
     def recipe(self, node: Node) -> Linear | Recipe:
-        """Return the gate of an operation, or what to take instead."""
-        soft = self.known.target.feed_forward == "gelu"  # a gelu bends gradually
+        """Return the gate of an operation, or a linear combination of other s-ops that replaces it."""
+        soft = self.known.target.feed_forward == "gelu"  # a GELU bends gradually
         match node.op:
             case "multiply":
                 return self._product(*node.inputs)
@@ -102,21 +104,21 @@ class RealFunctions:
             case _:
                 kind = self.known.target.feed_forward
                 raise CompileError(
-                    f"{kind} units have no {node.op} of real numbers, which jumps; it can be had where "
-                    "its inputs take finitely many values",
+                    f"expected an argument of {node.op} with finitely many possible values, got real "
+                    f"numbers, on which {kind} units cannot compute a discontinuous function",
                     abbreviate(node),
                 )
 
     def _is_nearly_whole(self, node: Node) -> bool:
-        """Return whether an s-op rounds an integer, which only the network computes with an error."""
+        """Return whether an s-op rounds a value that is an integer up to rounding errors."""
         return self.values.integers(node.inputs[0]) is not None or self.values.is_integer_sum(node)
 
     def _by_position(self, node: Node) -> bool:
-        """Return whether it is known from the position."""
+        """Return whether an s-op depends only on the position."""
         return self.values.depends_on(node, "indices")
 
     def _boolean(self, node: Node) -> Node:
-        """Return an s-op that is 1 where this one holds, and 0 elsewhere."""
+        """Return an s-op that is 1 where ``node`` is true, and 0 elsewhere."""
         finite = self.values.finite(node)
         if finite is not None and set(finite) <= {0, 1}:
             return node
@@ -136,10 +138,11 @@ class RealFunctions:
         return Recipe((term(a), term(b)), Product, approximates=approximates)
 
     def scaled(self, a: Node, b: Node) -> Linear | None:
-        """Write n·x as Σ 2^k·(x if digit k of n is 1 else 0), if one factor is an integer n.
+        """Return n·x, for an integer n, as a weighted sum of x masked by each binary digit of n.
 
-        These masks round less than relu units that multiply, and there are fewer of them. None where
-        no factor is an integer of few values, and where units multiply almost exactly.
+        A mask is x if the digit is 1, and 0 otherwise. Compared with a product by ReLU units, masks
+        have smaller rounding errors and need fewer units. Return None if no factor is an integer with
+        few values, or if units multiply almost exactly.
         """
         target = self.known.target
         if target.feed_forward == "glu" or (target.feed_forward, target.dtype) == ("gelu", "float64"):
@@ -158,7 +161,7 @@ class RealFunctions:
         low, high = int(integers.low), int(integers.high)
         rest = build("subtract", factor, constant(low)) if low else factor
         total = term(x, float(low)) if low else Linear()
-        # The first digit is worth what the others leave of the greatest value: so bounds are tight.
+        # The first digit has the weight that remains of the maximum, so that bounds are tight.
         worth = high - low - (2 ** (digits - 1) - 1)
         first = build("indicator", build("greater_equal", rest, constant(2 ** (digits - 1))))
         total = total.plus(term(build("if_else", first, x, ZERO), float(worth)))
@@ -170,7 +173,7 @@ class RealFunctions:
         return total
 
     def _digits(self, node: Node) -> int | None:
-        """Return how many binary digits its integers have; None if it varies otherwise, or too much."""
+        """Return the number of binary digits of an integer factor, or None if it is not suitable."""
         integers = self.values.integers(node)
         if integers is None or self.values.finite(node) is None or self.number(node) is not None:
             return None
@@ -216,7 +219,7 @@ class RealFunctions:
         return term(build("multiply", a, build("divide", ONE, b)))
 
     def _greatest_log(self, a: Node, b: Node) -> float:
-        """Return log of the greatest a/b, where b is a sum that a is a term of."""
+        """Return the log of the maximum of a/b if b is a sum with the term a; otherwise infinity."""
         mask, total = _unmasked(b, otherwise=None)
         factor = 1.0
         while total.op == "multiply" and (number := self.number(total.inputs[0])) is not None:
@@ -245,7 +248,9 @@ class RealFunctions:
         if constant_base is not None and constant_base > 0:
             return build("exp", build("multiply", exponent, constant(math.log(constant_base))))
         if number is None and self.number(base) is not None:
-            raise CompileError("a power of a negative number", abbreviate(node))
+            raise CompileError(
+                "expected a positive base of a power with a variable exponent", abbreviate(node)
+            )
         return build("exp", build("multiply", exponent, build("log", base)))
 
     def _comparison(self, node: Node) -> Linear | Recipe:
@@ -253,8 +258,9 @@ class RealFunctions:
         width = self._apart(a, b)
         if width is None:
             raise CompileError(
-                "real numbers are compared, which jumps where they are equal: say by how much "
-                "different ones differ at least, separation=…",
+                "expected a minimum difference between unequal real numbers that are compared, got "
+                "none; "
+                "try separation=…",
                 abbreviate(node),
             )
         if node.op in ("equal", "not_equal"):
@@ -270,9 +276,13 @@ class RealFunctions:
         return Recipe((term(a).plus(term(b, -1.0)),), lambda x: Ramp(x, width), approximates=True)
 
     def _apart(self, a: Node, b: Node) -> float | None:
-        """Return how far different values of two s-ops lie apart: declared, or by their values."""
+        """Return the minimum distance of different values of two s-ops; None if it is unknown.
+
+        The distance is declared as the separation, or derived from possible values.
+        """
         if self.known.target.separation is not None:
-            # What is compared is equal or a separation apart; or it is compared with half of one.
+            # Compared numbers are equal or differ by at least the separation. Rewritten comparisons
+            # compare their difference with half of the separation.
             return self.known.target.separation / 2
         if self.values.integers(a) is not None and self.values.integers(b) is not None:
             return 1.0
@@ -290,9 +300,9 @@ class RealFunctions:
         return float(np.concatenate(nearest).min(initial=math.inf))
 
     def _means_of_the_same_keys(self, a: Node, b: Node) -> bool:
-        """Return whether these are k/m and l/m, or (k − l)/m and 0: means of integers over m keys.
+        """Return whether two s-ops are means of integers over the same keys: k/m and l/m.
 
-        Rounded as the program rounds them they are equal where k = l, and nowhere else.
+        A difference (k − l)/m and 0 also count. The rounded means are equal only if k = l.
         """
         for difference, other in ((a, b), (b, a)):
             if self.number(other) == 0.0 and difference.op == "subtract":
@@ -310,9 +320,9 @@ class RealFunctions:
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
-    """Return (mask, s-op) of ``s-op if mask else 0`` (or anything else, for None).
+    """Return (mask, s-op) if ``node`` is ``s-op if mask else 0``, otherwise (1, ``node``).
 
-    The mask is 1 where there is none.
+    With ``otherwise=None``, the other branch may be any s-op.
     """
     if node.op == "if_else" and (otherwise is None or node.inputs[2] is otherwise):
         return node.inputs[0], node.inputs[1]
@@ -320,7 +330,7 @@ def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
 
 
 def _to_the(base: Node, exponent: int) -> Node:
-    """Return base · base · …, by squaring."""
+    """Return a positive integer power of an s-op, by repeated squaring."""
     power: Node | None = None
     while exponent:
         if exponent & 1:

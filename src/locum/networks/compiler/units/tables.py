@@ -1,8 +1,8 @@
-"""Tables: whatever is finite, as a function of one number.
+"""Express functions of finitely many arguments as tables of one number.
 
-Several numbers are looked up at once by a *code*, which is a linear form: each is multiplied by a
-factor large enough that no two combinations of values have the same sum. S-ops and the values they take
-come in; a :class:`Recipe` for a gate comes out, or a linear combination that will do.
+Several arguments are combined into one *code*: a linear combination with factors so large that
+different combinations of values have different sums. The inputs are s-ops and their values. The result
+is a :class:`Recipe` for a gate, or a linear combination if no gate is needed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from locum.networks.compiler.program.values import Codes
 from locum.networks.compiler.scoring.scores import Linear, term
 from locum.networks.compiler.target import EXACT_WHOLE
 
-#: Sources whose orders in the code are all tried: as few steps as possible are wanted.
+#: Maximum number of sources for which all orders in the code are tried, to minimise steps.
 _MAX_ORDERED = 4
-#: Roundings of a code that its keys have to be apart, so that it can be looked up.
+#: Minimum distance of the keys of a lookup, as a multiple of the rounding error of the code.
 _ROUNDINGS = 256
-#: Rounding, in parts of its least step, that a table may have; and the steps of one that may have it
-#: in float32.
+#: Maximum rounding error of a table relative to its smallest step, and maximum number of steps of a
+#: table with rounding errors in float32.
 _SLIGHT = 2.0**-7
 _FEW_STEPS = 4
 
 
 class Precision(IntEnum):
-    """How well a table can be looked up: as it is, by a code that is put on a grid first, or not."""
+    """The precision of a lookup: directly, by a code rounded to a grid, or not possible."""
 
     FINE = 0
     ON_GRID = 1
@@ -47,34 +47,37 @@ class Precision(IntEnum):
 
 @dataclass(frozen=True)
 class Lookup:
-    """A table by the code of what it is looked up by: keys in order, and the value of each."""
+    """A table that is indexed by the code of its arguments: its keys in order, and their values."""
 
     code: Linear
     keys: Vector
     values: Vector
-    #: The greatest absolute value of the code.
+    #: The largest absolute value of the code.
     reach: float
-    #: Whether floats have one code for several combinations of what it is looked up by.
+    #: Whether several combinations of arguments have the same code in floating point.
     merged: bool
     dtype: str
-    #: Whether what it is looked up by may be off.
+    #: Whether the arguments may have errors.
     off: bool
-    #: The s-op, for errors.
+    #: The text of the s-op, for error messages.
     where: str
 
     @cached_property
     def steps(self) -> int:
-        """How often the value changes from one key to the next: each takes two hidden units at most."""
+        """Number of keys at which the value differs from the value of the previous key.
+
+        Each step needs at most two hidden units.
+        """
         return int(np.count_nonzero(np.diff(self.values)))
 
     @cached_property
     def apart(self) -> float:
-        """How far keys of different values are apart, at least."""
+        """The smallest distance between adjacent keys with different values."""
         return float(np.diff(self.keys)[np.diff(self.values) != 0].min(initial=math.inf))
 
     @cached_property
     def precision(self) -> Precision:
-        """How well hidden units of this type of number do it."""
+        """The precision with which hidden units of the network's type can look up the table."""
         largest = EXACT_WHOLE[self.dtype]
         if self.merged:
             return Precision.LOST
@@ -82,39 +85,46 @@ class Lookup:
             return Precision.FINE
         if self.reach * _ROUNDINGS >= self.apart * largest:
             return Precision.LOST
-        heights = np.abs(np.diff(self.values))
-        some = heights > 0
-        width = float(np.ptp(self.keys))
-        slopes = float((heights[some] / np.diff(self.keys)[some]).sum() / heights[some].min())
-        few = self.dtype == "float64" or self.steps <= _FEW_STEPS
-        if few and slopes * width * (self.steps + 8) <= _SLIGHT * largest:
+        if self.is_slightly_rounded and (self.dtype == "float64" or self.steps <= _FEW_STEPS):
             return Precision.FINE
         return Precision.ON_GRID if self.fits_grid else Precision.LOST
 
     @cached_property
+    def is_slightly_rounded(self) -> bool:
+        """Whether the rounding error of the hidden units is small compared with the smallest step."""
+        heights = np.abs(np.diff(self.values))
+        some = heights > 0
+        width = float(np.ptp(self.keys))
+        slopes = float((heights[some] / np.diff(self.keys)[some]).sum() / heights[some].min())
+        return slopes * width * (self.steps + 8) <= _SLIGHT * EXACT_WHOLE[self.dtype]
+
+    @cached_property
     def fits_grid(self) -> bool:
-        """Whether sums of its units are exact by a code on a grid: they are not too large."""
+        """Whether sums of the hidden units are exact for a code on a grid, since they are small."""
         heights = np.abs(np.diff(self.values))
         summed = float(heights.sum() / lowest_bits(heights[heights > 0]).min())
         return summed * float(np.ptp(self.keys)) * self.grid_steps <= 4 * EXACT_WHOLE[self.dtype]
 
     @property
     def grid_steps(self) -> float:
-        """How many steps of a grid there are to 1, so that keys are eight steps apart or more."""
+        """Number of grid steps per unit; different keys are at least eight steps apart."""
         return float(2.0 ** math.ceil(math.log2(8 / self.apart)))
 
     def on_grid(self, code: Node, scale: float) -> Recipe:
-        """Return the gate of a table by its code times ``scale``, which ``code`` has on a grid."""
+        """Return the gate of the table, given its code times ``scale``, rounded to a grid."""
         keys, values = self.keys * scale, self.values
         return Recipe((term(code),), lambda x: Table(x, keys, values, gridded=True), exact=True)
 
     def recipe(self) -> Linear | Recipe:
-        """Return the gate; a table whose values lie on a line is that line, and needs no units."""
+        """Return the gate of the table, or a linear combination.
+
+        A table that is a linear function of its code with an integer slope needs no units.
+        """
         at, heights = self.keys, self.values
         if self.merged:
             raise CompileError(
-                "a table cannot tell apart numbers as far from each other as these; try a vocabulary "
-                "of numbers closer together",
+                f"expected a different {self.dtype} number for each combination of values, got equal "
+                "numbers for several combinations",
                 self.where,
             )
         if not self.steps:
@@ -129,7 +139,7 @@ class Lookup:
 def lookup_of_inputs(
     node: Node, domains: Sequence[Sequence[Atom]], codes: Codes, *, off: bool
 ) -> Lookup:
-    """Look an operation up by its inputs; ``domains`` has all values of each different one."""
+    """Return the table of an operation over its inputs; ``domains`` lists the values of each input."""
     inputs = list(dict.fromkeys(node.inputs))
     columns = dict(zip(inputs, zip(*product(*domains), strict=True), strict=True))
     values = each(meaning(node), [columns[i] for i in node.inputs])
@@ -145,11 +155,11 @@ def lookup(
     *,
     off: bool,
 ) -> Lookup:
-    """Make the table of an s-op over ``by``; ``values`` lists its value for every combination.
+    """Return the table of an s-op over the s-ops ``by``.
 
-    Of the orders in which ``by`` can be read as the digits of one number, the one with the fewest
-    steps; of those that the type of number tells apart, if there are any. ``off``: what it is looked up
-    by is rounded, or approximated.
+    ``values`` contains the value for each combination of ``domains``, the possible values of ``by``.
+    The s-ops ``by`` are the digits of the code. Of the orders of digits that the type distinguishes,
+    the order with the fewest steps is used. ``off`` means that arguments have errors.
     """
     check_time(node)
     where = abbreviate(node)
@@ -158,8 +168,8 @@ def lookup(
         _require_different(domain, among, where)
     occurs = np.flatnonzero(np.array([v is not None for v in values], dtype=bool))
     if not occurs.size:
-        raise CompileError("it has no value for any input", where)
-    # Equal values are one number, and few of them occur.
+        raise CompileError("the s-op is undefined for every input", where)
+    # Each different value is encoded only once, since a long table has few different values.
     number = {v: codes.number(v, where) for v in dict.fromkeys(values) if v is not None}
     heights = np.array([number[v] for v in values if v is not None])
     places = np.unravel_index(occurs, [len(among) for among in numbers]) if numbers else ()
@@ -169,8 +179,8 @@ def lookup(
         some.sort(key=lambda axis: all(isinstance(value, bool) for value in domains[axis]))
     orders = list(permutations(some)) if len(some) <= _MAX_ORDERED else [tuple(some)]
     if codes.target.separation is not None:
-        # Keys that are not there are compared, too, with numbers that need not be apart from theirs:
-        # the result of that is anything from 0 to 1. What says that they are not there comes before it.
+        # Keys past the end of the input are also compared, and may be close to the query, so that the
+        # result is between 0 and 1. The digit that marks them as missing must be more significant.
         orders = [order for order in orders if _booleans_last(domains, order)]
     tables = [
         Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
@@ -180,7 +190,7 @@ def lookup(
 
 
 def _booleans_last(domains: Sequence[Sequence[Atom]], order: Sequence[int]) -> bool:
-    """Return whether the digits that are booleans stand behind all others."""
+    """Return whether all digits after the first boolean digit are booleans."""
     booleans = [all(isinstance(value, bool) for value in domains[axis]) for axis in order]
     return booleans == sorted(booleans)
 
@@ -192,18 +202,23 @@ def _ordered(
     heights: Vector,
     order: Sequence[int],
 ) -> tuple[Linear, Vector, Vector, float, bool]:
-    """Return the code whose digits run in this order, the last fastest; keys, values, reach, merged."""
+    """Return the code with its digits in the given order, of which the last varies fastest.
+
+    Also return the keys, their values, the largest absolute key, and whether different arguments have
+    the same key.
+    """
     check_time()
     code, keys = Linear(), np.zeros(len(heights))
     reach, least = 0.0, 0.0
     for axis in reversed(order):
         gap = float(np.diff(np.sort(numbers[axis])).min())
-        # Not all combinations occur: those of different digits may lie further apart than ``least``.
+        # Not all combinations occur, so combinations with different digits may be further apart than
+        # ``least``.
         factor = float(np.ceil((reach + max(least, reach / 16)) / gap)) if reach else 1.0
         least = least or gap
         reach += factor * float(np.ptp(numbers[axis]))
         code = code.plus(term(by[axis], factor))
-        with np.errstate(all="ignore"):  # 1e300 times anything
+        with np.errstate(all="ignore"):  # products with numbers such as 1e300 may overflow
             keys = keys + factor * digits[axis]
     at, first = np.unique(keys, return_index=True)
     merged = len(at) < len(keys) or not np.isfinite(at).all()
@@ -211,18 +226,21 @@ def _ordered(
 
 
 def _require_different(domain: Sequence[Atom], numbers: NDArray[np.float64], where: str) -> None:
-    """Raise where two values of a source are one number in the stream."""
+    """Raise CompileError if two values of a source have the same number in the residual stream."""
     if len(numbers) > 1 and not np.diff(np.sort(numbers)).min() > 0:
         same = np.sort(numbers)[np.flatnonzero(np.diff(np.sort(numbers)) <= 0)[0]]
         values_at = [short(v) for v, n in zip(domain, numbers, strict=True) if n == same]
         raise CompileError(
-            f"a table cannot tell apart {' and '.join(values_at[:2])}, which are one number in the "
-            "stream; try a vocabulary without one of them",
+            f"expected values with different encodings, got {' and '.join(values_at[:2])}, which are "
+            "encoded by the same number; try a vocabulary without one of them",
             where,
         )
 
 
 def rounded(node: Node, known: Sequence[Atom], codes: Codes) -> Recipe:
-    """Return the nearest of few integers, where the argument is one of them up to rounding."""
+    """Return the gate that rounds the input of ``node`` to the nearest of the integers ``known``.
+
+    The input equals one of these integers up to rounding errors.
+    """
     numbers = np.array(sorted(codes.numbers(known, abbreviate(node))))
     return Recipe((term(node.inputs[0]),), lambda x: Table(x, numbers, numbers))

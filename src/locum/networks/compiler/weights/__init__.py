@@ -1,4 +1,4 @@
-"""The numbers: slots of the residual stream, matrices, and what comes out."""
+"""Create the weights of a network: residual stream, matrices, outputs and circuit."""
 
 from locum.networks.compiler.weights.assemble import assemble
 from locum.networks.compiler.weights.network_size import require_short, require_small

@@ -1,7 +1,7 @@
-"""Stage *assemble*: the numbers. Forms become columns of matrices, signals become slots, and biases
-carry constants.
+"""Assemble the weights of a network.
 
-The network comes in, with its slots and with what makes its feed-forwards; :class:`Weights` come out.
+Forms become columns of matrices, signals become slots, and constants become biases. The inputs are the
+network with its slots, and a function that makes its feed-forwards. The result is :class:`Weights`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from locum.errors import CompileError
+from locum.graph import Node
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.network.forms import Form
@@ -42,12 +43,12 @@ from locum.networks.transformer.weights import (
     Weights,
 )
 
-#: No activation lets this much below 0 through: GELU(−64) is 0.
+#: If a pre-activation is below minus this number, every activation is 0, including GELU.
 _CLOSED = 64.0
 
 
 class UnitFeedForward:
-    """Makes feed-forwards of one kind of unit: relu, gelu or glu."""
+    """The feed-forwards of a network with hidden units of type relu, gelu or glu."""
 
     def __init__(self, target: Target, hidden: Mapping[Unit, Hidden]) -> None:
         self.target = target
@@ -96,7 +97,10 @@ class UnitFeedForward:
         return FeedForwardWeights(self.kind, w_in, b_in, w_out, b_out, W_gate=w_gate)
 
     def _read(self, stream: Stream, forms: Sequence[Form], zero_at_sink: bool) -> tuple[Matrix, Matrix]:
-        """Return forms as columns [slot, argument] and constants; the sink may read 0."""
+        """Return forms as columns [slot, argument] and constants.
+
+        With ``zero_at_sink``, all forms read 0 at the sink.
+        """
         columns = np.zeros((stream.width, len(forms)))
         biases = np.zeros(len(forms))
         for i, form in enumerate(forms):
@@ -104,7 +108,7 @@ class UnitFeedForward:
         return columns, biases
 
     def _constant(self, stream: Stream, gate: Matrix, constants: Matrix) -> None:
-        """Add constants to a gate, which has no bias, by a slot that is 1 everywhere."""
+        """Add constants to gates, which have no biases, through a slot that is 1 at every position."""
         assert stream.one_slot is not None
         gate[stream.one_slot] += constants
         if stream.sink_slot is not None:
@@ -112,22 +116,24 @@ class UnitFeedForward:
 
 
 def _closing(stream: Stream, columns: Matrix, biases: Matrix) -> Matrix:
-    """Return weights of the sink's mark that make all units 0 there, in any order of rounded sums.
+    """Return weights of the slot that marks the sink, such that all units are inactive at the sink.
 
-    So what the sink holds is known to the last bit, but for the sums of constants.
+    The margin is larger than any rounding error, so that the values at the sink are known exactly,
+    except for sums of constants.
     """
     sizes = np.abs(stream.at_sink) @ np.abs(columns) + np.abs(biases)
     weights: Matrix = -2 * sizes - _CLOSED * (1 + np.abs(columns).sum(axis=0))
     return weights
 
 
-#: What makes the feed-forward of a layer that computes these units and erases these slots.
+#: A function that makes the feed-forward of a layer, given the units that it computes and the slots
+#: that it erases.
 FeedForward: TypeAlias = Callable[[Stream, Sequence[Unit], Sequence[int]], FeedForwardWeights]
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """All tensors, and what each slot of the residual stream holds."""
+    """The weights, the contents of each slot of the residual stream, and the circuit."""
 
     weights: Weights
     slots: tuple[str, ...]
@@ -139,8 +145,13 @@ def assemble(
     slots: Slots,
     fitted: Fitted | None,
     outputs: Mapping[float, object] | None,
+    made_for: Mapping[Node, tuple[str, ...]],
 ) -> Assembled:
-    """Make the tensors; ``outputs`` has the codes of what may come out, where that is one of few."""
+    """Return the weights, slots and circuit of a network.
+
+    ``outputs`` contains the possible outputs by their codes, or is None if there are many. ``made_for``
+    contains the s-ops for which nodes of the circuit were made (``tracing.py``).
+    """
     target = lowered.roles.known.target
     feed_forward: FeedForward = partial(exact_feed_forward, lowered)
     if fitted is not None and target.feed_forward != "exact":
@@ -152,24 +163,24 @@ def assemble(
     if outputs is not None:
         weights = unembedded(weights, outputs)
     hidden = {} if fitted is None else fitted.hidden
-    structure = circuit(lowered, slots, hidden, assembly.places)
+    structure = circuit(lowered, slots, hidden, assembly.places, made_for)
     return Assembled(cast(weights, target.dtype), tuple(stream.labels()), structure)
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """A network, and what its tensors are made with."""
+    """A network, with the functions that make its weights."""
 
     network: Network
     target: Target
     feed_forward: FeedForward
-    #: The inverse temperature of a head that stands in for a hard one; None: it is what it is.
+    #: Returns the inverse temperature of a softmax head that approximates a hard head, otherwise None.
     beta: Callable[[Head], float | None] = lambda head: None
-    #: Filled in by :meth:`weights`: which numbers of its head each value is, in the end.
+    #: Set by :meth:`weights`: the dimensions of its head (columns of W_V) that contain each value.
     places: dict[Value, tuple[int, ...]] = field(default_factory=dict)
 
     def weights(self, stream: Stream) -> Weights:
-        """Make all tensors over a residual stream."""
+        """Return all weights for a residual stream."""
         embedding, positions = self._embeddings(stream)
         if stream.sink_slot is not None:
             positions = np.vstack([stream.at_sink, positions])
@@ -233,7 +244,7 @@ class Assembly:
         return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(stream.width), kinds)
 
     def _compete(self, head: Head, stream: Stream, w_q: Matrix, b_q: Matrix, w_k: Matrix) -> None:
-        """Return the sink's own score: that of a selected key (where it ties), or half a gap below."""
+        """Set the score of the sink: that of a selected key in a tie, otherwise half a gap less."""
         assert stream.sink_slot is not None
         place = len(head.keys)
         w_k[stream.sink_slot, place] = 1.0
@@ -241,19 +252,19 @@ class Assembly:
         column, bias = stream.read(head.offset, at_sink=0.0)
         w_q[:, place] = -column
         b_q[place] = -bias - less
-        # The sink attends to itself alone, however soft the head is.
+        # The sink attends only to itself, for any temperature of the head.
         beta = self.beta(head)
         alone = 1.0 if beta is None else max(1.0, 2048 / beta)
         w_q[stream.sink_slot, place] += alone + less
 
 
 def cast(weights: Weights, dtype: str) -> Weights:
-    """Return the same weights in another type of number, if it holds them."""
+    """Return the weights in another type; raise CompileError if the type cannot represent them."""
 
     def held(array: Array) -> Array:
         largest = float(np.abs(array).max(initial=0.0))
-        if not largest <= float(np.finfo(dtype).max):  # nor is NaN a weight
-            raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
+        if not largest <= float(np.finfo(dtype).max):  # also true for NaN
+            raise CompileError(f"expected weights within the range of {dtype}, got {largest:.3g}")
         return array.astype(dtype)
 
     return weights.map(held)

@@ -1,8 +1,7 @@
-"""Say what the compiler put where: the network as a circuit of nodes and edges.
+"""Describe a compiled network as a circuit of nodes and edges.
 
-Heads, units and slots come in; a :class:`Circuit` comes out, whose edges are the signals that one of
-them writes and another reads. Erasing slots and marking the sink are not part of what is computed, and
-are left out.
+Nodes are heads, units and slots. An edge is a signal that one node writes and another node reads.
+Operations that erase slots or mark the sink are omitted, since they are not part of the computation.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.network.roles import Role
 from locum.networks.compiler.units.hidden import Hidden
 from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
+from locum.networks.transformer.path_patching import UNEMBED
 
 OUTPUT = "output"
 
@@ -27,9 +27,14 @@ def circuit(
     slots: Slots,
     hidden: Mapping[Unit, Hidden],
     places: Mapping[Value, tuple[int, ...]],
+    made_for: Mapping[Node, tuple[str, ...]],
 ) -> Circuit:
-    """Return the circuit of a network; ``places`` are the numbers of its head that each value is."""
-    return _Drawing(lowered, slots, hidden, places).circuit()
+    """Return the circuit of a network.
+
+    ``places`` maps each value to the dimensions of its head that contain the value. ``made_for``
+    contains fingerprints of s-ops that the network represents only through parts made for them.
+    """
+    return _Drawing(lowered, slots, hidden, places, made_for).circuit()
 
 
 @dataclass
@@ -38,6 +43,7 @@ class _Drawing:
     slots: Slots
     hidden: Mapping[Unit, Hidden]
     places: Mapping[Value, tuple[int, ...]]
+    made_for: Mapping[Node, tuple[str, ...]]
 
     def __post_init__(self) -> None:
         self.network = self.lowered.network
@@ -56,7 +62,7 @@ class _Drawing:
             for number, head in enumerate(heads):
                 self._head(head, layer, number)
             self._units([unit for unit in self.network.units if unit.time == 2 * layer + 2], layer)
-        self._add(CircuitNode(OUTPUT, "output", "unembed", label="output", role="read off"))
+        self._add(CircuitNode(OUTPUT, "output", UNEMBED, label="output", role="read off"))
         self._reads(self.network.output, OUTPUT)
         for group in self.slots.groups:
             self._slot(group)
@@ -66,7 +72,7 @@ class _Drawing:
         self.nodes[node.id] = node
 
     def _embedded(self, group: Group) -> None:
-        """Return columns of the embeddings: all that tokens, or positions, write into one slot."""
+        """Add nodes for the tokens and the positions that are embedded in a slot."""
         for signal in group.signals:
             for kind, vector in (("embed", signal.tokens), ("pos_embed", signal.positions)):
                 if vector is None or signal is self.network.one:
@@ -74,7 +80,10 @@ class _Drawing:
                 name = f"{kind}.{group.slot}"
                 before = self.nodes[name].label + " + " if name in self.nodes else ""
                 embeds = self.nodes[name].embeds if name in self.nodes else ()
-                embeds += tuple(self.names[node] for node in self.lowered.embeds.get(signal, ()))
+                embedded = self.lowered.embeds.get(signal, ())
+                embeds += tuple(self.names[node] for node in embedded)
+                made_for = self.nodes[name].made_for if name in self.nodes else ()
+                made_for += tuple(sop for node in embedded for sop in self._made_for(node))
                 self._add(
                     CircuitNode(
                         name,
@@ -83,6 +92,7 @@ class _Drawing:
                         slots=(group.slot,),
                         label=before + signal.label,
                         embeds=tuple(dict.fromkeys(embeds)),
+                        made_for=tuple(dict.fromkeys(made_for)),
                         role="embed a token" if kind == "embed" else "embed a position",
                     )
                 )
@@ -127,6 +137,7 @@ class _Drawing:
                     self._sop(value.into),
                     role,
                     self._passed(value.into, share=value.share),
+                    made_for=self._made_for(self.lowered.holds.get(value.into)),
                 )
             )
             self.writers[value.into] = writer
@@ -151,6 +162,7 @@ class _Drawing:
                     sop=self._sop(unit.into),
                     role="round" if rounds else f"compute ({kind})",
                     passed_by=self._passed(unit.into),
+                    made_for=self._made_for(unit.node),
                 )
             )
             start += size
@@ -159,7 +171,7 @@ class _Drawing:
             self.writers[unit.into] = name
 
     def _slot(self, group: Group) -> None:
-        """Describe a subspace of the stream, from when it is written to its last read."""
+        """Add a node for a slot, from its first write to its last read."""
         written = (group.first + 1) // 2 - 1
         hook = "blocks.0.hook_resid_pre" if group.first == 0 else f"blocks.{written}.hook_resid_post"
         last = min((group.last + 1) // 2, self.network.layers) - 1
@@ -189,16 +201,21 @@ class _Drawing:
         by = () if node is None else self.passed.get((node, share), ())
         return tuple(map(self.lowered.label, by))
 
+    def _made_for(self, node: Node | None) -> tuple[str, ...]:
+        return () if node is None else self.made_for.get(node, ())
+
     def _sop(self, signal: Signal) -> str:
         node = self.lowered.holds.get(signal)
         return "" if node is None else self.names[node]
 
 
 def passed_by(lowered: Lowered) -> dict[tuple[Node, bool], list[Node]]:
-    """Return, for s-ops and for their shares of attention, which s-ops depend on them unseen.
+    """Return the s-ops that bypass each s-op, and the s-ops that bypass its share of attention.
 
-    What an s-op depends on, down to what the network reads for it, is passed by: it is computed anew
-    from what is read, whatever the network holds in its place.
+    An s-op bypasses the intermediate s-ops of its expression, between itself and the s-ops that the
+    network reads to compute it. The network computes it independently of the parts that compute the
+    intermediate s-ops. The keys of the result are pairs of an s-op and a boolean, which is true for its
+    share.
     """
     roles, readers = lowered.roles, dict[tuple[Node, bool], list[Node]]()
     for node in lowered.schedule.order:

@@ -1,7 +1,7 @@
-"""Stage *feed-forwards*, exact: that of a layer as a straight-line program on what it reads.
+"""Create symbolic feed-forwards: each layer is a straight-line program on the forms that it reads.
 
-The units of a layer come in, with the slots that it erases; out come its weights, whose functions are
-data (``transformer/functions.py``).
+The inputs are the units of a layer and the slots that it erases. The result is the weights of the
+feed-forward. Its functions are data (``transformer/functions.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from locum.networks.transformer.weights import FeedForwardWeights
 def exact_feed_forward(
     lowered: Lowered, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
 ) -> FeedForwardWeights:
-    """Return the feed-forward, of any functions, that computes these units and erases these slots."""
+    """Return the symbolic feed-forward that computes these units and erases these slots."""
     layer = _Layer(lowered, units)
     functions = layer.functions(len(erased))
     w_in = np.zeros((stream.width, functions.arguments))
@@ -46,13 +46,13 @@ def exact_feed_forward(
 
 
 class _Layer:
-    """One layer's functions: forms in, one output for each unit."""
+    """The functions of one layer: forms are arguments, and each unit is one output."""
 
     def __init__(self, lowered: Lowered, units: Sequence[Unit]) -> None:
         self.lowered = lowered
         self.known = lowered.roles.known
         self.units = units
-        #: What is read, each form once.
+        #: The different forms that are read.
         self.forms: list[Form] = []
         self._places: dict[object, int] = {}
         self._instructions: list[Instruction] = []
@@ -68,9 +68,9 @@ class _Layer:
         return self._places[form.key]
 
     def functions(self, erasures: int) -> Functions:
-        """Return the program; after the forms comes one more argument for each slot to erase."""
+        """Return the functions of the layer; the slots to erase are arguments after the forms."""
         arguments = len(self.forms) + erasures
-        if arguments == 0:  # functions of nothing: constants need something to be as long as
+        if arguments == 0:  # constants need an argument that determines their length
             arguments = 1
         self._arguments = arguments
         outputs = [self._value(unit.node, unit.reads) for unit in self.units]
@@ -82,7 +82,10 @@ class _Layer:
         return self._arguments + len(self._instructions) - 1
 
     def _value(self, root: Node, reads: Mapping[Node, Form]) -> int:
-        """Return the index of an s-op among arguments and results."""
+        """Add the instructions that compute an s-op, and return the index of its result.
+
+        Arguments have the first indices, followed by the results of instructions.
+        """
         roles = self.lowered.roles
 
         def below(node: Node) -> list[Node]:
@@ -111,14 +114,17 @@ class _Layer:
         if node.op == "lookup":
             return self._lookup(node, inputs, label)
         if node.op not in INSTRUCTIONS:
-            raise CompileError(f"an exact feed-forward has no {node.op}", label)
+            raise CompileError(f"symbolic feed-forwards do not support {node.op}", label)
         if node.op == "member":
             met = filter(self._may_be_met, node.members)
             return self._add("member", inputs, label, values=self.known.codes.numbers(met, label))
         return self._add(node.op, inputs, label)
 
     def _count(self, node: Node, share: int, label: str) -> int:
-        """Count keys by the share of attention that one of them gets: round(1/share), less the sink."""
+        """Add the instructions that compute a count from the attention weight of one key.
+
+        The count is round(1/share), minus 1 if the sink is counted.
+        """
         one = self._add("constant", (), "1", value=1.0)
         keys = self._add("round", (self._add("divide", (one, share), f"1 / share of {label}"),), label)
         return (
@@ -142,23 +148,24 @@ class _Layer:
         return self._add("table", inputs, label, keys=keys, values=entries)
 
     def _may_be_met(self, atom: Atom) -> bool:
-        """Return whether the stream, which holds numbers, may hold this one.
+        """Return whether the residual stream may contain the number of an atom.
 
-        It has no strings where it is asked (they have tables of their own), and no integers that
-        the floats do not hold.
+        It contains no strings in this case, since they have separate tables, and no integers that the
+        type cannot represent.
         """
         if not isinstance(atom, int):
             return not isinstance(atom, str)
-        # Beyond all floats there is nothing to compare with.
+        # Integers beyond the range of floating-point numbers never occur.
         largest = float(np.finfo(self.known.target.dtype).max)
         return abs(atom) <= largest and int(np.dtype(self.known.target.dtype).type(atom)) == atom
 
     def _told_apart(
         self, keys: list[list[float]], values: list[float | None], label: str
     ) -> tuple[list[list[float]], list[float | None]]:
-        """Keep one of the keys that are one number (1 and True, say).
+        """Remove keys that are equal in the type of the network, such as one of 1 and True.
 
-        Values that differ between them would need what the stream does not hold.
+        Raise CompileError if their values differ, since the residual stream cannot distinguish the
+        keys.
         """
         dtype = self.known.target.dtype
         grid = np.empty(len(values), dtype=object)
@@ -172,8 +179,8 @@ class _Layer:
             rows, before = (grid.take(places, axis).ravel().tolist() for places in (again, again - 1))
             if rows != before:
                 raise CompileError(
-                    f"it tells values apart that are one number in {dtype}, such as "
-                    f"{short(among[int(again[0])])}",
+                    f"expected values that differ in {dtype}, got several that are rounded to the same "
+                    f"number, such as {short(among[int(again[0])])}",
                     label,
                 )
             grid = np.delete(grid, again, axis)
@@ -187,19 +194,22 @@ class _Layer:
             if self._may_be_met(key)
         )
         if not pairs:
-            raise CompileError("its table has nothing for any number that may be looked up", label)
+            raise CompileError(
+                "expected a table with an entry for some value that is looked up, got none", label
+            )
         (keys,), values = self._told_apart([[k for k, _ in pairs]], [v for _, v in pairs], label)
         table = self._add("table", inputs, label, keys=[keys], values=values)
         looked_up = self.known.values.finite(node.inputs[0])
         if looked_up is not None and set(looked_up) <= table_of(node).keys():
             return table
-        # A table gives the nearest; what it does not have must have no value: divided by 0.
+        # A table returns the nearest entry. The result for a missing key must be undefined, so it is
+        # divided by 0.
         known = self._add("member", inputs, f"{label} is in the table", values=keys)
         return self._add("divide", (table, known), label)
 
 
 def _reordered(values: tuple[Any, ...], order: list[list[int]]) -> list[Any]:
-    """Return values in row-major order, with each axis in its new order."""
+    """Return values in row-major order after each axis is reordered."""
     grid = np.empty(len(values), dtype=object)
     grid[:] = values
     shaped = grid.reshape([len(place) for place in order])

@@ -1,7 +1,7 @@
-"""Estimate the size of a network before it has weights, and compare it with ``limit``.
+"""Estimate the size of a network before it has weights, and compare it with the option ``limit``.
 
-Before units are fitted, a table is counted by the bends of its line, which is the fewest hidden units
-that it can have. Afterwards the numbers of hidden units are known.
+Before hidden units are chosen, each table counts with its minimum number of hidden units: the number of
+bends of its line. Afterwards, the numbers of hidden units are known.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.target import Target
 from locum.networks.compiler.units.hidden import Hidden
 
-#: Weights are assembled in float64, then copied once in their own type.
+#: Bytes per weight. Weights are assembled in float64, and then copied once to their type.
 _BYTES = 16
-#: A pair of positions is a boolean in a pattern and a few numbers in the error bounds of a head.
+#: Bytes per pair of positions: a boolean in a pattern, and numbers in the error bounds of a head.
 _BYTES_OF_PAIR = 12
 
 
 def require_small(lowered: Lowered, slots: Slots, hidden: Mapping[Unit, Hidden] | None = None) -> None:
-    """Raise an error if a network exceeds the bounds of units, width or memory."""
+    """Raise an error if a network exceeds the limits of hidden units, residual width or memory.
+
+    Without ``hidden``, the minimum numbers of hidden units are used.
+    """
     network, target = lowered.network, lowered.roles.known.target
     width = slots.size + network.sink
     require_size("width", width, lambda: _slots(lowered))
@@ -59,19 +62,19 @@ def _by_node(sizes: Mapping[Unit, int]) -> dict[Node, int]:
 
 
 def _slots(lowered: Lowered) -> dict[Node, int]:
-    """Return the number of signals of each s-op."""
+    """Return the number of signals that represent each s-op."""
     nodes = [*lowered.holds.values(), *(node for each in lowered.embeds.values() for node in each)]
     return dict(Counter(nodes))
 
 
 def require_short(target: Target, root: Node) -> None:
-    """Raise an error if attention patterns of the longest input exceed the bound of memory."""
+    """Raise an error if the attention patterns for the longest input exceed the memory limit."""
     attends = any(node.op in ("aggregate", "selector_width") for node in postorder(root))
     require_size("memory", _BYTES_OF_PAIR * target.longest**2 if attends else 0)
 
 
 def fewest_units(unit: Unit) -> int:
-    """Return the fewest hidden units that a gate can have."""
+    """Return the minimum number of hidden units for the gate of a unit."""
     if not isinstance(unit.gate, Table):
         return 1
     slopes = np.diff(unit.gate.values) / np.diff(unit.gate.keys)

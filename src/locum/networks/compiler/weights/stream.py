@@ -1,8 +1,8 @@
 """Read forms from the slots of the residual stream, and decode outputs.
 
-The sink is a token like any other: every matrix acts on it. What it holds in each slot is known here,
-since it attends to itself alone; so whatever reads the stream can read 0, or a default, at the sink,
-by subtracting what it would have read there from the mark ``is_sink``, which has the last slot.
+Every matrix also acts on the sink token. The sink attends only to itself, so its value in each slot is
+known. A form can therefore be made to read 0, or a default, at the sink: its known value times the mark
+``is_sink``, which is the last slot, is subtracted.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Matrix: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Stream:
-    """Slots, the mark of the sink, and what the sink holds after the layers so far."""
+    """The slots of the residual stream, and the values at the sink after the layers so far."""
 
     slots: Slots
     sink_slot: int | None
-    #: The slot that is 1 at every position, where there is one.
+    #: The slot that is 1 at every position, or None.
     one_slot: int | None
     #: The residual stream at the sink.
     at_sink: Matrix
@@ -53,15 +53,18 @@ class Stream:
 
     @property
     def width(self) -> int:
-        """Number of slots: d_model."""
+        """Number of slots (d_model)."""
         return len(self.at_sink)
 
     def labels(self) -> list[str]:
-        """Return what each slot holds."""
+        """Return a label for the contents of each slot."""
         return [*self.slots.labels(), *(["is_sink"] if self.sink_slot is not None else [])]
 
     def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
-        """Return a form as a column and a bias; at the sink it is to read ``at_sink``."""
+        """Return a form as a column of weights and a bias.
+
+        If ``at_sink`` is given, the form reads this number at the sink.
+        """
         column = np.zeros(self.width)
         for slot, coefficient in self.slots.read(form).items():
             column[slot] = coefficient
@@ -70,10 +73,11 @@ class Stream:
         return column, form.constant
 
     def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
-        """Return what a head moves: columns, biases, factors of a sum, one unless the sink needs more.
+        """Return a moved value as a sum of parts, each a column, a bias and a factor.
 
-        Beside a 10¹⁵ that the sink holds, a default of 0.001 would be rounded away. Then every slot
-        that holds something at the sink is read by itself: x − x is exactly 0.
+        Usually, there is one part. If the values at the sink are too large (next to 10¹⁵, a default of
+        0.001 would be rounded away), every slot that is non-zero at the sink is read separately, since
+        x − x is exactly 0.
         """
         if value.share:
             return [(self._at_slot(self.sink_slot), 0.0, 1.0)]
@@ -96,14 +100,14 @@ class Stream:
         return [*parts, (rest, 0.0, 1.0)] if rest.any() else parts
 
     def _at_slot(self, slot: int | None) -> Matrix:
-        """Return 1 in a slot, 0 elsewhere."""
+        """Return a column that is 1 in one slot, and 0 elsewhere."""
         assert slot is not None
         column = np.zeros(self.width)
         column[slot] = 1.0
         return column
 
     def after(self, layer: LayerWeights) -> Stream:
-        """Return the stream after a layer, which may have changed the sink (it attends to itself)."""
+        """Return the stream after a layer, which may have changed the values at the sink."""
         if self.sink_slot is None:
             return self
         stream = self.at_sink[None, None]
@@ -115,7 +119,7 @@ class Stream:
 
 
 def _recovered(expected: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
-    """Return whether the sink reads the right number to the last bit, in any order of summation."""
+    """Return whether the number read at the sink is exact for any order of summation."""
     products = factors * held
     if dyadic(np.array([expected, bias, *factors, *held, *products]), dtype):
         return True
@@ -130,39 +134,40 @@ def _recovered(expected: float, bias: float, factors: Matrix, held: Matrix, dtyp
 _ignore = shown_to(None)
 
 
-#: Outputs of more different values than this are read off as a number.
+#: Maximum number of possible outputs that are decoded as categories instead of as a number.
 MAX_CATEGORIES = 1024
 
 
 def categories(root: Node, known: Known) -> dict[float, Atom] | None:
-    """Return the possible outputs by their codes, if they are few (and not real numbers)."""
+    """Return the possible outputs by their codes, or None if they are many or real numbers."""
     values = known.values.finite(root)
     if values is None:
         return None
     if not values:
-        raise CompileError("it has no value for any input", abbreviate(root))
+        raise CompileError("the s-op is undefined for every input", abbreviate(root))
     strings = any(isinstance(value, str) for value in values)
     many = len(values) > MAX_CATEGORIES or any(isinstance(value, float) for value in values)
     if many and not strings:
         return None
     by_code = {known.codes.number(value, abbreviate(root)): value for value in values}
-    # Logits have squares of codes in them, and must tell neighbours apart.
+    # Logits contain squares of codes and must distinguish adjacent codes.
     largest, apart = max(map(abs, by_code), default=0.0), min(1.0, nearest(by_code))
     if largest < apart * math.isqrt(EXACT_WHOLE[known.target.dtype] // 4):
         return by_code
     if strings:
         raise CompileError(
-            f"strings come out of it beside numbers as large as {largest:.3g}, {apart:.3g} apart; the "
-            f"greatest of its logits could not tell them apart in {known.target.dtype}",
+            f"expected outputs that {known.target.dtype} logits can distinguish, got strings and "
+            "numbers "
+            f"up to {largest:.3g} that differ by {apart:.3g}",
             abbreviate(root),
         )
     return None
 
 
 def require_held(source: Node, plain: Node, known: Known) -> None:
-    """Refuse integers that come out of a program rounded; ``plain`` is what was made of ``source``.
+    """Raise CompileError if integer outputs would be rounded; ``plain`` is the rewritten program.
 
-    Those that are only moved are known again by the float that stands for them.
+    Integers that are only moved may be rounded, if their rounded values are different.
     """
     vocabulary = known.target.vocabulary or ()
     moves = only_moves(source)
@@ -176,17 +181,17 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
     rounded = [value for value, number in zip(integers, held, strict=True) if number != value]
     if rounded and not (moves and len({*held}) == len(held)):
         raise CompileError(
-            f"expected integers that {known.target.dtype} holds, as it does up to "
+            f"expected integers that {known.target.dtype} represents exactly, such as those up to "
             f"2^{EXACT_WHOLE[known.target.dtype].bit_length() - 1}, got {short(rounded[0])}; try "
-            "smaller numbers, or floats (0.0 + x)",
+            "smaller numbers",
             abbreviate(source),
         )
 
 
 def unembedded(weights: Weights, outputs: Mapping[float, object]) -> Weights:
-    """Replace a number's weights by a logit for each code, the greatest at the nearest of them.
+    """Replace the output weights of a number by one logit per code; the nearest code has the largest.
 
-    2x·v − v² = x² − (x − v)².
+    The logit of a code v for the number x is 2x·v − v² = x² − (x − v)².
     """
     column, constant = weights.W_U[:, 0], float(weights.b_U[0])
     codes = np.array(list(outputs))
