@@ -1,15 +1,18 @@
-"""Circuits of more than a hundred networks, checked by interchange interventions on all inputs.
+"""Check the circuits of more than a hundred networks by interchange interventions on all inputs.
 
-Everyday programs at lengths 2 to 4 and Tracr's at 2 to 5, over three tokens, as softmax heads and relu
-units. For each network: its edges, how many are necessary (changing what flows changes some answer) and
-whether it is complete (changing all that is not necessary, at once, changes none), on all inputs; then
-every s-op that the network holds is interchanged in the program and in the network, and the pairs of
-inputs are counted on which the two differ. They may only where the circuit says that a table passes
-the s-op by. With ``--dataset FOLDER`` the networks are the plain items of a dataset (of at most 400
-inputs), and their labels have to be what is found again.
+The networks are compiled from everyday programs for lengths 2 to 4, and from Tracr's programs for
+lengths 2 to 5. They use three tokens, softmax heads and ReLU units. For each network, the benchmark
+counts the edges of the circuit and its necessary edges. An edge is necessary if changing its value
+changes some output. A circuit is complete if changing all other edges at once changes no output. Then
+every s-op that the network contains is interchanged in the program and in the network, and the pairs of
+inputs with different results are counted. A difference is allowed only if the circuit states that a
+table bypasses the s-op.
 
-The exit code is 1 if a circuit is not complete, an edge that is marked necessary breaks nothing when it
-is changed, alone or together with those that are not, or an s-op differs that is not passed by.
+With ``--dataset FOLDER``, the networks are the plain items of a dataset with at most 400 inputs. The
+check must find the labels of the dataset again.
+
+The exit code is 1 in three cases: a circuit is not complete; a necessary edge changes no output, alone
+or together with the other edges; or an s-op differs that is not bypassed.
 """
 
 from __future__ import annotations
@@ -35,12 +38,12 @@ from locum.networks.transformer.circuit import Circuit
 from locum.rasp.everyday import EVERYDAY
 from locum.rasp.tracr_library import PROGRAMS
 
-#: More inputs than any of the networks has.
+#: Maximum number of inputs; no network has more inputs.
 ALL = 400
 
 
 def networks() -> Iterator[tuple[str, int, CompiledTransformer]]:
-    """Compile the programs that compile over three tokens."""
+    """Compile the programs to networks over three tokens."""
     for name, recipe in EVERYDAY.items():
         for length in (2, 3, 4):
             yield from _compiled(name, recipe.program, length, list(recipe.vocabulary)[:3])
@@ -58,13 +61,13 @@ def _compiled(
 
 
 def items(folder: Path) -> Iterator[tuple[str, int, CompiledTransformer]]:
-    """Load the plain items of a dataset that were checked on all inputs."""
+    """Load the plain items of a dataset whose circuits were checked on all inputs."""
     for item in load(folder).where(tier="plain", circuit_on_all_inputs=True):
         yield item.row["circuit"], item.row["longest"], item.model
 
 
 def breaking(model: CompiledTransformer, circuit: Circuit) -> int:
-    """Count the necessary edges that change an answer, alone or with all that are not necessary."""
+    """Count the necessary edges that change an output, alone or together with all unnecessary edges."""
     network = CompiledNetwork(model)
     runs = runs_on(network, list(pairs_of(model, ALL, 0)))
     runs += runs_on(network, list(more_pairs_of(model, ALL, 0)))
@@ -80,7 +83,7 @@ def breaking(model: CompiledTransformer, circuit: Circuit) -> int:
 
 
 def measure(name: str, length: int, model: CompiledTransformer, pairs: int) -> Row:
-    """Check one network."""
+    """Check the circuit of one network, and return a row with the counts."""
     began = time.process_time()
     circuit = check_circuit(model, most=ALL)
     aligned = alignment(model, most=pairs)
@@ -99,7 +102,7 @@ def measure(name: str, length: int, model: CompiledTransformer, pairs: int) -> R
 
 
 def main() -> int:
-    """Check all, print, and say by the exit code whether all claims hold."""
+    """Check all networks, print the counts, and return 1 if any claim does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=20, help="pairs of inputs for each s-op")
     parser.add_argument("--dataset", type=Path, help="the folder of a dataset")

@@ -1,9 +1,10 @@
-"""Everyday programs inside TransformerLens itself: how many answers are wrong.
+"""Run everyday programs in TransformerLens, and count wrong outputs.
 
-Each program of ``locum.rasp.everyday`` is compiled for twelve tokens with softmax heads and relu
-units, in float64 and in float32, loaded into TransformerLens and run on 200 random inputs, every other
-one made so that the answer is not just "no". The exit code is 1 if an answer is wrong, or a network has
-more than twice the layers of the one with exact feed-forwards. Needs the extra ``lens``.
+Each program of ``locum.rasp.everyday`` is compiled for twelve tokens with softmax heads and ReLU units,
+in float64 and in float32. The network is loaded into TransformerLens and run on 200 random inputs.
+Every second input is drawn so that the output is not trivial. The exit code is 1 if an output is wrong,
+or if a network has more than twice the layers of the network with symbolic feed-forwards. The extra
+``lens`` is required.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DTYPES = ("float64", "float32")
 
 
 def measure(name: str, dtype: str, count: int) -> Row:
-    """Compile one program, and run it inside TransformerLens."""
+    """Compile one program, run its network in TransformerLens, and return a row."""
     recipe = EVERYDAY[name]
     options: dict[str, Any] = {"length": LENGTH, "vocabulary": recipe.vocabulary}
     exact = locum.compile(recipe.program, feed_forward="exact", **options).architecture
@@ -53,7 +54,7 @@ def measure(name: str, dtype: str, count: int) -> Row:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit code whether all is right."""
+    """Measure all programs, print the table, and return 1 if any claim does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=200)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

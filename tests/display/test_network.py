@@ -152,7 +152,7 @@ def test_heads_and_feed_forwards_in_words(
     place = {stay.label: f"s{slot}" for slot, stays in enumerate(words.slots) for stay in stays}
     first, share = place["not (indices == 0)"], place["1/length"]
     assert words.heads[0][0].moves == (f"1 − {first} → {share}",)
-    assert words.heads[1][0].moves == (f"{place['tokens']} + 1 → {place['reverse']}",)
+    assert words.heads[1][0].moves == (f"{place['tokens']} → {place['reverse']}",)
     assert [text for _, text in words.says(0)] == [f"{place['length']} = round(1 / {share})"]
     assert words.says(1) == []
     # Keys are counted by the share of the attention that the sink gets.
@@ -311,10 +311,10 @@ def test_thousands_of_units_are_a_few_lines() -> None:
 def test_a_network_of_one_answer_says_so() -> None:
     """Its vocabulary lacks what the program asks for, more often than not."""
     asked = locum.aggregate(locum.full, locum.indicator(locum.tokens == "a")) > 0.5
-    assert dict(facts(locum.compile(asked, length=3, vocabulary="01")))["gives"] == (
-        "F, whatever the input is"
+    assert dict(facts(locum.compile(asked, length=3, vocabulary="01")))["output"] == (
+        "F for every input"
     )
-    assert "gives" not in dict(facts(locum.compile(asked, length=3, vocabulary="ab")))
+    assert "output" not in dict(facts(locum.compile(asked, length=3, vocabulary="ab")))
 
 
 def test_deep_networks_keep_to_the_width() -> None:
@@ -383,7 +383,7 @@ def test_the_terminal(
     assert "              sink █····\n                 a █····\n                 b ·█···\n" in shifted
     assert max(map(len, network_text(simulator, list(range(12))).splitlines())) <= 100
     assert "█···" not in network_text(model)  # without an input there are no patterns
-    assert re.search(r"s\d reverse +4 +3 +2 +1\n", residual_text(model, "abcd"))
+    assert re.search(r"s\d reverse +3 +2 +1 +0\n", residual_text(model, "abcd"))
     assert re.search(r"\n +sink +a +b +c +d\n", residual_text(with_sink, "abcd"))
     assert attention_text(model, "ab").count("head ") == 2
 
@@ -431,7 +431,7 @@ def test_the_numbers_of_the_run_are_in_the_page(
     np.testing.assert_allclose(stream, model.residual("abcd").values, rtol=1e-5)
     assert data["heads"][1][0]["label"] == "flip"
     assert ["not (indices == 0)", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
-    assert dict(data["codes"]) == {"0": 0, "a": 1, "b": 2, "c": 3, "d": 4}
+    assert dict(data["codes"]) == {"a": 0, "b": 1, "c": 2, "d": 3}
     assert "select(indices" in data["program"]
     assert data["heads"][0][0]["weights"].keys() == {"W_Q", "W_K", "W_V", "W_O"}
 

@@ -1,15 +1,23 @@
-"""The pictures of the documents are what the code draws now: ``python docs/pictures/draw.py``."""
+"""The pictures of the documents are what the code draws now.
+
+``python docs/pictures/draw.py`` draws the figures of programs. Benchmarks draw the other figures from
+files of measurements in ``benchmarks/``.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import bench_dataset, bench_scaling, bench_size_by_length, bench_trained
 
-FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "pictures"
 DRAW: dict[str, Any] = runpy.run_path(str(FOLDER / "draw.py"))
 
 
@@ -22,7 +30,52 @@ def test_pictures_are_up_to_date(name: str) -> None:
 
 
 def test_every_picture_has_its_code() -> None:
-    shots = {f"{name}.png" for name in (*DRAW["SIZES"], *DRAW["SERVED"])}
+    shots = {f"{name}.png" for name in DRAW["SERVED"]}
     drawn = {f"{name}.svg" for name in DRAW["SVG"]} | shots
     assert {path.name for path in FOLDER.iterdir() if path.suffix in (".svg", ".png")} == drawn
-    assert DRAW["pages"]().keys() == DRAW["SIZES"].keys()
+
+
+def measured(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_figures_of_benchmarks_show_the_saved_measurements(tmp_path: Path) -> None:
+    drawn = {
+        "dataset/baselines": bench_dataset.draw(measured("dataset_baselines")),
+        "dataset/trained_networks": bench_trained.draw(measured("trained_networks")),
+        "sizes/by_length": bench_size_by_length.draw(measured("size_by_length")["rows"]),
+        **{
+            f"scaling/{path.stem}": path.read_text(encoding="utf-8")
+            for path in bench_scaling.draw(measured("scaling")["rows"], tmp_path)
+        },
+    }
+    assert len(drawn) == 9
+    for name, text in drawn.items():
+        ET.fromstring(text)
+        assert "prefers-color-scheme: dark" in text
+        assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == text, name
+
+
+def test_saved_sizes_of_networks_are_current() -> None:
+    saved = {(row["program"], row["length"]): row for row in measured("size_by_length")["rows"]}
+    for name in ("reverse", "variance", "sum"):
+        (row,) = bench_size_by_length.measure([10], [name])
+        assert {key: row[key] for key in (*bench_size_by_length.SIZES, "parameters")} == {
+            key: saved[name, 10][key] for key in (*bench_size_by_length.SIZES, "parameters")
+        }, name
+
+
+def test_every_figure_is_drawn_by_code() -> None:
+    folders = {path.parent.name for path in FOLDER.glob("*/*.svg")}
+    assert folders == {"dataset", "learning", "scaling", "sizes"}
+    assert len(list(FOLDER.glob("*/*.svg"))) == 9 + 5  # tests/learning/test_results.py checks five
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.svg")), ids=lambda path: path.stem)
+def test_text_is_readable_on_a_page_of_400_pixels(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    box = re.search(r"viewBox=['\"]0 0 (\S+) ", text)
+    assert box is not None
+    smallest = min(float(size) for size in re.findall(r"font-size=['\"]([\d.]+)['\"]", text))
+    # The margins of the page are 16 pixels wide.
+    assert smallest * min(1, 368 / float(box[1])) >= 7

@@ -12,8 +12,7 @@ import pytest
 
 import locum
 from locum.errors import InputError
-from locum.languages.cookbook import COOKBOOK
-from locum.languages.cookbook.entries import Compiled
+from locum.languages.cookbook import COOKBOOK, Compiled
 from locum.networks.transformer import (
     AttentionWeights,
     CompiledTransformer,
@@ -325,7 +324,7 @@ def test_what_is_ablated_is_meant_as_labels_say() -> None:
         assert balanced.ablate(inputs, part) == model.ablate(inputs, part)
         with pytest.raises(InputError, match="expected the value 0 at blocks"):
             balanced.ablate(inputs, part, value=0.75)
-    with pytest.raises(InputError, match="expected slots from 0"):
+    with pytest.raises(InputError, match="expected a head and places within"):
         balanced.ablate(inputs, "embed", places=[99], value=1.0)
     torch = pytest.importorskip("torch")
     ids = torch.tensor(model.encode(inputs))

@@ -91,6 +91,7 @@ def test_the_cache_has_the_names_and_shapes_of_transformer_lens() -> None:
         "blocks.0.mlp.hook_post": (batch, n, 1),
         "blocks.0.hook_mlp_out": (batch, n, d),
         "blocks.0.hook_resid_post": (batch, n, d),
+        "unembed.hook_in": (batch, n, d),
     }
     assert cache["pattern", 0] is cache["blocks.0.attn.hook_pattern"]
     assert cache["resid_post", -1] is cache["blocks.0.hook_resid_post"]
@@ -125,7 +126,7 @@ def test_a_cache_adds_up(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 5, 4), (1, 0, 4), (3, 4), (4,), (1, 3, 5), (1, 3, 3), (1, 3, 4, 1)]
+    "shape", [(1, 5, 3), (1, 0, 3), (3, 3), (3,), (1, 3, 4), (1, 3, 2), (1, 3, 3, 1)]
 )
 def test_logits_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     """Rows behind the longest input, and columns that no output has, were read all the same."""
@@ -133,7 +134,7 @@ def test_logits_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
         locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens
     )
     model = locum.compile(moved, length=4, vocabulary="abc")
-    assert model.config.outputs == (0, "a", "b", "c")
+    assert model.config.outputs == ("a", "b", "c")
     for inputs in ((), ("abc",)):
         with pytest.raises(InputError, match="expected logits of shape"):
             model.decode(np.zeros(shape), *inputs)
@@ -191,7 +192,7 @@ def test_the_hash_is_of_the_numbers_alone() -> None:
 
 def test_the_program_comes_back() -> None:
     assert random_model(0).program is build("tanh", build("indices"))
-    with pytest.raises(InputError, match="does not say which program"):
+    with pytest.raises(InputError, match="without a program"):
         previous().program
 
 
@@ -224,7 +225,7 @@ def test_a_token_that_is_not_in_the_vocabulary() -> None:
 
 
 def test_numbers_beyond_the_floats_are_refused() -> None:
-    with pytest.raises(ExecutionError, match="no value"):
+    with pytest.raises(ExecutionError, match="is undefined"):
         previous()([1e200, 0])
     with pytest.raises(InputError, match="a finite number that float32 represents exactly"):
         random_model(9, numeric=True, dtype="float32", layers=0)([1e300])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import math
@@ -178,6 +179,66 @@ def test_the_state_dict_is_the_state_of_the_export(seed: int) -> None:
         assert torch.equal(loaded(model)(tokens, return_type="logits", **options), expected)
 
 
+@pytest.mark.skipif(not INSTALLED, reason="transformer_lens is not installed")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(8))
+def test_norms_split_inputs_and_results_of_heads_in_transformer_lens(seed: int) -> None:
+    """Logits, and gradients at the inputs and outputs of heads, are those of ``to_torch``."""
+    model = random_model(
+        seed,
+        heads=["softmax"],
+        feeds=[("gelu", "relu")[seed % 2], None],
+        layers=2,
+        numeric=False,
+        dtype="float64",
+        norms=seed < 6,
+    )
+    inputs = random_inputs(model, seed)
+    sink = int(model.config.sink)
+    gradients: list[dict[str, Any]] = [{}, {}]
+    for own, (network, tokens) in zip(
+        gradients,
+        (
+            (model.to_torch(), torch.tensor(model.encode(inputs))),
+            (model.to_transformer_lens(), model.transformer_lens_inputs(inputs)),
+        ),
+        strict=True,
+    ):
+        plain = network(tokens)[:, -len(inputs[0]) :]
+        np.testing.assert_allclose(plain.detach().numpy(), logits(model, inputs), atol=1e-12)
+        network.set_use_split_qkv_input(True)
+        network.set_use_attn_result(True)
+        network.set_use_hook_mlp_in(True)
+        kept: dict[str, Any] = {}
+
+        def keep(value: Any, hook: Any, name: str = "", kept: dict[str, Any] = kept) -> None:
+            value.retain_grad()
+            kept[name] = value
+
+        names = [
+            f"blocks.{number}.{name}"
+            for number, layer in enumerate(model.weights.layers)
+            for name in _hooks(layer)
+        ]
+        hooks = [(name, functools.partial(keep, name=name)) for name in names]
+        answer = network.run_with_hooks(tokens, fwd_hooks=hooks)
+        np.testing.assert_allclose(answer[:, -plain.shape[1] :].detach(), plain.detach(), atol=1e-12)
+        answer[:, -plain.shape[1] :].square().sum().backward()
+        own |= {name: value.grad for name, value in kept.items()}
+    ours, theirs = gradients
+    assert ours.keys() == theirs.keys()
+    assert len(ours) >= 2
+    for name, gradient in ours.items():
+        # TransformerLens pads heads, and has a slot of ones in networks without norms.
+        own = theirs[name][tuple(map(slice, gradient.shape))]
+        np.testing.assert_allclose(own, gradient, atol=1e-10, err_msg=f"{name}, sink {sink}")
+
+
+def _hooks(layer: Any) -> list[str]:
+    heads = ["hook_q_input", "hook_k_input", "hook_v_input", "attn.hook_result"]
+    return heads * (layer.attention is not None) + ["hook_mlp_in"] * (layer.feed_forward is not None)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_logits_with_a_row_for_the_sink_are_read(seed: int) -> None:
     model = random_model(
@@ -201,9 +262,9 @@ def test_logits_with_a_row_for_the_sink_are_read(seed: int) -> None:
 
 
 def test_what_transformer_lens_cannot_hold() -> None:
-    with pytest.raises(CompileError, match="compile with attention='softmax', in layer 0"):
+    with pytest.raises(CompileError, match="hard attention head, in layer 0; try attention='softmax'"):
         previous().state_dict_for_transformer_lens()
-    with pytest.raises(CompileError, match="these are exact"):
+    with pytest.raises(CompileError, match="got exact"):
         random_model(2, heads=["softmax"], feeds=["exact"], layers=1).transformer_lens_config()
 
 

@@ -54,7 +54,9 @@ def encoded(model: CompiledTransformer, inputs: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_graph_is_the_forward_pass(seed: int, tmp_path: Path) -> None:
-    model = random_model(seed)
+    # With norms, numbers are rounded in another order, which a hard head or a step would show.
+    smooth: dict[str, Any] = {"heads": ["softmax"], "feeds": ["glu", "relu", None], "norms": True}
+    model = random_model(seed, **(smooth if seed % 4 == 0 else {}))
     inputs = random_inputs(model, seed)
     model.to_onnx(tmp_path / "model.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
@@ -78,7 +80,7 @@ def test_every_instruction(op: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_instruction_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CompileError, match="ONNX has no sine, in the sine of x"):
+    with pytest.raises(CompileError, match="ONNX does not support sine, in the sine of x"):
         elementwise(Instruction("sine", (0,), label="the sine of x"), 1).to_onnx(
             tmp_path / "model.onnx"
         )

@@ -10,6 +10,7 @@ import pytest
 
 import locum
 from locum.errors import CompileError, InputError
+from locum.networks.transformer import LayerWeights
 from locum.networks.transformer.functions import INSTRUCTIONS
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import TOKENS, assert_same, expected, single
@@ -28,14 +29,31 @@ def error(actual: Any, reference: Any) -> float:
 def test_the_module_is_the_forward_pass(seed: int, dtype: str) -> None:
     # In float32 without ties and steps: there, the last digit of a product decides.
     smooth: dict[str, Any] = {"heads": ["softmax"], "feeds": ["glu", "gelu", "relu", None]}
-    model = random_model(seed, dtype=dtype, **({} if dtype == "float64" else smooth))
+    norms = seed % 3 == 0
+    model = random_model(
+        seed, dtype=dtype, norms=norms, **({} if dtype == "float64" and not norms else smooth)
+    )
     inputs = random_inputs(model, seed)
     module = model.to_torch()
     actual = module(torch.tensor(model.encode(inputs)))
     assert actual.dtype == getattr(torch, dtype)
     reference = logits(model, inputs)
     assert actual.shape == reference.shape
-    assert error(actual.detach().numpy(), reference) <= (1e-12 if dtype == "float64" else 1e-5)
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    assert error(actual.detach().numpy(), reference) <= tolerance
+    for switch in (
+        module.set_use_split_qkv_input,
+        module.set_use_attn_result,
+        module.set_use_hook_mlp_in,
+    ):
+        switch(True)
+    split = module(torch.tensor(model.encode(inputs)))
+    if {"hard"}.isdisjoint(k for part in model.weights.layers for k in _kinds(part)):
+        assert error(split.detach().numpy(), reference) <= tolerance
+
+
+def _kinds(layer: LayerWeights) -> tuple[str, ...]:
+    return () if layer.attention is None else layer.attention.kinds
 
 
 @pytest.mark.parametrize("op", sorted(INSTRUCTIONS))
@@ -48,7 +66,7 @@ def test_every_instruction(op: str) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_state_dict_has_the_names_of_transformer_lens(seed: int) -> None:
-    model = random_model(seed)
+    model = random_model(seed, norms=seed % 2 == 0)
     state = model.to_torch().state_dict()
     named = dict(model.weights.named())
     assert state.keys() == named.keys()
@@ -161,10 +179,10 @@ def test_no_global_switch_is_touched() -> None:
 
 
 def test_what_a_stock_encoder_cannot_be() -> None:
-    with pytest.raises(CompileError, match="compile with attention='softmax', in layer 0"):
+    with pytest.raises(CompileError, match="hard attention head, in layer 0; try attention='softmax'"):
         previous().to_encoder()
     glu = random_model(2, heads=["softmax"], feeds=["glu"], layers=1)
-    with pytest.raises(CompileError, match="but these are glu"):
+    with pytest.raises(CompileError, match="in all feed-forwards, got glu"):
         glu.to_encoder()
     mixed = next(
         model
@@ -173,7 +191,7 @@ def test_what_a_stock_encoder_cannot_be() -> None:
         )
         if len({layer.feed_forward.kind for layer in model.weights.layers if layer.feed_forward}) == 2
     )
-    with pytest.raises(CompileError, match="but these are gelu and relu"):
+    with pytest.raises(CompileError, match="got gelu and relu"):
         mixed.to_encoder()
 
 

@@ -1,5 +1,6 @@
-"""Circuits of compiled networks, checked by interchange interventions."""
+"""Check circuits by interchange interventions, and test hypotheses about trained models."""
 
 from locum.experiments.circuits.circuit_checking import alignment, check_circuit
+from locum.experiments.circuits.hypothesis import HypothesisReport, check_hypothesis
 
-__all__ = ["alignment", "check_circuit"]
+__all__ = ["HypothesisReport", "alignment", "check_circuit", "check_hypothesis"]

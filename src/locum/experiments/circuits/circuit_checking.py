@@ -1,10 +1,10 @@
-"""Check circuits by interchange interventions: edges against answers, components against s-ops.
+"""Check circuits by interchange interventions: edges by outputs, components by s-ops.
 
-:func:`check_circuit` computes which edges are necessary and which are sufficient. What flows along one
-edge is taken from another input, on many pairs of inputs. The edge is *necessary*
-if some answer changes, by itself or together with edges that are not necessary, and *sufficient* if
-some answer that differs between the two inputs becomes that of the other one. Nothing is approximated:
-networks are run as they are.
+:func:`check_circuit` computes which edges are necessary and which are sufficient. It replaces the
+signal of one edge by the signal on another input, for many pairs of inputs. The edge is *necessary* if
+some output changes, either by this edge alone or together with other edges that are not necessary
+alone. The edge is *sufficient* if some output that differs between the two inputs becomes the output
+for the other input. The networks run without approximations.
 
 >>> import locum
 >>> from locum import aggregate, select, indices, tokens
@@ -14,11 +14,11 @@ networks are run as they are.
 >>> len(checked.edges), len(checked.necessary), checked.checked["complete"]
 (6, 6, True)
 
-:func:`alignment` compares interventions on a network with interventions on its program. An s-op of the
-program is replaced by what it is on another input, and so are all parts of the network
-that compute it. Where the answers agree on every pair of inputs, these parts are that s-op, for all
-that comes after it. They need not agree where the s-op is *passed by*: a table looks up what it depends
-on, past the s-op itself. The compiler says so of each node (``passed_by``).
+:func:`alignment` compares interventions on a network with interventions on its program. It replaces an
+s-op of the program by its value on another input. It also replaces the activations of all parts of the
+network that compute the s-op. If the outputs agree on every pair of inputs, every later computation
+reads the s-op from these parts. The outputs may differ if the s-op is *bypassed*, because a table looks
+up the sources of the s-op instead. The compiler records this for each node (``passed_by``).
 
 >>> from locum.rasp.everyday import EVERYDAY
 >>> units = {"attention": "softmax", "feed_forward": "relu"}
@@ -36,7 +36,6 @@ from typing import Any
 
 import numpy as np
 
-from locum.errors import ExecutionError
 from locum.experiments.circuits.patching import (
     CompiledNetwork,
     Pairs,
@@ -44,49 +43,59 @@ from locum.experiments.circuits.patching import (
     more_pairs_of,
     pairs_of,
 )
-from locum.graph import Atom, Node, Sort, postorder, sort_of
+from locum.experiments.circuits.program_interchange import interchange
+from locum.graph import Atom, Node, Sort, sort_of
 from locum.graph.fingerprints import fingerprints
-from locum.graph.traversal import with_inputs
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.circuit import Circuit, CircuitEdge
-from locum.networks.transformer.interventions import read_component, setting
+from locum.networks.transformer.interventions import read_place, setting
 from locum.rasp.handles import wrap
-from locum.rasp.python import indices, lookup
+
+#: Ways in which an edge is necessary (:class:`CircuitEdge`).
+ALONE, JOINTLY, LENGTH = "alone", "jointly", "length"
 
 
 def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0) -> Circuit:
     """Return the circuit of a network with ``necessary`` and ``sufficient`` computed for every edge.
 
-    All inputs are tried where there are at most ``most`` of them, else a sample of about as many; which
-    of the two is in ``checked``. What two partners of each input leave open is tried on all pairs of a
-    length, or on 2·``most`` of them. Positions are the same in all inputs of one length: what they
-    embed is interchanged between positions instead, in many orders; and what depends on the length
-    alone is taken from an input of another length.
+    ``necessity`` states how an edge is necessary: alone, jointly with edges that are not necessary
+    alone, or only through the length of the input.
+
+    If the model accepts at most ``most`` inputs, all of them are used, otherwise a sample of about this
+    size; ``checked`` records which. First, each input is paired with two other inputs. Undecided edges
+    are then tested on all pairs of one length, or on 2·``most`` of them. All inputs of one length have
+    the same positions, so their position embeddings are permuted in many ways instead. Signals that
+    depend only on the length are taken from an input of another length.
     """
     circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
     runs = runs_on(network, pairs)
     edges = tuple(_checked(network, edge, runs) for edge in circuit.edges)
-    if not all(edge.necessary and edge.sufficient for edge in edges):
+    if not all(edge.necessity == ALONE and edge.sufficient for edge in edges):
         others = runs_on(network, more)
         edges = tuple(_checked(network, edge, others) for edge in edges)
         runs, pairs = [*runs, *others], [*pairs, *more]
     idle = [edge for edge in edges if not edge.necessary]
-    if _break(network, runs, idle):  # some stand in for each other: one of them is needed
+    if _break(network, runs, idle):  # some can replace each other, so one of them is necessary
         idle = _idle_together(network, runs, idle)
-        edges = tuple(edge if edge in idle else replace(edge, necessary=True) for edge in edges)
+        edges = tuple(
+            edge if edge.necessary or edge in idle else replace(edge, necessary=True, necessity=JOINTLY)
+            for edge in edges
+        )
     checked: dict[str, Any] = {
         "pairs": sum(len(part.clean) for part in pairs),
         "all inputs": all(part.complete for part in pairs),
         "seed": seed,
-        # Changing all that is not necessary, at once, changes no answer.
+        # Whether replacing all edges that are not necessary at once changes no output.
         "complete": not _break(network, runs, idle),
     }
     return replace(circuit, edges=edges, checked=checked)
 
 
 def runs_on(network: CompiledNetwork, pairs: Sequence[Pairs]) -> list[PathPatching]:
-    """Return the network on these pairs, most pairs first: these decide most."""
+    """Return the network prepared for each set of pairs, largest set first, since it decides most
+    edges.
+    """
     runs = []
     for place, part in enumerate(pairs):
         others = [*pairs[place + 1 :], *pairs[:place]]
@@ -99,7 +108,7 @@ def runs_on(network: CompiledNetwork, pairs: Sequence[Pairs]) -> list[PathPatchi
 
 
 def _break(network: CompiledNetwork, runs: list[PathPatching], edges: list[CircuitEdge]) -> bool:
-    """Return whether changing these edges at once changes some answer."""
+    """Return whether replacing the signals of all ``edges`` at once changes some output."""
     paths = [network.path(edge) for edge in edges]
     return bool(paths) and not all(run.equal(run.patch(paths)).all() for run in runs)
 
@@ -107,7 +116,9 @@ def _break(network: CompiledNetwork, runs: list[PathPatching], edges: list[Circu
 def _idle_together(
     network: CompiledNetwork, runs: list[PathPatching], edges: list[CircuitEdge]
 ) -> list[CircuitEdge]:
-    """Return as many of these edges, from the first on, as change no answer when changed together."""
+    """Return a maximal subset of ``edges``, chosen in order, whose joint replacement changes no
+    output.
+    """
     idle: list[CircuitEdge] = []
     for edge in edges:
         if not _break(network, runs, [*idle, edge]):
@@ -116,37 +127,46 @@ def _idle_together(
 
 
 def _checked(network: CompiledNetwork, edge: CircuitEdge, runs: list[PathPatching]) -> CircuitEdge:
-    """Return an edge with what these runs show of it; what is known of it stays."""
-    necessary, sufficient = bool(edge.necessary), bool(edge.sufficient)
+    """Return ``edge`` with its flags updated by the results of ``runs``; flags that are set stay
+    set.
+    """
+    necessity, sufficient, path = edge.necessity, bool(edge.sufficient), network.path(edge)
     for run in runs:
-        if necessary and sufficient:
+        if necessity == ALONE and sufficient:
             break
-        patched = run.patch([network.path(edge)])
-        necessary = necessary or not bool(run.equal(patched).all())
+        patched = run.patch([path])
+        if not run.equal(patched).all():
+            necessity = LENGTH if run.takes_length(path) and necessity != ALONE else ALONE
         differ = ~run.equal(run.other_answers)
         sufficient = sufficient or bool(np.any(differ & run.equal(patched, run.other_answers)))
-    return replace(edge, necessary=necessary, sufficient=sufficient)
+    return replace(edge, necessary=bool(necessity), sufficient=sufficient, necessity=necessity)
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """An s-op of the program, the nodes of the circuit that compute it, and whether they agree."""
+    """The result of interventions on one s-op: the nodes that compute it, and the number of
+    mismatches.
+    """
 
     label: str
     nodes: tuple[str, ...]
     pairs: int
     mismatches: int
-    #: S-ops that depend on it and do not read it in the network; where there are none, all pairs agree.
+    #: S-ops that depend on this s-op but do not read it in the network. If there are none, all pairs
+    #: agree.
     passed_by: tuple[str, ...] = ()
 
 
 def alignment(model: CompiledTransformer, *, most: int = 40, seed: int = 0) -> tuple[Aligned, ...]:
-    """Return, for every s-op of the program that the network holds, on how many pairs they differ."""
+    """Return an :class:`Aligned` result for every s-op that the network computes.
+
+    Each result counts the pairs on which network and program differ after the intervention.
+    """
     circuit, root = model.circuit, model.program
     program = {name: n for n, name in fingerprints(root).items() if sort_of(n) is Sort.SOP}
     held: dict[str, list[str]] = {}
     for node in circuit.nodes:
-        # A share of attention stands for a count, but is another number.
+        # A fraction of attention represents a count, but is a different number.
         if node.sop in program and not node.label.startswith("1/"):
             held.setdefault(node.sop, []).append(node.id)
     parts = list(pairs_of(model, most, seed))
@@ -172,29 +192,18 @@ def _aligned(
     pairs: Sequence[tuple[list[Atom], list[Atom]]],
 ) -> Aligned:
     mismatches = 0
-    for clean, other in pairs:
-        values = wrap(sop)(other)
-        try:
-            answer = wrap(_replaced(root, sop, values))(clean)
-        except ExecutionError:  # a mixture of two inputs need not have a value
+    answers = interchange(root, [sop], pairs)
+    for (clean, other), answer in zip(pairs, answers, strict=True):
+        if answer is None:
             continue
         _, cache = model.run_with_cache(other)
-        places = [read_component(node) for node in nodes]
+        places = [read_place(node) for node in nodes]
         hooks = [setting(place, cache[place.hook]) for place in places]
         patched = model.run_with_hooks(clean, hooks)
         mismatches += not all(map(_equal, patched, answer))
     passed_by = tuple(dict.fromkeys(label for node in nodes for label in node.passed_by))
     names = tuple(node.id for node in nodes)
     return Aligned(nodes[0].label, names, len(pairs), mismatches, passed_by)
-
-
-def _replaced(root: Node, sop: Node, values: Sequence[Atom]) -> Node:
-    """Return the program with one s-op replaced by given values, position by position."""
-    new = {sop: lookup(indices, dict(enumerate(values))).node}
-    for node in postorder(root):
-        if node not in new:
-            new[node] = with_inputs(node, tuple(new[i] for i in node.inputs))
-    return new[root]
 
 
 def _equal(value: Atom, answer: Atom) -> bool:

@@ -1,18 +1,15 @@
-"""Path patching: run a network with some edges as they are on another input.
+"""Run a network on pairs of inputs, with the signals of some edges taken from the other input of a
+pair.
 
-A path goes from a component that writes into the residual stream to a component that reads it. Each
-reader reads a stream of its own: the stream of the run, plus the difference of what the changed paths
-carry. No other component reads the change. This holds in any basis, and with layer norms.
-
-Both inputs of a pair have one length. What differs between them is what an intervention carries over.
+Both inputs of a pair have the same length. ``networks/transformer/path_patching.py`` defines how the
+signal of an edge is replaced.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
 
@@ -22,77 +19,47 @@ from numpy.typing import NDArray
 from locum.errors import ExecutionError, InputError
 from locum.graph import Atom
 from locum.networks.transformer import CompiledTransformer
-from locum.networks.transformer.circuit import CircuitEdge, CircuitNode
-from locum.networks.transformer.forward import Tap, forward
-from locum.networks.transformer.interventions import Place
+from locum.networks.transformer.circuit import CircuitEdge
+from locum.networks.transformer.forward import Tap, forward, shown_to, unembed
+from locum.networks.transformer.path_patching import UNEMBED, Path, PathTap, Place, written
 from locum.networks.transformer.weights import Array
 
-#: Real-valued answers are equal up to this share of the largest.
+#: Largest difference between equal real-valued answers, relative to the largest answer.
 _EQUAL = 1e-4
-#: The hook of the unembedding, as a reader.
-UNEMBED = "unembed"
-
-
-@dataclass(frozen=True)
-class Path:
-    """What a component writes into one slot (None: into all), as another component reads it."""
-
-    source: Place
-    target: Place
-    slot: int | None = None
-
-    @classmethod
-    def read(cls, source: str, target: str) -> Path:
-        """Read a path between components by their names.
-
-        >>> Path.read("blocks.0.attn.head.1", "blocks.0.mlp").target
-        Place(hook='blocks.0.mlp.hook_pre', head=None, last=None)
-        """
-        return cls(_place(source, "z", "post"), _place(target, "", "pre"))
-
-    @property
-    def columns(self) -> slice:
-        """The axes of the stream that it passes through."""
-        return slice(None) if self.slot is None else slice(self.slot, self.slot + 1)
-
-
-def _place(name: str, head: str, units: str) -> Place:
-    """Return where a component writes or reads; ``head`` is the hook of a head as a whole."""
-    block, *rest = name.split(".head.")
-    if rest:
-        number, _, letter = rest[0].partition(".")
-        return Place(f"{block}.hook_{letter or head}", int(number))
-    if block.endswith(".mlp"):
-        return Place(f"{block}.hook_{units}")
-    return Place(UNEMBED if block == "output" else f"hook_{block}")
+#: Signals on two inputs of one length count as equal if they differ by less than this fraction of their
+#: difference from inputs of another length.
+_ALIKE = 0.05
 
 
 class Network(Protocol):
-    """What path patching needs of a network; tensors and hooks have TransformerLens's names."""
+    """The interface of a network that path patching requires.
+
+    Tensors and hooks have the names of TransformerLens.
+    """
 
     tensors: dict[str, Any]
     sink: int
-    #: Whether an answer is the index of the largest logit, not a number.
+    #: Whether an answer is the index of the largest logit; otherwise, it is a number.
     is_categorical: bool
 
     def embeddings(self, rows: Any, /) -> tuple[Any, Any]:
-        """Return what tokens, and what positions, add to the stream."""
+        """Return the token embeddings and the position embeddings of a batch of inputs."""
 
     def forward(self, stream: Any, tap: Tap, first: int = 0) -> Any:
-        """Return the stream after the last layer, from layer ``first`` on."""
+        """Run the layers from index ``first``, and return the residual stream after the last layer."""
 
     def norm(self, hook: str, stream: Any) -> Any:
-        """Return what is read of a stream at a hook."""
+        """Return the input of the component at ``hook``, after its layer norm if there is one."""
 
     def read_off(self, stream: Any) -> Any:
-        """Return the logits at every position."""
+        """Return the logits at every position for the final residual stream."""
 
     def answers(self, logits: Any) -> Any:
-        """Return the answer at every position."""
+        """Return the answer at every position for these logits."""
 
 
 class CompiledNetwork:
-    """A compiled transformer, for path patching."""
+    """An adapter that implements :class:`Network` for a compiled transformer."""
 
     def __init__(self, model: CompiledTransformer) -> None:
         self.model = model
@@ -102,62 +69,50 @@ class CompiledNetwork:
         self.is_categorical = model.config.outputs is not None
 
     def forward(self, stream: Array, tap: Tap, first: int = 0) -> Array:
-        """Return the stream after the last layer, from layer ``first`` on."""
+        """Run the layers from index ``first``, and return the residual stream after the last layer."""
         config = self.model.config
-        return forward(
+        after = forward(
             self.model.weights, stream, sink=config.sink, causal=config.causal, tap=tap, first=first
         )
+        return shown_to(tap)(UNEMBED, after)
 
-    def norm(self, hook: str, stream: Array) -> Array:
-        """Return the stream: a compiled network has no layer norms."""
-        return stream
+    def norm(self, hook: str, stream: Array) -> Any:
+        """Return the input of the component at ``hook``, after its layer norm if there is one."""
+        return self.model.weights.normalised(hook, stream)
 
     def read_off(self, stream: Array) -> Any:
-        """Return the logits at every position."""
-        return stream[:, self.sink :] @ self.tensors["unembed.W_U"] + self.tensors["unembed.b_U"]
+        """Return the logits at every position, without the sink, for the final residual stream."""
+        return unembed(self.model.weights, stream[:, self.sink :])
 
     def answers(self, logits: Array) -> NDArray[Any]:
-        """Return the answer at every position."""
+        """Return the answer at every position: the index of the largest logit, or the number."""
         return logits.argmax(axis=-1) if self.is_categorical else logits[..., 0]
-
-    @cached_property
-    def _nodes(self) -> dict[str, CircuitNode]:
-        return {node.id: node for node in self.model.circuit.nodes}
 
     def path(self, edge: CircuitEdge) -> Path:
         """Return the path of an edge of the circuit."""
-        source, target = self._nodes[edge.source], self._nodes[edge.target]
-        hook, last = target.hook, target.places or None
-        if target.kind == "units":
-            assert target.layer is not None
-            feed = self.model.weights.layers[target.layer].feed_forward
-            assert feed is not None
-            hook = f"blocks.{target.layer}.mlp.hook_pre"
-            if feed.functions is not None:  # functions of a layer share their arguments
-                outputs = feed.functions.outputs
-                last = tuple(i for i in range(feed.functions.arguments) if i not in outputs)
-        written = Place(source.hook, source.head, source.places or None)
-        return Path(written, Place(hook, target.head, last), edge.slot)
+        return self.model.path(edge)
 
 
 class PathPatching:
-    """A network on pairs of inputs of one length."""
+    """A network with its activations on pairs of inputs of one length, for path patching."""
 
     def __init__(self, network: Network, pairs: Pairs) -> None:
         self.network, self.size = network, len(pairs.clean)
-        #: What every layer reads on the clean inputs, and the unembedding at last.
+        #: Residual stream before every layer and before the unembedding, on the clean inputs.
         self.streams: list[Array] = []
         self.clean = self._run(pairs.clean, self.streams)
         others: list[Array] = []
         self.other = self._run(pairs.other, others)
         self.answers = network.answers(network.read_off(self.streams[-1]))
         self.other_answers = network.answers(network.read_off(others[-1]))
-        # Positions are the same in both inputs: their embeddings are interchanged between positions.
+        # Both inputs have the same positions, so position embeddings are permuted between positions
+        # instead.
         orders = np.array(pairs.positions) + network.sink
         places = self.other["hook_pos_embed"] = self.other["hook_pos_embed"].copy()
         places[:, network.sink :] = np.take_along_axis(places, orders[..., None], axis=1)
         self._elsewhere = self._run_elsewhere(pairs.elsewhere)
-        self._values: dict[tuple[Place, int | None], Array] = {}
+        #: Signal of each replaced path, and whether it is from an input of another length.
+        self._values: dict[tuple[Place, int | None], tuple[Array, bool]] = {}
 
     def _run(self, rows: Sequence[Any], streams: list[Array]) -> dict[str, Array]:
         words, places = self.network.embeddings(rows)
@@ -173,7 +128,7 @@ class PathPatching:
         return cache
 
     def _run_elsewhere(self, rows: Sequence[Any] | None) -> dict[str, Array]:
-        """Return the activations on inputs of other lengths, one for each pair."""
+        """Return the activations on inputs of other lengths, one input for each pair."""
         if rows is None:
             return {}
         sink, size = self.network.sink, self.streams[-1].shape[1]
@@ -186,84 +141,63 @@ class PathPatching:
         return activations
 
     def _write(self, path: Path, cache: Mapping[str, Array]) -> Any:
-        """Return what a component writes into the slot of a path, [batch, position, slot]."""
-        place = path.source
-        block, _, name = place.hook.rpartition(".hook_")
-        if not block:
-            return cache[place.hook][..., path.columns]
-        weights = self.network.tensors[f"{block}.W_{'O' if name == 'z' else 'out'}"]
-        weights = weights if place.head is None else weights[place.head]
-        last = slice(None) if place.last is None else list(place.last)
-        return cache[place.hook][place.index()] @ weights[last, path.columns]
+        return written(path, cache, self.network.tensors)
 
-    def _read(self, place: Place, stream: Array) -> Any:
-        """Return what a component computes of a stream."""
-        block, _, name = place.hook.rpartition(".hook_")
-        name = "in" if name == "pre" else name if place.head is None else name.upper()
-        columns = slice(None) if place.last is None else list(place.last)
-        weights = self.network.tensors[f"{block}.W_{name}"]
-        bias = self.network.tensors.get(f"{block}.b_{name}", np.zeros(weights.shape[-1]))  # no b_gate
-        if place.head is not None:
-            weights, bias = weights[place.head], bias[place.head]
-        return self.network.norm(place.hook, stream) @ weights[:, columns] + bias[columns]
+    def _value(self, path: Path) -> tuple[Array, bool]:
+        """Return the replacement signal of a path, and whether it is from an input of another length.
 
-    def _value(self, path: Path) -> Array:
-        """Return what a changed path carries.
-
-        What a component writes alike on the clean and the other inputs comes from another length.
+        The signal is from another length if the source writes the same signal on the clean and the
+        other inputs.
         """
         key = (path.source, path.slot)
         if key not in self._values:
             value, clean = self._write(path, self.other), self._write(path, self.clean)
-            if self._elsewhere and np.allclose(value, clean, rtol=0, atol=1e-9):
-                value = self._write(path, self._elsewhere)
-            self._values[key] = value
+            alike = False
+            if self._elsewhere:
+                elsewhere = self._write(path, self._elsewhere)
+                # In a network with softmax heads and layer norms, equal signals differ slightly.
+                alike = bool(np.abs(value - clean).max() <= _ALIKE * np.abs(elsewhere - clean).max())
+                value = elsewhere if alike else value
+            self._values[key] = (value, alike)
         return self._values[key]
 
+    def difference(self, path: Path) -> Array:
+        """Return the replacement signal of a path minus the clean signal."""
+        difference: Array = self._value(path)[0] - self._write(path, self.clean)
+        return difference
+
+    def takes_length(self, path: Path) -> bool:
+        """Return whether the replacement signal of a path is from an input of another length."""
+        return self._value(path)[1]
+
     def patch(self, paths: Iterable[Path]) -> Any:
-        """Return the answers with these paths as on the other inputs; None if there is no answer."""
-        readers: dict[str, dict[Place, list[Path]]] = {}
-        first = len(self.streams) - 1
-        for path in paths:
-            target = path.target
-            if target.hook != UNEMBED:
-                first = min(first, int(target.hook.split(".")[1]))
-            places = [target]
-            if target.hook.replace("hook_pre", "W_gate") in self.network.tensors:
-                places.append(replace(target, hook=target.hook.replace("hook_pre", "hook_gate")))
-            for place in places:
-                readers.setdefault(place.hook, {}).setdefault(place, []).append(path)
-        now, stream = dict(self.clean), self.streams[first]
+        """Return the answers with the signals of ``paths`` taken from the other inputs.
 
-        def change(changed: Sequence[Path]) -> Array:
-            own = stream.copy()
-            for path in changed:
-                own[..., path.columns] += self._value(path) - self._write(path, now)
-            return own
-
-        def tap(name: str, value: Array) -> Array | None:
-            nonlocal stream
-            if name.endswith((".hook_resid_pre", ".hook_resid_mid")):
-                stream = value
-            elif name.endswith((".hook_z", ".hook_post")):
-                now[name] = value
-            if name not in readers:
-                return None
-            other = value.copy()
-            for place, changed in readers[name].items():
-                other[place.index()] = self._read(place, change(changed))
-            return other
-
+        The result is None if the network is undefined for these signals.
+        """
+        paths = list(paths)
+        times = [path.target.time // 2 for path in paths if path.target.hook != UNEMBED]
+        first = int(min(times, default=len(self.streams) - 1))
+        stream = self.streams[first]
+        tap = PathTap(
+            paths,
+            self.network.tensors,
+            lambda path, now: self._value(path)[0],
+            norm=self.network.norm,
+            cache=self.clean,
+            stream=stream,
+        )
         with np.errstate(all="ignore"):
             try:
-                stream = self.network.forward(stream, tap, first)
+                after = self.network.forward(stream, tap, first)
             except ExecutionError:
                 return None
-            read = change(readers.get(UNEMBED, {}).get(Place(UNEMBED), ()))
-            return self.network.answers(self.network.read_off(read))
+            return self.network.answers(self.network.read_off(after))
 
     def equal(self, one: Any, other: Any = None) -> NDArray[np.bool_]:
-        """Return for each pair whether two answers, by default the clean one, agree everywhere."""
+        """Return for each pair whether two answers agree at all positions; ``other`` is by default the
+        clean answer.
+        """
         other = self.answers if other is None else other
         if one is None:
             return np.zeros(self.size, bool)
@@ -275,22 +209,24 @@ class PathPatching:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Inputs of one length, each with another one of that length."""
+    """Pairs of inputs of one length: a clean input and another input."""
 
     clean: list[list[Atom]]
     other: list[list[Atom]]
-    #: The order in which the positions of the other input are embedded.
+    #: For each pair, the permutation of the position embeddings of the other input.
     positions: list[list[int]]
-    #: An input of another length for each pair, for what depends on the length alone.
+    #: For each pair, an input of another length, for signals that depend only on the length.
     elsewhere: list[list[Atom]] | None = None
-    #: Whether all inputs of that length are among them.
+    #: Whether the clean inputs include all inputs of this length.
     complete: bool = False
 
 
 def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
-    """Yield about ``most`` pairs: each input with a random other one, and with one token changed.
+    """Yield pairs for each input length: each input with a random other input, and with one token
+    changed.
 
-    Where there are at most ``most`` inputs, all of them are taken, of every length; else a sample.
+    If the model accepts at most ``most`` inputs in total, all of them are used, otherwise a random
+    sample of about ``most``.
     """
     draw = random.Random(seed)
     for inputs, complete in _inputs(model, most, draw):
@@ -306,7 +242,9 @@ def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[P
 
 
 def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
-    """Yield more pairs of the same inputs: each with every other one, or 2·``most`` of a length."""
+    """Yield further pairs: all pairs of inputs of one length, or 2·``most`` random pairs if there are
+    more.
+    """
     draw = random.Random(f"more {seed}")
     for inputs, complete in _inputs(model, most, draw):
         if len(inputs) ** 2 <= 2 * most:
@@ -319,22 +257,27 @@ def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Itera
 
 
 def orders_of(positions: int, count: int, seed: int = 0) -> list[list[int]]:
-    """List ``count`` orders of positions, one for each pair: shifts, backwards, and random ones.
+    """Return ``count`` permutations of positions, one for each pair: shifts, the reversal and random
+    ones.
 
-    One order may leave where it is just what a part of the network looks for.
+    A single permutation might not change the position that a part of the network reads.
 
     >>> orders_of(3, 4)[:3]
     [[1, 2, 0], [2, 0, 1], [2, 1, 0]]
+    >>> len({tuple(order) for order in orders_of(3, 5)})
+    5
     """
     draw = random.Random(seed)
     straight = list(range(positions))
     orders = [straight[shift:] + straight[:shift] for shift in range(1, positions)] + [straight[::-1]]
+    if positions == 3:  # random permutations might omit one of the five
+        return [[*orders, [0, 2, 1], [1, 0, 2]][place % 5] for place in range(count)]
     orders += [draw.sample(straight, positions) for _ in straight]
     return [orders[place % len(orders)] for place in range(count)]
 
 
 def _tokens(model: CompiledTransformer) -> list[Atom]:
-    """List the tokens on which the program has a value."""
+    """Return the tokens of the vocabulary for which the program is defined."""
     vocabulary = model.config.vocabulary
     if vocabulary is None:
         raise InputError("expected a network with a vocabulary, got one of real-valued tokens")
@@ -345,12 +288,12 @@ def _tokens(model: CompiledTransformer) -> list[Atom]:
 def _inputs(
     model: CompiledTransformer, most: int, draw: random.Random
 ) -> Iterator[tuple[list[list[Atom]], bool]]:
-    """Yield the inputs of each length, and whether they are all there are."""
+    """Yield the inputs of each length, and whether they are all inputs of this length."""
     tokens = _tokens(model)
     shortest, longest = model.config.lengths
     lengths = range(shortest, longest + 1)
     complete = sum(len(tokens) ** length for length in lengths) <= most
-    # A sample is of a few lengths, so that it has many pairs of each.
+    # A sample contains few lengths, and hence many pairs of each length.
     chosen = lengths if complete else sorted({longest, max(shortest, longest - 1), max(shortest, 2)})
     for length in chosen:
         if complete:

@@ -1,1 +1,1 @@
-"""Pictures and pages: what people look at rather than read."""
+"""Draw charts and automata as SVG, and write HTML pages about programs, networks, models and proofs."""

@@ -1,6 +1,6 @@
-"""Write the claims of the paper as a page: what is proven, refuted, measured and counted.
+"""Write a page about the claims of the paper: proofs, refutations, measurements and counts.
 
-Formulas are MathML, made from the formula itself, which browsers render: the page needs no script.
+Formulas are MathML that is generated from the claims, so the page needs no script.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ td { padding: .15rem .8rem .15rem 0; vertical-align: top; }
 
 
 def sentence(claim: Claim) -> str:
-    """Return a claim's statement, its formulas as MathML."""
+    """Return the statement of a claim as HTML, with formulas as MathML."""
     domain = "ℤ" if claim.integer else "ℝ"
     inputs = ", ".join(
         f"<math>{name(x.attribute[0])}<mo>∈</mo><msup><mi>{domain}</mi>"
@@ -55,7 +55,7 @@ def sentence(claim: Claim) -> str:
         f"<span class=formula>{mathml(value)}</span> {'≠' if relation == '!=' else '&gt;'} 0"
         for value, relation in claim.conditions
     )
-    # The tokens and positions are the same words as in the statement.
+    # Tokens and positions are copied from the text of the statement.
     read = claim.statement.partition(": ")[2].partition(" = ")[0]
     return (
         f"for all {inputs}{' with ' + conditions if conditions else ''}: {_read(read, claim)} = "
@@ -64,7 +64,7 @@ def sentence(claim: Claim) -> str:
 
 
 def _read(text: str, claim: Claim) -> str:
-    """Set the tokens and positions of a statement: names of matrices, and how often a number comes."""
+    """Format names of matrices and repeated numbers in the tokens and positions of a statement."""
     names = {x.attribute[0] for x in claim.inputs}
     text = re.sub(
         r"[A-Za-z][A-Za-z0-9_]*",
@@ -75,27 +75,30 @@ def _read(text: str, claim: Claim) -> str:
 
 
 def legend(findings: Sequence[Finding]) -> list[str]:
-    """List what the statements say at their ends of the operations in them, each once."""
+    """Return the explanations of operations at the ends of statements, without repetitions."""
     verdicts = [v for f in findings for v in (*f.proofs, *f.refutations.values())]
     ends = [verdict.statement.partition("…; ")[2] for verdict in verdicts]
     return list(dict.fromkeys(line for end in ends if end for line in end.split("; ")))
 
 
 def file_of(verdict: Verdict) -> str:
-    """Return the name of the file that holds the certificate of a proof or refutation."""
+    """Return the name of the certificate file of a proof or refutation."""
     kind = "refuted" if verdict.holds is False else "proven"
     title = re.sub(r"[^A-Za-z0-9.]+", "-", verdict.claim.title).strip("-")
     return f"{kind}-{title}.json"
 
 
 def certificates(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return the certificates of all proofs and refutations, by the names of their files."""
+    """Return the certificates of all proofs and refutations as JSON, by file name."""
     verdicts = [v for f in findings for v in (*f.proofs, *f.refutations.values())]
     return {file_of(v): json.dumps(v.certificate) for v in verdicts if not isinstance(v, Unproven)}
 
 
 def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
-    """Write the whole page; ``folder`` holds the certificates, beside it."""
+    """Return the page of claims as HTML.
+
+    ``folder`` is the name of the folder next to the page that contains the certificates.
+    """
     body = "".join(_section(finding, folder) for finding in findings)
     contents = "".join(
         f'<tr><td><a href="#{finding.item.key}">{html.escape(finding.item.paper)}</a></td>'
@@ -108,16 +111,16 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
     text = (
         "<h1>The claims of the paper</h1>"
         f"<p class=small>Locum {html.escape(__version__)}, {today()}</p>"
-        f"<p>{proven} statements are proven here, each at its shape, for all inputs, over the real numbers "
-        "(or the integers, where it says ℤ); floating point has an error of its own. "
-        f"{refuted} statements, as the paper prints them, are refuted by numbers, and corrected ones proven. "
-        "Each has a certificate, which was checked by a checker with its own evaluators and arithmetic. The "
-        "command next to a statement checks its certificate again. P is the program with the hash named there; P⟨…⟩ is its "
-        "result on the tokens between the brackets, at the positions behind them; symbols are explained below. "
-        "<em>Measured</em> means compared with direct computation on numbers, which is not a proof; "
-        "<em>counted</em> means that heads and layers are as claimed. <em>For all shapes</em> names the theorem "
-        "in <code>proofs/</code> (its file, then its name) that <code>make coq</code> checks. The documentation has this list in "
-        "<code>docs/paper.md</code>, how proofs work in <code>docs/verification.md</code> and "
+        f"<p>{proven} statements are proven for all inputs of a shape, over the real numbers (or the integers, "
+        "marked ℤ). Floating-point execution has additional errors. "
+        f"{refuted} printed statements are refuted by counterexamples, and the corrected statements are proven. "
+        "A checker with separate evaluators and arithmetic has checked a certificate of each statement. The "
+        "command next to a statement checks the certificate again. P is the program with the given hash. P⟨…⟩ is the "
+        "result of P on the tokens between the brackets, at the positions after the brackets. Symbols are explained below. "
+        "<em>Measured</em> means compared with a direct computation on numbers, which is not a proof. "
+        "<em>Counted</em> means that the numbers of heads and layers are as claimed. <em>For all shapes</em> lists the theorems "
+        "in <code>proofs/</code> (file and name) that <code>make coq</code> checks. The documentation contains this list in "
+        "<code>docs/paper.md</code>, and describes proofs in <code>docs/verification.md</code> and "
         "<code>docs/proofs.md</code>.</p>"
         f"<table>{contents}</table>{body}"
         f"<section><h2>Symbols</h2><ul><li>σ is the softmax of each row</li>{symbols}</ul></section>"
@@ -127,7 +130,7 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
 
 
 def _evidence(verdict: Verdict, folder: str) -> str:
-    """Say which program it is about, where the certificate is, and how to check it."""
+    """Return the program, a link to the certificate, and the command that checks the certificate."""
     if isinstance(verdict, Unproven):
         return f"<br><span class=small>{html.escape(str(verdict))}</span>"
     path = html.escape(f"{folder}/{file_of(verdict)}")
@@ -173,7 +176,7 @@ def _section(finding: Finding, folder: str) -> str:
 
 
 def _errata(findings: Sequence[Finding]) -> str:
-    """List the errata that the findings name, each at the place that they link to."""
+    """Return a list of the errata of the findings, each with an anchor for links."""
     numbers = dict.fromkeys(number for finding in findings for number in finding.item.errata)
     rows = "".join(
         f'<li id="{number}"><b>{number}</b>, {_with_code(erratum.where)}: '
@@ -187,7 +190,7 @@ def _errata(findings: Sequence[Finding]) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Set what stands between backquotes as code, between stars with stress; indices and powers."""
+    """Format code in backquotes, emphasis in asterisks, and subscripts and superscripts as HTML."""
     parts = re.split(r"`([^`]*)`", html.escape(text))
     for place in range(0, len(parts), 2):
         stressed = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", parts[place])
@@ -196,12 +199,12 @@ def _with_code(text: str) -> str:
 
 
 def _with_indices(text: str) -> str:
-    """Set what follows an underscore as an index: Match_3."""
+    """Format the text after an underscore as a subscript, as in Match_3."""
     return re.sub(r"\b([A-Za-zσ]+)_([A-Za-z0-9]+)\b", r"\1<sub>\2</sub>", text)
 
 
 _SUM, _PRODUCT, _ATOM = range(3)
-#: Letters that names of inputs spell out.
+#: Greek letters by their names in the names of inputs.
 _GREEK = {"epsilon": "ε", "omega": "ω", "phi": "φ"}
 _WORDS = FUNCTIONS
 
@@ -219,7 +222,7 @@ def mathml(formula: Formula) -> str:
 
 
 def name(text: str) -> str:
-    """Set the name of a matrix: digits and what follows an underscore are subscripts.
+    """Format the name of a matrix as MathML, with digits and text after an underscore as subscripts.
 
     >>> name("W_Q"), name("A0"), name("epsilon")
     ('<msub><mi>W</mi><mi>Q</mi></msub>', '<msub><mi>A</mi><mn>0</mn></msub>', '<mi>ε</mi>')

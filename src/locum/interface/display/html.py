@@ -1,8 +1,8 @@
-"""Fill the templates of pages, each with a Content-Security-Policy that allows its own script alone.
+"""Write pages as single HTML files, with a policy that allows only their own scripts and styles.
 
-A page is one file without any address in it. Its data stand in it as JSON, which its script draws; text
-goes into the page as text, never as HTML. The policy is a second wall: a browser runs no script and
-applies no style sheet but those whose hashes it names, and loads nothing from anywhere.
+A page has no external resources. Its script draws data that are embedded as JSON, and inserts text as
+text, never as HTML. As a second protection, the Content-Security-Policy allows only scripts and style
+sheets with given hashes, and forbids the loading of resources.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
 def filled(template: Path, data: Any) -> str:
-    """Return a page: a template whose script finds ``data`` in the element with the id ``data``."""
+    """Return the page of a template, whose script reads ``data`` from the element with id ``data``."""
     text = template.read_text(encoding="utf-8")
     return text.replace("__POLICY__", policy(text)).replace("__DATA__", inside(data))
 
 
 def inside(data: Any) -> str:
-    """Return data as JSON for an element of a page, which no text in it may end or comment out."""
+    """Return ``data`` as JSON in which no text can end or comment out the surrounding element."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
 def document(title: str, style: str, body: str) -> str:
-    """Return a page without a script."""
+    """Return an HTML page without scripts."""
     sheet = f"<style>{style}</style>"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -42,12 +42,12 @@ def document(title: str, style: str, body: str) -> str:
 
 
 def today() -> str:
-    """Return the date that a page is made on."""
+    """Return the current date (UTC) in ISO format."""
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
 def packed(matrix: Any) -> dict[str, Any]:
-    """Return a matrix as base64 of float64, row by row: differences of 1e-16 must survive."""
+    """Return the shape of a matrix, and its entries as base64 of float64, row by row."""
     import numpy as np
 
     array = np.ascontiguousarray(matrix, dtype="<f8")
@@ -55,7 +55,9 @@ def packed(matrix: Any) -> dict[str, Any]:
 
 
 def policy(page: str) -> str:
-    """Return the policy for the scripts and style sheets of a page that has no text of users in it.
+    """Return the Content-Security-Policy that allows the scripts and style sheets in ``page``.
+
+    ``page`` must not contain text of users.
 
     >>> policy("<style>p { margin: 0 }</style>").partition(";")[0]
     "default-src 'none'"
@@ -69,5 +71,5 @@ def policy(page: str) -> str:
 
 
 _NOTHING = "'none'"
-#: What default-src does not cover.
+#: Directives of the policy to which default-src does not apply.
 _ENDS = ("base-uri", "form-action")

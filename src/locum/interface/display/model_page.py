@@ -1,8 +1,7 @@
-"""Write a page about a model that ran on U: its attention patterns, per token.
+"""Write a page about a model that ran on U, with the attention patterns of its heads.
 
-The page is a single file without addresses: numbers are in it as base64, and its script
-(``model_page.html``) draws them. It has the patterns of all layers and heads if they are small, else
-the first ones.
+The page is a single file without external resources. Its script (``model_page.html``) draws numbers in
+base64. If the patterns of all layers and heads are too large, the page shows only the first patterns.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from locum.torch.pretrained import Pretrained
     from locum.torch.usage_report import Report
 
-#: The most numbers of patterns in a page.
+#: Maximum number of pattern entries in a page.
 NUMBERS = 600_000
 TEMPLATE = Path(__file__).with_name("model_page.html")
 
@@ -32,7 +31,10 @@ def model_page(
     report: Report,
     differences: Mapping[str, float],
 ) -> str:
-    """Return the page of a forward pass. ``patterns`` are [text, head, query, key] by module path."""
+    """Return the page of a forward pass as HTML.
+
+    ``patterns`` contains attention patterns of shape [text, head, query, key], by module path.
+    """
     ids = inputs["input_ids"]
     mask = inputs.get("attention_mask")
     kept = [
@@ -73,7 +75,7 @@ def model_page(
 
 
 def innermost(patterns: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the patterns of modules that have no recorded module with a pattern inside."""
+    """Return the patterns of modules that contain no other module with a recorded pattern."""
     return {
         path: pattern
         for path, pattern in patterns.items()
@@ -82,7 +84,7 @@ def innermost(patterns: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _maps(patterns: Mapping[str, torch.Tensor], kept: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the patterns without padding, as many as fit into a page."""
+    """Return the patterns without padding; patterns that do not fit in the page are omitted."""
     maps: list[dict[str, Any]] = []
     numbers = 0
     for layer, pattern in enumerate(patterns.values()):

@@ -1,22 +1,24 @@
-"""Write the reproduction of the paper, and the comparison with its rivals, as pages and as Markdown.
+"""Write pages and Markdown about the reproduction of the paper and the comparison with other work.
 
-A page is one file without a script and without network access. It is readable at 400 px, in print and
-in dark mode. The filter of the statements is CSS.
+A page is one file without scripts and without network access. It is readable at a width of 400 px, in
+print and in dark mode. CSS rules filter the statements.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from locum import __version__
-from locum.interface.display.charts import line_chart
+from locum.interface.display.charts import dark_rules, line_chart
 from locum.interface.display.html import document, today
 from locum.paper import compare
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.evidence import CONTEXT, CORRECTED, OURS, PRINTED, STATUSES, Evidence
 from locum.paper.paper_report import Report, Row
+from locum.rasp.drawing.svg import style_rules
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff;
@@ -27,7 +29,7 @@ _STYLE = """
     --code: #171e26; --good: #17422a; --bad: #55201d; --part: #573a12; --open: #4a430f;
     --yes: #57c274; --no: #ff8e85; }
 }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 66rem; padding: 0 1rem;
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 84rem; padding: 0 1rem;
   color: var(--ink); background: var(--page); overflow-wrap: break-word; }
 h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
 h3 { margin: 1.4rem 0 .3rem; font-size: 1.1rem; } .head h3 { margin: 0; }
@@ -46,6 +48,10 @@ blockquote { padding: 0 0 0 1rem; } .lines { padding: 0 0 0 2.2rem; } sub, sup {
 .comment { list-style: none; color: var(--soft); }
 article { border-top: 1px solid var(--line); padding: 1.1rem 0; }
 article > p { margin: .35rem 0; }
+.sides { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: .5rem 2rem; }
+.sides h4 { margin: .6rem 0 .2rem; color: var(--soft); font-size: .85em; text-transform: uppercase;
+  letter-spacing: .05em; } .sides p { margin: .35rem 0; }
+.redrawn { margin: .8rem 0 0; } .redrawn svg { font-family: ui-monospace, monospace; }
 .head { display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: baseline;
   justify-content: space-between; }
 .verdict { border-radius: .5em; padding: .1em .6em; background: var(--badge); }
@@ -62,8 +68,9 @@ article > p { margin: .35rem 0; }
 .toc a, nav a { text-decoration-color: var(--line); }
 nav ul { margin: .3rem 0; padding-left: 1.2rem; }
 .runs { table-layout: auto; } .runs th { font-weight: 600; color: var(--soft); font-size: .9em; }
-.runs td:first-child { width: 1.4rem; } .runs td[data-name="what was run"] { width: 44%; }
-.runs td[data-name="about"] { width: 7.5rem; color: var(--soft); }
+.runs td:first-child { width: 1.4rem; } .runs td[data-name="what was run"] { width: 38%; }
+.runs td[data-name="about"] { width: 4.5rem; color: var(--soft); }
+.runs td[data-name="erratum"] { width: 3rem; }
 .yes { color: var(--yes); } .no { color: var(--no); font-weight: 700; }
 summary { cursor: pointer; }
 .filters { position: sticky; top: 0; background: var(--page); padding: .5rem 0; z-index: 1;
@@ -72,8 +79,11 @@ summary { cursor: pointer; }
 .filters label { display: inline-block; border: 1px solid var(--line); border-radius: 1em;
   padding: .1em .8em; margin: .15rem .3rem .15rem 0; cursor: pointer; }
 __FILTERS__
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1rem; }
+article { scroll-margin-top: 6rem; } article:target { display: block !important; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr));
+  gap: 1rem; }
 figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height: auto; }
+@media screen and (max-width: 62rem) { .sides { display: block; } }
 @media screen and (max-width: 48rem) {
   table, tbody, tr, td { display: block; } tr.heads { display: none; }
   td { border: 0; padding: .15rem 0; max-width: none !important; }
@@ -84,7 +94,7 @@ figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height:
   .runs td[data-name=result] { padding-left: 1.3rem; }
   .runs td[data-name=about], .runs td[data-name=erratum] { display: inline; font-size: .85em; }
   .runs td[data-name=about] { padding: 0 .6rem 0 1.3rem; } .runs tr { padding: .4rem 0; }
-  .filters { position: static; }
+  .filters { position: static; } article { scroll-margin-top: .5rem; }
 }
 @page { size: A4; margin: 12mm; }
 @media print { body { max-width: none; margin: 0; padding: 0; font-size: 10px; }
@@ -94,18 +104,18 @@ figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height:
   .charts { grid-template-columns: repeat(2, 1fr); } }
 """
 
-#: The filters of the statements: name, and the statuses that it shows.
+#: Maps the names of filters of statements to the displayed statuses.
 FILTERS: dict[str, tuple[str, ...]] = {
     "everything": tuple(STATUSES),
     "only what is wrong": ("wrong", "partly", "fails"),
     "wrong or imprecise": ("wrong", "partly", "fails", "wording"),
     "not checked": ("unchecked",),
-    "not claimed": ("unclaimed",),
+    "future work": ("unclaimed",),
 }
-#: What a piece of evidence is about, as the page writes it.
-_ABOUT = {PRINTED: "as printed", CORRECTED: "as corrected", OURS: "ours", CONTEXT: "context"}
+#: Displayed names of the subjects of evidence.
+_ABOUT = {PRINTED: "as printed", CORRECTED: "as corrected", OURS: "Locum", CONTEXT: "context"}
 
-#: What each level of trust assures, and what it relies on.
+#: Levels of trust: name, meaning, and assumptions.
 TRUST = (
     (
         "dense",
@@ -128,7 +138,11 @@ TRUST = (
         "a certificate, checked by separate code",
     ),
     ("Coq", "a theorem holds for all shapes, over ℝ", "Coq's kernel and its axioms of the reals"),
-    ("certified floats", "the float result is this close to the real one", "ball arithmetic (flint)"),
+    (
+        "certified floats",
+        "a bound on the difference of the float result from the real result",
+        "ball arithmetic (flint)",
+    ),
 )
 _SUMMARY = (
     (
@@ -136,35 +150,36 @@ _SUMMARY = (
         (
             "Every label of the paper's source has an entry: sections, propositions, lemmas, theorems, "
             "corollaries, remarks, equations, figures, tables, algorithms and listings. Remarks and "
-            "passages that state something without a label have separate entries."
+            "unlabelled passages about the constructions have separate entries."
         ),
     ),
     (
         "Method",
         (
             "Each entry quotes the paper and lists what was run. Algorithms are transcribed line by "
-            "line, listings are run as text, formulas are computed by NumPy. Claims are proven for all "
-            "inputs of a shape where that is possible. The verdict is derived from these runs alone."
+            "line, listings are run as text, and formulas are computed by NumPy. If possible, claims "
+            "are proven for all inputs of a shape. The verdict is derived from these runs alone."
         ),
     ),
     (
         "Limits",
         (
             "A run on some shapes is not a proof for all shapes. Theorems for all shapes are checked "
-            "by `make coq`, not here. The looped transformers of Giannou et al. are reconstructions."
+            "by `make coq`, not here. The looped transformers of Giannou et al. are reconstructions. "
+            "Statements about other work are checked only where an entry quotes them."
         ),
     ),
 )
 
 
 def report_page(report: Report) -> str:
-    """Write the reproduction as one page."""
+    """Return the reproduction of the paper as one HTML page."""
     summary = "".join(f"<dt>{name}</dt><dd>{_prose(text)}</dd>" for name, text in _SUMMARY)
     parts = (
         ("statements", "Statements, in the order of the paper", _statements(report.rows)),
         ("tables", "Tables of the paper with measured columns", _printed_tables(report)),
         ("cost", "Cost against n, measured", _charts(report)),
-        ("rivals", "Constructions and rivals", _comparison(report.comparison)),
+        ("rivals", "Comparison with looped transformers", _comparison(report.comparison)),
         ("trust", "Levels of trust", _table(("level", "assures", "relies on"), TRUST)),
         ("versions", "Versions and hashes", _versions(report)),
     )  # fmt: skip
@@ -181,21 +196,24 @@ def report_page(report: Report) -> str:
         "</details></nav>"
         + "".join(f'<h2 id="{name}">{escape(title)}</h2>{content}' for name, title, content in parts)
     )
-    return document("The paper, reproduced", _STYLE.replace("__FILTERS__", _filter_rules()), body)
+    style = _STYLE.replace("__FILTERS__", _filter_rules()) + style_rules() + dark_rules()
+    return document("The paper, reproduced", style, body)
 
 
 def describe_results(report: Report) -> str:
-    """Count the verdicts, the proofs and the errata of a report, in words."""
+    """Return a sentence with the numbers of verdicts, proofs, refutations and errata."""
     counts = Counter(row.status for row in report.rows)
     verdicts = ", ".join(
         f"{counts[status]} {words}" for status, words in STATUSES.items() if counts[status]
     )
-    errata = ", ".join(f"{count} of {SEVERITIES[kind]}" for kind, count in report.errata.items())
+    errata = ", ".join(
+        f"{count} of severity {kind} ({SEVERITIES[kind]})" for kind, count in report.errata.items()
+    )
     problems = [row.title for row in report.rows if not row.holds] + list(report.unshown)
     end = f" PROBLEMS: {', '.join(problems)}." if problems else ""
     return (
         f"{len(report.rows)} statements: {verdicts}. {report.proofs} claims were proven for all "
-        f"inputs, and {report.refutations} printed ones refuted. Errata: {errata}.{end}"
+        f"inputs, and {report.refutations} printed claims were refuted. Errata: {errata}.{end}"
     )
 
 
@@ -203,7 +221,7 @@ def describe_results(report: Report) -> str:
 
 
 def _filter_rules() -> str:
-    """Return the CSS that hides the statements that a filter does not show."""
+    """Return the CSS rules that hide the statements excluded by the selected filter."""
     rules = []
     for number, shown in enumerate(FILTERS.values()):
         hidden = [status for status in STATUSES if status not in shown]
@@ -230,15 +248,16 @@ def _link(row: Row) -> str:
 
 
 def _card(row: Row) -> str:
-    """Write one statement: the quote, what was run, the verdict."""
+    """Return one statement as HTML: quotation, evidence and verdict."""
     place = f"label <code>{escape(row.key)}</code>" if row.labelled else "no label"
-    parts = [
-        f"<div class=head><h3>{_link(row)}</h3><span class=verdict>{escape(row.verdict)}</span></div>",
-        f"<p class=small>{escape(row.kind)}, {place}, line {row.line} of the source</p>",
-        _quote(row),
-    ]
+    head = (
+        f"<div class=head><h3>{_link(row)}</h3><span class=verdict>{escape(row.verdict)}</span></div>"
+        f"<p class=small>{escape(row.kind)}, {place}, line {row.line} of the source</p>"
+    )
+    printed = _quote(row)
     if row.listing:
-        parts.append(f"<pre>{escape(row.listing)}</pre>")
+        printed += f"<pre>{escape(row.listing)}</pre>"
+    parts = []
     if row.transcriptions:
         code = escape("\n\n".join(row.transcriptions).rstrip())
         parts.append(f"<details><summary>Transcription in NumPy</summary><pre>{code}</pre></details>")
@@ -254,17 +273,36 @@ def _card(row: Row) -> str:
         parts.append(f"<p class=small>For all shapes, by <code>make coq</code>: {names}</p>")
     if row.command:
         parts.append(f"<p class=small><code>{escape(row.command)}</code>, {row.seconds:.1f} s</p>")
-    return f'<article id="{escape(row.key)}" class={row.status}>{"".join(parts)}</article>'
+    body = "".join(parts)
+    if printed:
+        columns = f"<div><h4>Paper</h4>{printed}</div><div><h4>Locum</h4>{body}</div>"
+        body = f"<div class=sides>{columns}</div>"
+    if row.picture:
+        title = escape(f"{row.title.partition(':')[0]}, redrawn from code")
+        body += f"<figure class=redrawn><div class=wide>{_inline(row.picture)}</div>"
+        body += f"<figcaption>{title}</figcaption></figure>"
+    return f'<article id="{escape(row.key)}" class={row.status}>{head}{body}</article>'
+
+
+def _inline(svg: str) -> str:
+    """Return an SVG file for inclusion in the page, without the style sheet that the page contains.
+
+    Wide figures scroll, so that their text keeps its size.
+    """
+    box = re.search(r'viewBox="[^"]+"', svg)
+    assert box is not None
+    inner = svg[svg.index(">") + 1 :].replace(f"<style>{style_rules()}</style>", "")
+    return f'<svg {box[0]} style="min-width:{box[0].split()[2]}px">{inner}'
 
 
 def explain_errata(row: Row) -> list[str]:
-    """Return each erratum of a statement in one line: what is wrong, and what is right."""
+    """Return the problem and the correction of each erratum of a statement, in one line each."""
     errata = [ERRATA[number] for number in row.errata if number in ERRATA]
     return [f"{each.number} ({each.severity}): {each.wrong} — Right: {each.right}" for each in errata]
 
 
 def list_unchecked(row: Row) -> str:
-    """Return what is stated and cannot be checked here, as one sentence."""
+    """Return a sentence that lists the parts of a statement that are not checked."""
     return f"Not checked: {'; '.join(row.unchecked).removesuffix('.')}."
 
 
@@ -281,7 +319,7 @@ def _quote(row: Row) -> str:
 
 
 def set_scripts(text: str) -> str:
-    """Write a quote with its subscripts and superscripts set as such.
+    """Format a quotation as HTML, with subscripts and superscripts.
 
     >>> set_scripts("W_Q ∈ ℝ^{d×d_v}")
     'W<sub>Q</sub> ∈ ℝ<sup>d×d<sub>v</sub></sup>'
@@ -300,7 +338,7 @@ def set_scripts(text: str) -> str:
 
 
 def _take_group(text: str, start: int) -> tuple[str, int]:
-    """Return the character at ``start``, or the content of the braces there, and what follows."""
+    """Return one character, or the content of a group in braces, and the position after it."""
     if text[start] != "{":
         return text[start], start + 1
     depth, end = 0, start
@@ -327,7 +365,7 @@ def _runs(evidence: Sequence[Evidence]) -> str:
 
 
 def _prose(text: str) -> str:
-    """Write a sentence, with `code` as code."""
+    """Format a sentence as HTML, with text in backquotes as code."""
     parts = escape(text, quote=False).split("`")
     return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
@@ -343,9 +381,8 @@ def _printed_tables(report: Report) -> str:
 
 def _charts(report: Report) -> str:
     figures = "".join(
-        f"<figure>{line_chart(curve.title, curve.n, curve.counts)}"
-        f"<figcaption><b>{escape(curve.title)}</b>; claimed: {escape(curve.claimed)}"
-        "</figcaption></figure>"
+        f"<figure>{line_chart(curve.title, curve.n, curve.counts, values=curve.unit)}"
+        f"<figcaption>Claimed: {escape(curve.claimed)}</figcaption></figure>"
         for curve in report.curves
     )
     return f"<div class=charts>{figures}</div>"
@@ -358,15 +395,17 @@ def _versions(report: Report) -> str:
 
 
 def compare_page(rows: Sequence[compare.Row]) -> str:
-    """Write the comparison alone as one page."""
-    heading = "<h1>The paper's constructions and their rivals</h1>"
+    """Return an HTML page with only the comparison with looped transformers."""
+    heading = "<h1>The paper's constructions and looped transformers</h1>"
     return document(
-        "Constructions and rivals", _STYLE.replace("__FILTERS__", ""), f"{heading}{_comparison(rows)}"
+        "Comparison with looped transformers",
+        _STYLE.replace("__FILTERS__", ""),
+        f"{heading}{_comparison(rows)}",
     )
 
 
 def report_markdown(report: Report) -> str:
-    """Write the reproduction as Markdown."""
+    """Return the reproduction of the paper as Markdown."""
     lines = [
         "# On the Existence of Universal Simulators of Attention: reproduced",
         "",
@@ -387,7 +426,7 @@ def report_markdown(report: Report) -> str:
         "## Statements",
         "",
         *(line for row in report.rows for line in _markdown_section(row)),
-        "## Rivals",
+        "## Comparison with looped transformers",
         "",
         *(f"- {sentence}" for sentence in compare.winners(list(report.comparison))),
     ]
@@ -448,8 +487,8 @@ def _comparison(rows: Sequence[compare.Row]) -> str:
 
     sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in compare.winners(list(rows)))
     note = (
-        "Errors are relative to the greatest entry of NumPy's result; of matrix operations at entries "
-        "of about 0.01, 1 and 10. Parameters include zeros and embeddings."
+        "Errors are relative to the largest entry of NumPy's result. Errors of matrix operations are "
+        "measured for entries of about 0.01, 1 and 10. Parameters include zeros and embeddings."
     )
     table = _table(names, map(cells, rows))
     return f"<ul>{sentences}</ul><p class=small>{note}</p><div class=wide>{table}</div>"

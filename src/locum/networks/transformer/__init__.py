@@ -1,4 +1,4 @@
-"""Transformers as weights: run, inspected, saved and exported."""
+"""Run, inspect, save and export transformers given as weights."""
 
 from locum.networks.transformer.compiled import CompiledTransformer, load, save
 from locum.networks.transformer.config import Config

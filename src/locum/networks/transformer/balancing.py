@@ -1,17 +1,18 @@
-"""Give the weights of a transformer similar magnitudes without changing its outputs.
+"""Rescale the weights of a transformer to similar magnitudes without changing its outputs.
 
-A network computes the same if a slot of the stream is written larger and read smaller, a number of a
-query larger and that of its key smaller, a value larger and what its head writes smaller; relu units
-and both halves of gated units scale, too. Functions of exact feed-forwards and gelu units do not:
-their inputs stay as they are, as does what comes out. All factors are powers of two, so that every
-activation is multiplied by one, and no rounding changes: outputs are the same to the bit, unless a
-number leaves the range of floats. In networks on real numbers nothing that may hold one of any size
-is made smaller, lest the least of them become 0.
+Several rescalings do not change the function of a network. A slot of the residual stream can be scaled
+up where it is written and down where it is read. The queries and keys of a head, and its values and
+output, can be scaled in opposite directions. ReLU units and both factors of gated units can also be
+rescaled. Inputs and outputs of symbolic functions and inputs of GELU units are not changed.
 
-First the sum of squares of the logarithms of all non-zero weights is made least (Curtis and Reid,
-"On the automatic scaling of matrices for Gaussian elimination", 1972), then the greatest of them is
-lowered factor by factor; of what was met on the way, that with the least ratio of largest to
-smallest weight is taken.
+All factors are powers of two, so rounding does not change. Outputs are bitwise equal unless a number
+leaves the range of floats. In networks on real numbers, values that may be arbitrarily small are not
+scaled down, so that they cannot underflow to 0.
+
+The method first minimises the sum of squares of the logarithms of all non-zero weights (Curtis and
+Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). It then reduces the range
+of these logarithms, one group of factors at a time. The result is the visited solution with the
+smallest ratio of largest to smallest weight.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from locum.networks.transformer.weights import Array, AttentionWeights, FeedForw
 
 Marks = NDArray[np.bool_]
 
-#: Instructions whose results are 0, 1 or one of a list, whatever goes in.
+#: Instructions whose result is one of finitely many fixed numbers for every argument.
 _OF_A_LIST = frozenset(
     {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "and", "or", "not"}
     | {"table", "constant"}
@@ -38,9 +39,10 @@ _OF_A_LIST = frozenset(
 
 
 def real_slots(weights: Weights) -> Iterator[Marks]:
-    """Mark slots that may depend on tokens: as each attention finds them, each feed-forward, the end.
+    """Yield masks [slot] of the slots of the residual stream that may depend on tokens.
 
-    Two for each layer, and one more.
+    The order is: before the attention and before the feed-forward of each layer, then at the end. A
+    network of n layers has 2n + 1 masks.
     """
     real: Marks = (weights.W_E != 0).any(axis=0)
     for layer in weights.layers:
@@ -54,16 +56,19 @@ def real_slots(weights: Weights) -> Iterator[Marks]:
 
 
 def read(matrix: Array, real: Marks) -> Marks:
-    """Mark the columns of a matrix [.., slot, number] that read a marked slot."""
+    """Return a mask of the columns of ``matrix`` [.., slot, number] that read a slot marked in
+    ``real``.
+    """
     reached: Marks = ((matrix != 0) & real[:, None]).any(axis=-2)
     return reached
 
 
 def halvings(matrix: Array, real: Marks) -> NDArray[np.float64]:
-    """Count how often a column [.., number] can be halved and still multiply what it reads by integers.
+    """Count how often each column of ``matrix`` can be halved while its weights on marked slots remain
+    integers.
 
-    An integer multiple of a float is a multiple of the least float, and loses nothing however near to
-    0 it is; a fraction of one may. Columns that read no marked slot can be halved for ever.
+    ``matrix`` has the axes [.., slot, number]. An integer multiple of a float loses no bits near 0, but
+    a fraction of it may. A column that reads no slot marked in ``real`` can be halved without limit.
 
     >>> halvings(np.array([[4.0, 3.0, 0.5], [8.0, 0.0, 2.0]]), np.array([True, True])).tolist()
     [2.0, 0.0, 0.0]
@@ -79,13 +84,18 @@ def halvings(matrix: Array, real: Marks) -> NDArray[np.float64]:
 
 
 def real_values(heads: AttentionWeights, real: Marks) -> Marks:
-    """Mark the values [head, number] that depend on tokens: by what they hold, or by the pattern."""
+    """Return a mask [head, number] of the head values that may depend on tokens.
+
+    A value depends on tokens if its content or the attention pattern of its head does.
+    """
     scores = read(heads.W_Q, real) | read(heads.W_K, real)
     return read(heads.W_V, real) | scores.any(axis=-1, keepdims=True)
 
 
 def real_units(feed: FeedForwardWeights, real: Marks) -> Marks:
-    """Mark the units, or outputs of exact functions, that depend on tokens."""
+    """Return a mask of the hidden units, or of the outputs of symbolic functions, that may depend on
+    tokens.
+    """
     met = read(feed.W_in, real)
     if feed.W_gate is not None:
         met = met | read(feed.W_gate, real)
@@ -93,7 +103,10 @@ def real_units(feed: FeedForwardWeights, real: Marks) -> Marks:
 
 
 def _results(functions: Functions, arguments: Marks) -> Marks:
-    """Mark the outputs that depend on marked arguments by other than a comparison.
+    """Return a mask of the outputs of ``functions`` that may depend on marked arguments.
+
+    A dependence only through comparisons, boolean operations or tables does not count, because the
+    results of these operations are fixed numbers.
 
     >>> from locum.networks.transformer.functions import Instruction
     >>> steps = (Instruction("add", (0, 1)), Instruction("less", (0, 1)), Instruction("add", (1, 1)))
@@ -108,24 +121,24 @@ def _results(functions: Functions, arguments: Marks) -> Marks:
 
 
 Whole: TypeAlias = NDArray[np.int64]
-#: Exponents that a tensor's entries gain: a factor by its number, as an array that is broadcast to the
-#: tensor, and 1 where it multiplies, −1 where it divides.
+#: Factors that rescale the entries of a tensor. Each pair consists of an array of factor indices, which
+#: is broadcast to the tensor, and a sign: 1 to multiply, −1 to divide.
 Gains: TypeAlias = "tuple[tuple[Whole, int], ...]"
 
-#: Steps of the least squares, and sweeps that lower the greatest.
+#: Maximum number of conjugate-gradient steps, and number of sweeps that reduce the range of weights.
 _STEPS, _SWEEPS = 200, 20
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The largest and the smallest weight that is not zero, by absolute value."""
+    """The largest and the smallest absolute value of the non-zero weights of a network."""
 
     largest: float
     smallest: float
 
     @classmethod
     def of(cls, weights: Weights) -> Spread:
-        """Look at all tensors; a network of zeros has 1 and 1."""
+        """Return the spread of the non-zero weights; both numbers are 1 if all weights are 0."""
         sizes = np.concatenate([np.abs(tensor[tensor != 0]).ravel() for _, tensor in weights.named()])
         if not sizes.size:
             return cls(1.0, 1.0)
@@ -133,7 +146,7 @@ class Spread:
 
     @property
     def ratio(self) -> float:
-        """Return largest by smallest.
+        """Ratio of the largest to the smallest weight.
 
         >>> Spread(8.0, 0.5).ratio
         16.0
@@ -142,18 +155,19 @@ class Spread:
 
 
 def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
-    """Return weights of nearly one size, and what the report says about them.
+    """Return an equivalent configuration and weights of similar magnitudes.
 
-    ``report["balanced"]`` has the largest and smallest weight before and after, and for each slot the
-    exponent of 2 by which it holds more than its label says. Tokens so large that they might leave the
-    range of floats are refused.
+    In the new configuration, ``report["balanced"]`` contains the largest and smallest weight before and
+    after balancing. It also contains, for each slot, the exponent of 2 by which the stored value
+    exceeds the labelled value. ``ranges`` excludes tokens so large that activations could overflow.
     """
+    weights.require_no_norms("balanced")
     limit = int(np.finfo(config.dtype).maxexp) // 4
     ranges = _limited(config, 2.0**limit)
     system = _System.of(weights)
     exponents = system.solve(*_bounds(weights, system.factors, limit, config.vocabulary is None))
     balanced = _applied(weights, exponents)
-    while not _recovered(weights, exponents, balanced):  # a weight that is very large or small already
+    while not _recovered(weights, exponents, balanced):  # a weight left the range of floats
         exponents = np.trunc(exponents / 2).astype(np.int64)
         balanced = _applied(weights, exponents)
     slots = exponents[: weights.W_E.shape[1]] + slot_exponents(config, weights.W_E.shape[1])
@@ -166,7 +180,10 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
 
 
 def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] | None:
-    """Return the ranges of tokens that keep their distance from the largest float."""
+    """Return the ranges of real-valued tokens, limited to absolute values of at most ``largest``.
+
+    The result is None for a network with a vocabulary. An empty range raises ``InputError``.
+    """
     if config.vocabulary is not None:
         return None
     ranges = config.ranges or ((-np.inf, np.inf),)
@@ -181,10 +198,12 @@ def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] 
 
 
 def slot_exponents(config: Config, width: int) -> Whole:
-    """Return by which power of 2 each slot holds more than its label says: 0 if not balanced."""
+    """Return for each slot the exponent of 2 by which its value exceeds its label; 0 if not
+    balanced.
+    """
     said = config.report.get("balanced")
     listed = said.get("slots") if isinstance(said, dict) else None
-    # A report may come from a file, and say anything.
+    # A report may come from a file, so it is not trusted.
     if not isinstance(listed, list) or len(listed) != width:
         return np.zeros(width, np.int64)
     if not all(type(exponent) is int and abs(exponent) <= 1024 for exponent in listed):
@@ -195,11 +214,12 @@ def slot_exponents(config: Config, width: int) -> Whole:
 def _bounds(
     weights: Weights, factors: int, limit: int, growing: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the greatest exponent of each factor.
+    """Return the smallest and the largest permitted exponent of each factor.
 
-    With ``growing``, nothing that depends on tokens becomes smaller, unless it stays an integer
-    multiple of what it is read from: a number of a query or a key, a relu unit, a half of a gated one.
-    Their product does not, nor do values, which patterns multiply.
+    With ``growing``, no value that depends on tokens may become smaller, unless it remains an integer
+    multiple of the values that it is computed from. This exception applies to queries, keys, ReLU units
+    and each factor of a gated unit. It does not apply to products of these, nor to head values, which
+    are multiplied by attention patterns.
     """
     low, high = np.full(factors, -float(limit)), np.full(factors, float(limit))
     if not growing:
@@ -222,7 +242,11 @@ def _bounds(
 
 
 def _factors(weights: Weights) -> Iterator[tuple[Whole, Whole, tuple[Whole, ...]]]:
-    """Give the factors numbers: slots come first; then, by layer, those of scores, values and units."""
+    """Yield the factor indices of each layer: for scores, for values and for hidden units.
+
+    The first indices belong to the slots of the residual stream. The indices of the layers follow in
+    order.
+    """
     count = weights.W_E.shape[1]
 
     def more(shape: tuple[int, ...]) -> Whole:
@@ -234,15 +258,15 @@ def _factors(weights: Weights) -> Iterator[tuple[Whole, Whole, tuple[Whole, ...]
         heads, feed = layer.attention, layer.feed_forward
         score = more((0,) if heads is None else heads.b_Q.shape)
         value = more((0,) if heads is None else heads.b_V.shape)
-        # Units of gelu and arguments of exact functions have no factor; gated ones have one by which
-        # one half grows and the other shrinks, and one of their product.
+        # GELU units and arguments of symbolic functions have no factor. Gated units have two: the first
+        # scales the two factors of the product in opposite directions, the second scales the product.
         halves = {"relu": 1, "glu": 2}.get(feed.kind, 0) if feed is not None else 0
         hidden = (0,) if feed is None else feed.W_out.shape[:1]
         yield score, value, tuple(more(hidden) for _ in range(halves))
 
 
 def _tensors(weights: Weights) -> Iterator[tuple[Array, Gains]]:
-    """Yield each tensor with the factors that it may gain, in the order of :meth:`Weights.named`."""
+    """Yield each tensor with the factors that rescale it, in the order of :meth:`Weights.named`."""
     slots = np.arange(weights.W_E.shape[1])
     yield weights.W_E, ((slots, 1),)
     yield weights.W_pos, ((slots, 1),)
@@ -270,7 +294,7 @@ def _tensors(weights: Weights) -> Iterator[tuple[Array, Gains]]:
 
 
 def _applied(weights: Weights, exponents: Whole) -> Weights:
-    """Multiply every tensor by its factors."""
+    """Return weights with every tensor multiplied by 2 to the power of its ``exponents``."""
     gains_of_all = (gains for _, gains in _tensors(weights))
 
     def scaled(tensor: Array) -> Array:
@@ -283,7 +307,9 @@ def _applied(weights: Weights, exponents: Whole) -> Weights:
 
 
 def _recovered(weights: Weights, exponents: Whole, balanced: Weights) -> bool:
-    """Say whether the factors can be taken back to the bit: no weight over- or underflowed."""
+    """Return whether undoing the factors restores all weights, so that no weight overflowed or
+    underflowed.
+    """
     back = _applied(balanced, -exponents)
     return all(
         np.array_equal(a, b) for (_, a), (_, b) in zip(weights.named(), back.named(), strict=True)
@@ -292,10 +318,13 @@ def _recovered(weights: Weights, exponents: Whole, balanced: Weights) -> bool:
 
 @dataclass(frozen=True)
 class _System:
-    """Logarithms of all non-zero weights, and what each factor adds to which: a sparse matrix."""
+    """The logarithms of all non-zero weights, and the sparse matrix that maps factor exponents to
+    weights.
+    """
 
     logarithms: NDArray[np.float64]
-    #: Entries of the matrix, by factor: row (the weight), column (the factor), and 1 or −1.
+    #: Entries of the sparse matrix, sorted by factor: row (the weight), column (the factor), and sign
+    #: (1 or −1).
     rows: Whole
     columns: Whole
     signs: NDArray[np.float64]
@@ -329,7 +358,7 @@ class _System:
         )
 
     def sizes(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the logarithms after these factors."""
+        """Return the logarithms of all weights after rescaling by these exponents."""
         return self.logarithms + self._gains(exponents)
 
     def _gains(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
@@ -337,7 +366,9 @@ class _System:
         return np.bincount(self.rows, gained, len(self.logarithms)).astype(np.float64)
 
     def solve(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Whole:
-        """Return whole exponents within bounds, of the least ratio of largest to smallest found."""
+        """Return integer exponents between ``low`` and ``high`` that make the ratio of the largest to
+        the smallest weight small.
+        """
         if not self.rows.size:
             return np.zeros(self.factors, np.int64)
 
@@ -349,13 +380,14 @@ class _System:
         for exponents in self._lowered(start, inside):
             whole = np.rint(exponents)
             ratio = float(np.ptp(self.sizes(whole)))
-            # Of two that are as good, the first: it is nearer to the least squares.
+            # Of two equally good solutions, keep the first, which is nearer to the least-squares
+            # solution.
             if ratio < least - 1e-9:
                 best, least = whole, ratio
         return best.astype(np.int64)
 
     def _least_squares(self) -> NDArray[np.float64]:
-        """Conjugate gradients for the exponents whose sizes have the least sum of squares."""
+        """Return the exponents that minimise the sum of squared logarithms, by conjugate gradients."""
         solution = np.zeros(self.factors)
         residual = -self._gathered(self.logarithms)
         direction, square = residual, float(residual @ residual)
@@ -380,7 +412,11 @@ class _System:
         exponents: NDArray[np.float64],
         inside: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     ) -> Iterator[NDArray[np.float64]]:
-        """Put each factor in turn amid the extremes of what it scales: slots, then the others."""
+        """Yield successive exponents that reduce the range of the logarithms of all weights.
+
+        Each sweep moves every factor towards the centre between the extremes of the weights that it
+        scales.
+        """
         yield exponents
         starts = np.flatnonzero(np.diff(self.columns, prepend=-1))
         met = self.columns[starts]
@@ -388,7 +424,8 @@ class _System:
             for part in (met < self.slots, met >= self.slots):
                 sizes = self.signs * self.sizes(exponents)[self.rows]
                 high, low = (end.reduceat(sizes, starts) for end in (np.maximum, np.minimum))
-                # Halves of a gated unit scale the same weights: whole steps of both would overshoot.
+                # Both factors of a gated unit scale the same weights, so full steps of both would
+                # overshoot.
                 step = (high + low)[part] * (-0.25 if sweep % 2 else -0.5)
                 exponents = exponents.copy()
                 exponents[met[part]] += step

@@ -1,9 +1,10 @@
-"""Circuits: the part of a network that computes each s-op, as data and as a figure.
+"""Represent circuits: the parts of a network that compute each s-op, as data and as a figure.
 
-Nodes are embedding columns, heads with their queries, keys, values and outputs, groups of hidden units,
-slots of the residual stream and the output; each has the name of its TransformerLens hook and the s-op
-that it holds. Edges say what flows from the node that writes it to the node that reads it. Whether an
-edge is *necessary* or *sufficient* is not asserted here but computed (``locum.experiments.circuits``).
+The nodes of a circuit are embedding columns, heads, groups of hidden units, slots of the residual
+stream, and the output. Queries, keys, values and outputs of a head are separate nodes. Each node
+contains the name of its TransformerLens hook and the label of the s-op that it computes. Edges connect
+the node that writes a signal with the node that reads the signal. ``locum.experiments.circuits``
+computes by interventions whether an edge is *necessary* or *sufficient*.
 
 >>> node = CircuitNode("embed.0", "embed", "hook_embed", slots=(0,), label="tokens")
 >>> Circuit((node,), ()).node("embed.0").label
@@ -12,13 +13,12 @@ edge is *necessary* or *sufficient* is not asserted here but computed (``locum.e
 
 from __future__ import annotations
 
+import difflib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from html import escape
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,95 +26,17 @@ from locum.errors import InputError
 from locum.files import read_json, write_file
 from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.fingerprints import fingerprints
+from locum.networks.transformer.circuit_figure import Line, draw_parts
+from locum.networks.transformer.circuit_figure import Part as BoxPart
 
-WIDTH, HEIGHT, ACROSS, DOWN, EDGE = 190.0, 40.0, 84.0, 16.0, 24.0
-#: Characters of a label that fit into a box.
-_FITS = 26
-#: Characters that no XML file may contain.
-_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_STYLE = (
-    "<style>.paper{fill:#fff}.ink{fill:#1f2933}.soft{fill:#5d6b7a}.box{fill:#f6f8fa;stroke:#b4c1cd}"
-    ".flow{stroke:#2f6f9f}.idle{stroke:#b4c1cd;stroke-dasharray:4 4}"
-    "@media (prefers-color-scheme: dark){.paper{fill:#0f141a}.ink{fill:#e4e9ef}.soft{fill:#95a3b3}"
-    ".box{fill:#171e26;stroke:#4a5a6d}.flow{stroke:#5b9bd0}.idle{stroke:#4a5a6d}}</style>"
-)
-
-
-def circuit_svg(
-    boxes: Sequence[tuple[str, int, str]],
-    arrows: Iterable[tuple[str, str, str, bool]],
-    title: str,
-) -> str:
-    """Return an SVG of boxes (name, column, label) and arrows (from, to, what flows, idle).
-
-    >>> drawn = circuit_svg([("a", 0, "tokens"), ("b", 1, "copy")], [("a", "b", "tokens", False)], "c")
-    >>> drawn.startswith("<svg"), drawn.count("<rect"), drawn.count("<path")
-    (True, 3, 1)
-    """
-    columns: dict[int, list[tuple[str, str]]] = {}
-    for name, column, label in boxes:
-        columns.setdefault(column, []).append((name, label))
-    places: dict[str, tuple[float, float]] = {}
-    tallest = max((len(column) for column in columns.values()), default=0)
-    for across, column in enumerate(sorted(columns)):
-        top = (tallest - len(columns[column])) / 2
-        for down, (name, _) in enumerate(columns[column]):
-            places[name] = (EDGE + across * (WIDTH + ACROSS), EDGE + (top + down) * (HEIGHT + DOWN))
-    width = 2 * EDGE + len(columns) * (WIDTH + ACROSS) - ACROSS
-    height = 2 * EDGE + tallest * (HEIGHT + DOWN) - DOWN
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" style="max-width:100%;height:auto" '
-        'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="11">'
-    )
-    parts = [
-        head,
-        f"<title>{_text(title)}</title>{_STYLE}",
-        '<rect width="100%" height="100%" class="paper"/>',
-        *_curves(arrows, places),
-    ]
-    for name, _, label in boxes:
-        x, y = places[name]
-        parts.append(
-            f"<g><title>{_text(name)}: {_text(label)}</title>"
-            f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH:.0f}" height="{HEIGHT:.0f}" class="box"/>'
-            f'<text x="{x + 8:.0f}" y="{y + 16:.0f}" class="soft">{_fitting(name)}</text>'
-            f'<text x="{x + 8:.0f}" y="{y + 32:.0f}" class="ink">{_fitting(label)}</text>'
-            "</g>"
-        )
-    return "\n".join([*parts, "</svg>\n"])
-
-
-def _curves(
-    arrows: Iterable[tuple[str, str, str, bool]], places: Mapping[str, tuple[float, float]]
-) -> Iterable[str]:
-    for source, target, flows, idle in arrows:
-        if source not in places or target not in places:
-            continue
-        (a, b), (c, d) = places[source], places[target]
-        a, b, d = a + WIDTH, b + HEIGHT / 2, d + HEIGHT / 2
-        bend = max((c - a) / 2, 20.0)
-        yield (
-            f"<g><title>{_text(flows)}</title>"
-            f'<path d="M{a:.0f} {b:.0f}C{a + bend:.0f} {b:.0f} {c - bend:.0f} {d:.0f} {c:.0f} {d:.0f}" '
-            f'class="{"idle" if idle else "flow"}" fill="none" stroke-width="1.4"/></g>'
-        )
-
-
-def _fitting(words: str) -> str:
-    return _text(words if len(words) <= _FITS else words[: _FITS - 1] + "…")
-
-
-def _text(words: str) -> str:
-    return escape(_ILLEGAL.sub("\ufffd", words))
-
-
-#: The most bytes of a circuit's file.
+#: Maximum size of a circuit's file in bytes.
 MAX_FILE = 2**27
 
 
 def require_head(head: int | None) -> None:
-    """Refuse what is not the number of a head: NumPy takes True for all of them, Python for head 1.
+    """Raise ``InputError`` unless ``head`` is None or the index of a head.
+
+    Booleans are rejected, because NumPy interprets True as all heads and Python as head 1.
 
     >>> require_head(True)
     Traceback (most recent call last):
@@ -127,64 +49,81 @@ def require_head(head: int | None) -> None:
 
 @dataclass(frozen=True)
 class CircuitNode:
-    """A part of the network: where it is, what it holds, and what it is for."""
+    """A part of a network: its location and the s-op that it computes."""
 
     id: str
-    #: embed, pos_embed, head, q, k, v, o, units, slot or output.
+    #: Kind of part: embed, pos_embed, head, q, k, v, o, units, slot or output.
     kind: str
-    #: The TransformerLens hook at which it can be seen and changed.
+    #: Name of the TransformerLens hook at which this part can be read and changed.
     hook: str
     layer: int | None = None
     head: int | None = None
-    #: The places that it has in the hook's last axis: hidden units, or numbers of a head.
+    #: Indices of this part in the last axis of the hook: hidden units, or components of a head.
     places: tuple[int, ...] = ()
-    #: The slots that it writes (or is).
+    #: Slots of the residual stream that this part writes, or the slot that this part is.
     slots: tuple[int, ...] = ()
     label: str = ""
-    #: The fingerprint of the s-op that it computes (``graph/fingerprints.py``).
+    #: Fingerprint of the s-op that this part computes (``graph/fingerprints.py``).
     sop: str = ""
     role: str = ""
-    #: Labels of s-ops that depend on this one in the program, and pass it by in the network: a table
-    #: looks up what this one depends on.
+    #: Labels of s-ops that depend on this s-op in the program but not in the network. There, a table
+    #: computes these s-ops directly from the sources of this s-op.
     passed_by: tuple[str, ...] = ()
-    #: Fingerprints of the s-ops that a column of an embedding is, up to a factor and a constant.
+    #: Fingerprints of the s-ops that an embedding column represents, up to a factor and a constant.
     embeds: tuple[str, ...] = ()
+    #: Fingerprints of s-ops that no single node computes, but that can be recovered from nodes such as
+    #: this one. The compiler rewrote such an s-op, or it is a linear combination of the outputs of
+    #: these nodes.
+    made_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CircuitEdge:
-    """What one node writes and another reads."""
+    """A signal that one node writes and another node reads."""
 
     source: str
     target: str
-    #: The slot that it passes through, and the label of what flows.
+    #: Slot of the residual stream that carries the signal (−1: all slots), and label of the signal.
     slot: int
     flows: str
-    #: Whether changing what flows to that of another input changes some answer; None: not computed.
+    #: Whether replacing the signal by the signal of another input changes some output; None: not
+    #: computed.
     necessary: bool | None = None
-    #: Whether that alone turns some answer into that of the other input, which is a different one.
+    #: Whether this replacement alone turns some output into the different output for the other input.
     sufficient: bool | None = None
+    #: How the edge is necessary: "alone"; "length", only for inputs of different lengths; or "jointly",
+    #: only together with edges that are not necessary by themselves. Empty if the edge is not
+    #: necessary.
+    necessity: str = ""
+
+    @property
+    def id(self) -> str:
+        """Identifier of the edge, made of the ids of both ends: ``embed.2->blocks.0.attn.head.0.v``."""
+        return f"{self.source}->{self.target}"
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """All nodes and edges, and on which inputs the flags of edges were computed."""
+    """The nodes and edges of a circuit, and how the flags of its edges were computed."""
 
     nodes: tuple[CircuitNode, ...]
     edges: tuple[CircuitEdge, ...]
-    #: How necessary and sufficient were computed: pairs of inputs, whether all inputs were among them,
-    #: and whether changing all edges that are not necessary, at once, changes no answer.
+    #: How ``necessary`` and ``sufficient`` were computed: the number of pairs of inputs, whether these
+    #: pairs cover all inputs, and whether replacing all unnecessary edges at once changes no output.
     checked: dict[str, Any] = field(default_factory=dict)
 
     def node(self, identifier: str) -> CircuitNode:
-        """Return the node of that id."""
-        for node in self.nodes:
-            if node.id == identifier:
-                return node
-        raise InputError(f"expected the id of a node of the circuit, got {identifier!r}")
+        """Return the node whose id is ``identifier``."""
+        return _find(self.nodes, identifier, "a node")
+
+    def edge(self, identifier: str) -> CircuitEdge:
+        """Return the edge whose id is ``identifier``, such as ``embed.2->blocks.0.attn.head.0.v``."""
+        return _find(self.edges, identifier, "an edge")
 
     def at(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
-        """Return the nodes of a block (``blocks.1.attn``), or of one of its heads."""
+        """Return the nodes of a block such as ``blocks.1.attn``, or only the nodes of one of its
+        heads.
+        """
         require_head(head)
         nodes = tuple(
             node
@@ -198,21 +137,21 @@ class Circuit:
         return nodes
 
     def computing(self, sop: str) -> tuple[CircuitNode, ...]:
-        """Return the nodes that compute, or embed, the s-op of that fingerprint."""
+        """Return the nodes that compute or embed the s-op with the fingerprint ``sop``."""
         return tuple(node for node in self.nodes if node.sop == sop or sop in node.embeds)
 
     def attending(self, sop: str) -> tuple[CircuitNode, ...]:
-        """Return the heads that move, or count for, the s-op of that fingerprint."""
+        """Return the heads whose output computes the s-op with the fingerprint ``sop``."""
         places = {(node.layer, node.head) for node in self.computing(sop) if node.kind == "o"}
         return tuple(n for n in self.nodes if n.kind == "head" and (n.layer, n.head) in places)
 
     @property
     def necessary(self) -> tuple[CircuitEdge, ...]:
-        """Return the edges that are known to be necessary."""
+        """Edges that are known to be necessary."""
         return tuple(edge for edge in self.edges if edge.necessary)
 
     def data(self) -> dict[str, Any]:
-        """Return it as JSON has it; fields that say nothing are left out."""
+        """Return the circuit as data for JSON; empty fields of nodes and edges are omitted."""
         return {
             "nodes": [_plain(node) for node in self.nodes],
             "edges": [_plain(edge) for edge in self.edges],
@@ -220,13 +159,16 @@ class Circuit:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write ``circuit.json``."""
+        """Write the circuit to ``path`` as JSON."""
         text = json.dumps(self.data(), ensure_ascii=False, indent=1)
         write_file(path, text + "\n")
 
     @classmethod
     def read(cls, data: Any) -> Circuit:
-        """Return the circuit that :meth:`data` described; anything else is an ``InputError``."""
+        """Return the circuit described by ``data``, in the format that :meth:`data` returns.
+
+        Other data raise ``InputError``.
+        """
         if not isinstance(data, Mapping):
             raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")
         checked = data.get("checked", {})
@@ -238,7 +180,7 @@ class Circuit:
 
     @classmethod
     def load(cls, path: str | Path) -> Circuit:
-        """Return the circuit that a file holds."""
+        """Return the circuit in a JSON file written by :meth:`save`."""
         data = read_json(path, MAX_FILE)
         try:
             return cls.read(data)
@@ -246,9 +188,10 @@ class Circuit:
             raise InputError(f"{path}: {error}") from None
 
     def mermaid(self) -> str:
-        """Return a flowchart in Mermaid's language, which Markdown viewers draw; one box per part.
+        """Return a Mermaid flowchart of the circuit, with one box per head, group of hidden units or
+        embedding column.
 
-        Edges that are known not to be necessary are dotted.
+        Edges that are known not to be necessary are dotted. Many Markdown viewers render Mermaid.
         """
         drawn = {n.id: n for n in self.nodes if n.kind not in ("slot", "q", "k", "v", "o")}
         lines = ["flowchart LR"]
@@ -262,65 +205,187 @@ class Circuit:
             lines.append(f"  {_box(source)} {arrow}{f'|{via}|' if via else ''} {_box(target)}")
         return "\n".join(dict.fromkeys(lines))
 
-    def draw(self, path: str | Path | None = None) -> str:
-        """Return a picture as SVG, from the embedding to the output, and write it to ``path`` if given.
+    def draw(self, path: str | Path | None = None, *, narrow: bool = False) -> str:
+        """Return an SVG figure of the circuit, and write it to ``path`` if given.
 
-        Edges that are known not to be necessary are dashed; pointing at an edge says what flows.
+        Layers are columns; ``narrow`` draws all parts in one column of 400 pixels. One box contains all
+        columns of an embedding. The tooltip of a line shows the signal. Lines are dashed for edges that
+        carry only the length, and dotted for edges that are necessary only jointly or not at all.
         """
-        drawn = [n for n in self.nodes if n.kind not in ("slot", "q", "k", "v", "o")]
-        last = max((_column(node) for node in drawn), default=0)
-        boxes = [
-            (node.id, last + 1 if node.kind == "output" else _column(node), node.label)
-            for node in drawn
-        ]
-        arrows: dict[tuple[str, str, str, bool], None] = {}
-        for edge in self.edges:
-            ends = _part(edge.source), _part(edge.target)
-            arrows[(*ends, edge.flows, edge.necessary is False)] = None
-        svg = circuit_svg(boxes, arrows, f"a circuit of {len(drawn)} parts, {len(self.edges)} edges")
+        parts, lines, headings = self.figure()
+        title = f"a circuit of {len(parts)} parts and {len(self.edges)} edges"
+        svg = draw_parts(parts, lines, headings, title, narrow=narrow)
         if path is not None:
             write_file(path, svg)
         return svg
 
-    def _repr_svg_(self) -> str:
-        return self.draw()
+    def figure(self) -> tuple[list[BoxPart], list[Line], dict[int, str]]:
+        """Return the boxes, the lines and the column headings of the figure, for :func:`draw_parts`."""
+        parts, rows = _boxes(self)
+        kinds: dict[tuple[str, str], dict[str, None]] = {}
+        flows: dict[tuple[str, str], dict[str, None]] = {}
+        for edge in self.edges:
+            ends = rows.get(edge.source, edge.source), edge.target
+            kind = "idle" if edge.necessary is False else edge.necessity or "alone"
+            kinds.setdefault(ends, {})[kind] = None
+            flows.setdefault(ends, {})[edge.flows] = None
+        order = ("alone", "jointly", "length", "idle")
+        lines = [
+            Line(*ends, ", ".join(flows[ends]), min(found, key=order.index))
+            for ends, found in kinds.items()
+        ]
+        headings = {_column(node): _heading(node) for node in self.nodes if node.kind != "slot"}
+        return parts, lines, headings
+
+    def _repr_html_(self) -> str:
+        style = (
+            "<style>.circuit-narrow{display:none}@media (max-width:600px)"
+            "{.circuit-wide{display:none}.circuit-narrow{display:block}}</style>"
+        )
+        figures = (("wide", self.draw()), ("narrow", self.draw(narrow=True)))
+        return style + "".join(f'<div class="circuit-{name}">{svg}</div>' for name, svg in figures)
 
     def __str__(self) -> str:
         shown = [f"{len(self.nodes)} nodes, {len(self.edges)} edges"]
         flag = {None: " ", False: "·", True: "!"}
         shown += [
-            f"{flag[edge.necessary]} {edge.source} → {edge.target}: {edge.flows} (slot {edge.slot})"
+            f"{flag[edge.necessary]} {edge.source} → {edge.target}: {edge.flows} ({_slots(edge)})"
             for edge in self.edges
         ]
         return "\n".join(shown)
 
 
-def parts_of(circuit: Circuit, program: Node, sop: Node) -> tuple[CircuitNode, ...]:
-    """Return the nodes of the circuit that compute an s-op, or attend by a selector, of a program."""
+def _slots(edge: CircuitEdge) -> str:
+    return f"slot {edge.slot}" if edge.slot >= 0 else "all slots"
+
+
+_Item = TypeVar("_Item", CircuitNode, CircuitEdge)
+
+
+def _find(items: Sequence[_Item], identifier: str, kind: str) -> _Item:
+    for item in items:
+        if item.id == identifier:
+            return item
+    near = difflib.get_close_matches(str(identifier), [item.id for item in items], 3, cutoff=0.3)
+    shown = ", ".join(near or [item.id for item in items[:3]])
+    raise InputError(f"expected the id of {kind} of the circuit, got {identifier!r}; try {shown}")
+
+
+class Found(tuple[CircuitNode, ...]):
+    """The nodes of a circuit that represent an s-op."""
+
+    #: How the nodes represent the s-op. "computed": the nodes compute it. "combined": it was rewritten,
+    #: or is a combination of their outputs. "merged": the nodes compute later s-ops directly from the
+    #: sources of this s-op. "absent": there are no such nodes.
+    how: str
+
+    def __new__(cls, nodes: Iterable[CircuitNode], how: str) -> Found:
+        """Create the tuple of nodes without duplicates."""
+        found = super().__new__(cls, dict.fromkeys(nodes))
+        found.how = how if found else "absent"
+        return found
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.how
+
+
+def parts_of(circuit: Circuit, program: Node, sop: Node) -> Found:
+    """Return the nodes of ``circuit`` that compute the s-op ``sop`` of ``program``, or attend by the
+    selector ``sop``.
+    """
     names = fingerprints(program, sop)
-    computing = circuit.computing(names[sop])
-    if computing:
-        return computing
-    if names[sop] not in {names[node] for node in postorder(program)}:
+    order = list(postorder(program))
+    here = next((node for node in order if names[node] == names[sop]), None)
+    if here is None:
+        computing = circuit.computing(names[sop])
+        if computing:
+            return Found(computing, "computed")
         raise InputError(
-            f"expected an s-op of the program {abbreviate(program)}, got {abbreviate(sop)}, which is "
-            "not in it; try one of the s-ops that it was made of"
+            f"expected an s-op of the program {abbreviate(program)}, got {abbreviate(sop)}, which the "
+            "program does not contain; try an s-op that is a part of the program"
         )
-    if sort_of(sop) is Sort.SELECTOR:
-        users = [node for node in postorder(program) if sop in node.inputs]
-        heads = (head for node in users for head in circuit.attending(names[node]))
-        return tuple(dict.fromkeys(heads))
-    kind = {"tokens": "embed", "indices": "pos_embed"}.get(sop.op)
-    return tuple(node for node in circuit.nodes if node.kind == kind)
+    users: dict[Node, list[Node]] = {}
+    for node in order:
+        for below in dict.fromkeys(node.inputs):
+            users.setdefault(below, []).append(node)
+    found = _found(circuit, users, names, here)
+    # An s-op that no part of the network computes is merged into the next s-ops that read it.
+    merged, waiting, seen = list[CircuitNode](), [] if found else [here], {here}
+    while waiting:
+        for user in users.get(waiting.pop(), ()):
+            if user not in seen:
+                seen.add(user)
+                nodes = _found(circuit, users, names, user)
+                merged += nodes
+                waiting += [] if nodes else [user]
+    return found or Found(merged, "merged")
+
+
+def _found(
+    circuit: Circuit, users: Mapping[Node, Sequence[Node]], names: Mapping[Node, str], sop: Node
+) -> Found:
+    """Return the nodes that compute ``sop``, or from whose outputs it can be recovered."""
+    computing = circuit.computing(names[sop])
+    if not computing and sort_of(sop) is Sort.SELECTOR:
+        heads = (circuit.attending(names[user]) for user in users.get(sop, ()))
+        computing = tuple(head for each in heads for head in each)
+    if not computing and sop.op in ("tokens", "indices"):
+        kind = {"tokens": "embed", "indices": "pos_embed"}[sop.op]
+        computing = tuple(node for node in circuit.nodes if node.kind == kind)
+    if computing:
+        return Found(computing, "computed")
+    return Found((node for node in circuit.nodes if names[sop] in node.made_for), "combined")
 
 
 def _column(node: CircuitNode) -> int:
-    """Return the column, from left to right: embeddings, then heads and units of each layer."""
-    return 0 if node.layer is None else 2 * node.layer + (1 if node.kind == "head" else 2)
+    """Return the column of a node in the figure: embeddings first, then heads and hidden units by
+    layer.
+    """
+    if node.layer is None:
+        return 10**6 if node.kind == "output" else 0
+    return 2 * node.layer + (2 if node.kind == "units" else 1)
+
+
+def _heading(node: CircuitNode) -> str:
+    if node.layer is None:
+        return "output" if node.kind == "output" else "input"
+    return f"layer {node.layer}\n{'MLP' if node.kind == 'units' else 'attention'}"
+
+
+def _boxes(circuit: Circuit) -> tuple[list[BoxPart], dict[str, str]]:
+    """Return the boxes of a figure, and for nodes that share a box the row of that box."""
+    boxes: dict[str, BoxPart] = {}
+    rows: dict[str, str] = {}
+    embedded = {"embed": "tokens", "pos_embed": "positions"}
+    for node in circuit.nodes:
+        column = _column(node)
+        if node.kind in embedded:
+            rows[node.id] = node.kind
+            boxes[node.kind] = BoxPart(node.kind, 0, embedded[node.kind], outs=(node.kind,))
+        elif node.kind == "output":
+            boxes[node.id] = BoxPart(node.id, column, "answer", ins=(node.id,))
+        elif node.kind == "head":
+            ports = {f"{node.id}.{letter}": letter for letter in "qkv"}
+            boxes[node.id] = BoxPart(
+                node.id, column, f"head {node.layer}.{node.head}", node.label, tuple(ports), (), ports
+            )
+        elif node.kind == "o":
+            box = boxes[_part(node.id)]
+            names = {**box.names, node.id: node.label}
+            boxes[box.id] = replace(box, outs=(*box.outs, node.id), names=names)
+        elif node.kind == "units":
+            mlp = f"blocks.{node.layer}.mlp"
+            box = boxes.get(mlp, BoxPart(mlp, column, f"MLP {node.layer}"))
+            names, group = {**box.names, node.id: node.label}, (*box.ins, node.id)
+            boxes[mlp] = replace(box, ins=group, outs=group, names=names)
+    for node in circuit.nodes:
+        if node.kind == "head" and not boxes[node.id].outs:  # a head without slots in the circuit
+            boxes[node.id] = replace(boxes[node.id], outs=(node.id,))
+    return list(boxes.values()), rows
 
 
 def _part(identifier: str) -> str:
-    """Return the head that a query, key, value or output belongs to; anything else is itself."""
+    """Return the id of the head to which a query, key, value or output belongs; other ids unchanged."""
     parts = identifier.split(".")
     return ".".join(parts[:5]) if "head" in parts else identifier
 

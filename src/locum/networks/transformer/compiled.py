@@ -1,7 +1,7 @@
 """Run, inspect, save and export a program that was compiled into the weights of a transformer.
 
-The weights do all the work; this object only turns tokens into rows of ``W_E`` and the outputs of
-``W_U`` back into tokens or numbers.
+The model object converts tokens to rows of ``W_E``, and the outputs of ``W_U`` back to tokens or
+numbers. The weights compute everything else.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from locum.errors import InputError
 from locum.graph import Node, loads
 from locum.graph.node import node_of
 from locum.networks.transformer.balancing import balance, slot_exponents
-from locum.networks.transformer.circuit import Circuit, CircuitNode, parts_of
+from locum.networks.transformer.circuit import CircuitNode, Found, parts_of
 from locum.networks.transformer.config import Config, render
 from locum.networks.transformer.encoding import Encoding, Rows
 from locum.networks.transformer.exports import lens
 from locum.networks.transformer.folder import saving
-from locum.networks.transformer.forward import ActivationCache, Tap, affine, forward, shown_to
+from locum.networks.transformer.forward import ActivationCache, Tap, forward, shown_to, unembed
+from locum.networks.transformer.functions import Functions
 from locum.networks.transformer.interventions import ForwardHook, Interventions, tap_of
 from locum.networks.transformer.notebook import model_html
+from locum.networks.transformer.path_patching import UNEMBED
 from locum.networks.transformer.residual import ResidualStream
 from locum.networks.transformer.transformer_architecture import TransformerArchitecture
 from locum.networks.transformer.weights import Array, Weights
 
-#: Tokens of a large batch that are run at a time: their activations fit into the cache of a core, and
-#: their matrix products are too small for threads of BLAS.
+#: Number of tokens of a large batch that run at a time. Their activations fit into the cache of a core,
+#: and their matrix products are too small for BLAS threads.
 _TOKENS = 2**12
 
 
 class CompiledTransformer(Interventions):
-    """A transformer that computes what a RASP program computes.
+    """A transformer that computes the same outputs as a RASP program.
 
     >>> import locum
     >>> flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
@@ -68,45 +70,45 @@ class CompiledTransformer(Interventions):
     def _repr_html_(self) -> str:
         return model_html(self.config, self.weights)
 
-    # What it is ---------------------------------------------------------------------------------
+    # Properties ---------------------------------------------------------------------------------
 
     @functools.cached_property
     def architecture(self) -> TransformerArchitecture:
-        """Return layers, heads, sizes and counts of parameters."""
+        """Numbers of layers, heads and parameters, and the widths of the network."""
         return TransformerArchitecture.of(self.config, self.weights)
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """Return what each slot of the residual stream holds."""
+        """Label of each slot of the residual stream."""
         return self.config.slots
 
     @property
     def hash(self) -> str:
-        """Return the SHA-256 of the names, shapes, dtypes and numbers of the weights."""
+        """SHA-256 hash of the names, shapes, dtypes and values of the weights."""
         return self.weights.fingerprint()
 
     @property
     def program(self) -> Node:
-        """Return the program that it was compiled from."""
+        """Root node of the program from which the network was compiled."""
         if not self.config.program:
             raise InputError(
-                "expected a configuration with the program it was compiled from, got one that does not "
-                "say which program that is; try locum.compile"
+                "expected a configuration with the program it was compiled from, got one "
+                "without a program; try locum.compile"
             )
         return loads(self.config.program)
 
     @property
     def error_bound(self) -> float:
-        """Return the certified bound of ``|network − program|``, with rounding; infinite if unknown."""
+        """Certified bound on ``|network − program|``, including rounding; infinite if unknown."""
         bound = self.config.report.get("error_bound")
-        # A report may come from a file, and say anything.
+        # A report may come from a file, so it is not trusted.
         return float(bound) if isinstance(bound, (int, float)) else math.inf
 
     def report(self) -> str:
-        """Return the compiler's report as text: sizes, how everything was realised, bounds."""
+        """Return the compiler's report as text: sizes, realisations of the s-ops, and error bounds."""
         data = {"name": self.config.name} if self.config.name else {}
         report = {name: value for name, value in self.config.report.items() if name != "circuit"}
-        if self.config.inputs:  # in words, without the automata
+        if self.config.inputs:  # conditions as text, without their automata
             options = self.config.report.get("options", {})
             report["options"] = {name: options[name] for name in options if name != "inputs"}
             report["inputs"] = [condition.text for condition in self.config.inputs]
@@ -114,7 +116,7 @@ class CompiledTransformer(Interventions):
             report["may have no value"] = list(self.config.partial)
         return render(data | {"architecture": str(self.architecture)} | report)
 
-    # What it does -------------------------------------------------------------------------------
+    # Execution ----------------------------------------------------------------------------------
 
     @overload
     def __call__(self, inputs: np.ndarray[Any, Any], *, check: bool = True) -> np.ndarray[Any, Any]: ...
@@ -125,34 +127,39 @@ class CompiledTransformer(Interventions):
     @overload
     def __call__(self, inputs: str | Sequence[Any], *, check: bool = True) -> list[Any]: ...
     def __call__(self, inputs: Any, *, check: bool = True) -> Any:
-        """Return the program's answer: a list for a list (or a string), an array for an array.
+        """Return the program's output: a list for a list or a string, an array for an array.
 
-        A list of lists is a batch, whose sequences may have different lengths. All values have one type
-        (:func:`locum.execution.types.result_type`). Inputs that do not satisfy the conditions of
-        ``compile(inputs=…)`` raise InputError. Where the program may have no value
-        (``config.partial``), dense execution of that part of it checks the inputs first. Without
-        ``check``, the network gives some answer to such inputs.
+        A list of lists is a batch, whose sequences may have different lengths. All output values have
+        one type (:func:`locum.execution.types.result_type`). Inputs that do not satisfy the conditions
+        of ``compile(inputs=…)`` raise ``InputError``.
+
+        If parts of the program may be undefined (``config.partial``), dense execution of these parts
+        first checks each input. Without ``check``, inputs are not checked, and the output for an
+        invalid input is meaningless.
         """
         batches, answer = self._encoding.read_by_length(inputs)
         return answer([self._run(batch, check=check) for batch in batches])
 
     def run_with_cache(self, inputs: Any) -> tuple[Any, ActivationCache]:
-        """Return the answer, and every activation under the name of its TransformerLens hook."""
+        """Return the output, and a cache of all activations by the names of their TransformerLens
+        hooks.
+        """
         batch, answer = self._encoding.read(inputs)
         activations: dict[str, Array] = {}
         try:
             rows = self._run(batch, activations.__setitem__, patterns=True)
         except MemoryError:
             raise InputError(
-                "the attention patterns do not fit into the memory; try model(inputs) or "
+                "the attention patterns do not fit into memory; try model(inputs) or "
                 "model.residual(inputs)"
             ) from None
         return answer(rows), ActivationCache(activations, len(self.weights.layers))
 
     def run_with_hooks(self, inputs: Any, fwd_hooks: Sequence[ForwardHook]) -> Any:
-        """Return the answer with hooks: (name, function of an activation and ``hook``) pairs.
+        """Return the output of a run with hooks.
 
-        A function that returns an array puts it in the activation's place, as in TransformerLens.
+        Each hook is a pair: a hook name or a predicate on names, and a function of an activation and
+        ``hook``. An array returned by the function replaces the activation, as in TransformerLens.
         """
         batch, answer = self._encoding.read(inputs)
         tap, check = tap_of(fwd_hooks)
@@ -160,31 +167,41 @@ class CompiledTransformer(Interventions):
         check()
         return answer(rows)
 
-    @property
-    def circuit(self) -> Circuit:
-        """Return which part of the network computes what, and what flows between the parts."""
-        if "circuit" not in self.config.report:
-            raise InputError(
-                "expected a network with a circuit, as the compiler makes it, got one without; try "
-                "locum.compile(model.program, …)"
-            )
-        return Circuit.read(self.config.report["circuit"])
+    def _tensors(self) -> dict[str, Array]:
+        return dict(self.weights.named())
 
-    def where(self, sop: Any) -> tuple[CircuitNode, ...]:
-        """Return the parts of the network that compute an s-op; none, where it is not there as it is.
+    def _norm(self, hook: str, stream: Any) -> Any:
+        return self.weights.normalised(hook, stream)
 
-        What is known from the token or the position alone is a column of an embedding; ``tokens`` and
-        ``indices`` are all columns of theirs. A selector is the heads that attend by it. A sum of
-        others is nowhere: whoever reads it reads its parts. What is not in the program is refused.
+    def _functions(self, layer: int) -> Functions | None:
+        feed = self.weights.layers[layer].feed_forward
+        return None if feed is None else feed.functions
+
+    def where(self, sop: Any) -> Found:
+        """Return the parts of the network that represent an s-op; the attribute ``how`` classifies
+        them.
+
+        - ``computed``: these nodes compute the s-op. A function of the token alone, or of the position
+          alone, is a column of an embedding; ``tokens`` and ``indices`` are all columns of their
+          embedding. For a selector, the nodes are the heads that attend by it.
+        - ``combined``: the compiler rewrote the s-op, or it is a linear combination; the nodes compute
+          its parts.
+        - ``merged``: the nodes compute later s-ops by tables that bypass this s-op.
+        - ``absent``: the output does not depend on the s-op, or the network was compiled from another
+          program, as U is.
+
+        An s-op that is not in the program raises ``InputError``.
         """
         return parts_of(self.circuit, self.program, node_of(sop))
 
     def what(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
-        """Return what a block, or one of its heads, computes: ``what("blocks.1.attn", head=0)``."""
+        """Return the circuit nodes of a block or of one of its heads, such as ``what("blocks.1.attn",
+        head=0)``.
+        """
         return self.circuit.at(block, head)
 
     def residual(self, inputs: Any) -> ResidualStream:
-        """Return every slot by position and layer, for one input (not a batch)."""
+        """Return the residual stream of one input: every slot by position, after each sublayer."""
         batch, _ = self._encoding.read(inputs)
         if len(batch) != 1:
             raise InputError(f"expected one input, got a batch of {len(batch)}")
@@ -223,21 +240,21 @@ class CompiledTransformer(Interventions):
             words, places = show("hook_embed", words), show("hook_pos_embed", places.copy())
         how = {"sink": self.config.sink, "causal": self.config.causal}
         after = forward(self.weights, words + places, **how, tap=tap, patterns=patterns)
-        with np.errstate(all="ignore"):
-            return affine(after[:, self.config.sink :], self.weights.W_U, self.weights.b_U)
+        after = show(UNEMBED, after)
+        return unembed(self.weights, after[:, self.config.sink :])
 
     def encode(self, inputs: Any) -> Any:
-        """Return inputs as the exports take them, [batch, position]: token ids, or numbers."""
+        """Return inputs in the format of exported models: token ids or numbers, [batch, position]."""
         return self._encoding.encode(self._encoding.read(inputs)[0])
 
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
-        """Return the answers to the logits [batch, position, d_vocab_out] of an export.
+        """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
 
-        ``inputs`` are those that the logits belong to: inputs on which the program has no value raise
-        an error. A model with a sink needs them: TransformerLens also gives logits of the sink, which
-        are left out here; other exports do not.
+        ``inputs`` are the inputs of the exported model; an input for which the program is undefined
+        raises an error. A model with a sink requires ``inputs``, because TransformerLens also returns
+        logits at the sink. This method omits them.
         """
-        # A tensor of an exported network keeps what gradients need, and may be on a GPU.
+        # A tensor of an exported network may require gradients, and may be on a GPU.
         logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)
         if inputs is not None:
             rows, _ = self._encoding.read(inputs)
@@ -245,19 +262,26 @@ class CompiledTransformer(Interventions):
             logits = self._encoding.without_sink(logits, rows)
         elif self.config.sink:
             raise InputError(
-                "expected the inputs beside the logits, which may or may not have a row for the sink: "
-                "try model.decode(logits, inputs)"
+                "expected the inputs in addition to the logits, since the logits may contain a row for "
+                "the "
+                "sink token; try model.decode(logits, inputs)"
             )
         answers: list[list[Any]] = self._encoding.decode(logits).tolist()
         return answers
 
     def embed(self, batch: Rows) -> Array:
-        """Return the residual stream before the first layer, [batch, position, slot]."""
+        """Return the residual stream before the first layer for a batch of inputs, [batch, position,
+        slot].
+        """
         words, places = self.embeddings(batch)
         return words + places
 
     def embeddings(self, batch: Rows) -> tuple[Array, Array]:
-        """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
+        """Return the token embeddings and the position embeddings of a batch, each [batch, position,
+        slot].
+
+        The token embedding of the sink is 0.
+        """
         words, places = self._embed(self._encoding.encode(batch))
         return words, places.copy()
 
@@ -273,59 +297,67 @@ class CompiledTransformer(Interventions):
             words[:, sink:] = weights.W_E[encoded]
         return words, places
 
-    # What it becomes ----------------------------------------------------------------------------
+    # Conversion ---------------------------------------------------------------------------------
 
     def balanced(self) -> CompiledTransformer:
-        """Return the same function by weights of nearly one size, for training and low precision.
+        """Return an equivalent network with weights of similar magnitudes, for training and low
+        precision.
 
-        Slots, queries and keys, values and outputs, relu and gated units are rescaled against each
-        other by powers of two: outputs are the same to the bit (``balancing.py``), and so is
-        :attr:`error_bound`. Labels, heads and the circuit stay as they are; :meth:`residual` shows
-        slots as they are labelled, activations by hooks are scaled.
+        Slots, queries and keys, values and outputs, and ReLU and gated units are rescaled by powers of
+        two. Outputs and :attr:`error_bound` are bitwise equal (``balancing.py``). Labels, heads and the
+        circuit do not change. :meth:`residual` shows slots in the units of their labels, but
+        activations at hooks are scaled.
         """
         return CompiledTransformer(*balance(self.config, self.weights))
 
     def save(self, folder: str | Path) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into a folder, completely or not at all."""
+        """Write ``config.json`` and ``model.safetensors`` to a folder, completely or not at all."""
         saving.write(self.config, self.weights, folder)
 
     def to_torch(self) -> Any:
-        """Return an ``nn.Module`` with the same names, shapes and numbers."""
+        """Return an ``nn.Module`` whose parameters have the same names, shapes and values as the
+        weights.
+        """
         with _needs("torch", "torch"):
             from locum.networks.transformer.exports.torch_module import TorchTransformer
         return TorchTransformer(self.config, self.weights)
 
     def to_encoder(self) -> Any:
-        """Return a module around a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation mode.
+        """Return a module that contains a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation
+        mode.
 
-        Its norms are replaced by identities. For softmax attention with gelu or relu feed-forwards.
+        The layer norms of the encoder are replaced by identities. The network must have softmax
+        attention and GELU or ReLU feed-forwards.
         """
         with _needs("torch", "torch"):
             from locum.networks.transformer.exports.torch_module import StockEncoder
         return StockEncoder(self.config, self.weights)
 
     def to_decoder(self) -> Any:
-        """Return a module around a stock ``nn.TransformerDecoder`` (``.decoder``), in evaluation mode.
+        """Return a module that contains a stock ``nn.TransformerDecoder`` (``.decoder``), in evaluation
+        mode.
 
-        For networks compiled with ``causal=True``; the cross-attention of its layers is all zeros.
-        Otherwise as :meth:`to_encoder`.
+        The network must be compiled with ``causal=True`` and meet the requirements of
+        :meth:`to_encoder`. All weights of the cross-attention are 0.
         """
         with _needs("torch", "torch"):
             from locum.networks.transformer.exports.torch_module import StockDecoder
         return StockDecoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:
-        """Return the fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name).
+        """Return the fields of a ``HookedTransformerConfig`` for this model, with ``dtype`` as a
+        string.
 
-        Since TransformerLens 4.0, they are fields of a ``TransformerBridgeConfig``.
+        Since TransformerLens 4.0, these are the fields of a ``TransformerBridgeConfig``.
         """
         return lens.settings(self.config, self.weights)
 
     def state_dict_for_transformer_lens(self) -> dict[str, Any]:
-        """Return the weights of :meth:`to_transformer_lens` as tensors by TransformerLens's names.
+        """Return the weights of :meth:`to_transformer_lens` as tensors with the names of
+        TransformerLens.
 
-        The residual stream has one more slot than the model, which is always 1. Scores are
-        q·k / √d_head, so ``W_Q`` and ``b_Q`` are √d_head times the model's.
+        Without layer norms, the residual stream has one extra slot, which is always 1. TransformerLens
+        divides scores by √d_head, so ``W_Q`` and ``b_Q`` are multiplied by √d_head.
         """
         with _needs("torch", "torch"):
             import torch
@@ -333,24 +365,28 @@ class CompiledTransformer(Interventions):
         return {name: torch.tensor(array) for name, array in arrays.items()}
 
     def transformer_lens_inputs(self, inputs: Any) -> Any:
-        """Return the tensor that TransformerLens takes.
+        """Return ``inputs`` as the input tensor of the TransformerLens model.
 
-        These are token ids; for a model on numbers, the residual stream (``start_at_layer=0``).
+        The tensor contains token ids. For a model on numbers, it is the residual stream, to be passed
+        with ``start_at_layer=0``.
         """
         with _needs("torch", "torch"):
             import torch
         rows = self._encoding.read(inputs)[0]
-        return torch.tensor(lens.inputs(self.config, self._encoding.encode(rows), self.embed(rows)))
+        encoded, stream = self._encoding.encode(rows), self.embed(rows)
+        return torch.tensor(lens.inputs(self.config, self.weights, encoded, stream))
 
     def to_transformer_lens(self) -> Any:
-        """Return a ``HookedTransformer``; since TransformerLens 4.0, a ``TransformerBridge``."""
+        """Return the model as a ``HookedTransformer`` or, since TransformerLens 4.0, a
+        ``TransformerBridge``.
+        """
         for package in ("torch", "transformer_lens"):
             with _needs(package, "lens"):
                 importlib.import_module(package)
         return lens.to_lens(self.config, self.weights)
 
     def to_onnx(self, path: str | Path) -> None:
-        """Write an ONNX graph from ``inputs``, as :meth:`encode` gives them, to ``logits``."""
+        """Write an ONNX graph that maps ``inputs``, as returned by :meth:`encode`, to ``logits``."""
         from locum.networks.transformer.exports.onnx_graph import write_onnx
 
         with _needs("onnx", "onnx"):
@@ -359,9 +395,11 @@ class CompiledTransformer(Interventions):
 
 
 def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTransformer:
-    """Return the model that :meth:`CompiledTransformer.save` wrote, bit for bit, or raise InputError.
+    """Return the model in a folder written by :meth:`CompiledTransformer.save`, with bitwise equal
+    weights.
 
-    Weights of more than ``limit`` bytes are refused before any of them is read.
+    An invalid folder, or weights of more than ``limit`` bytes, raise ``InputError``. The size is
+    checked before the weights are read.
 
     >>> import locum, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -373,7 +411,7 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
 
 
 def save(model: CompiledTransformer, folder: str | Path) -> None:
-    """Write a model to a folder, from which :func:`load` reads it.
+    """Write a compiled model to a folder, from which :func:`load` reads it.
 
     >>> import locum, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -391,7 +429,7 @@ def save(model: CompiledTransformer, folder: str | Path) -> None:
 
 @contextlib.contextmanager
 def _needs(package: str, extra: str) -> Iterator[None]:
-    """Name the package that an export needs if it is not installed."""
+    """Raise ``InputError`` with an installation command if the block fails to import ``package``."""
     try:
         yield
     except ModuleNotFoundError as error:

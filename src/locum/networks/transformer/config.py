@@ -1,4 +1,4 @@
-"""The configuration of a compiled transformer, and its report as text."""
+"""Define the configuration of a compiled transformer, and format its report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locum.networks.transformer.input_conditions import InputCondition
 from locum.settings import Setting, normalise_settings
 from locum.text import at_most, shortened
 
-#: Attention of the heads, feed-forwards and types of weights.
+#: Supported kinds of attention, feed-forwards and weight types.
 ATTENTIONS = ("hard", "softmax")
 FEED_FORWARDS = ("relu", "gelu", "glu", "exact")
 DTYPES = ("float64", "float32")
@@ -19,56 +19,56 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Config:
-    """All that is needed to feed the weights and to read their outputs."""
+    """The configuration for converting inputs and outputs of a compiled transformer."""
 
-    #: The vocabulary, in the order of W_E's rows; None if tokens are real numbers.
+    #: Vocabulary in the order of the rows of W_E; None if tokens are real numbers.
     vocabulary: tuple[Atom, ...] | None
-    #: The lengths of the shortest and the longest input.
+    #: Lengths of the shortest and the longest accepted input.
     lengths: tuple[int, int]
-    #: Whether a sink stands before the input.
+    #: Whether a sink (an extra first token) precedes the input.
     sink: bool
-    #: The possible outputs, in the order of W_U's columns (the largest logit decides); None if W_U has
-    #: one column, which gives the number itself.
+    #: Possible outputs in the order of the columns of W_U, of which the largest logit selects one. None
+    #: if W_U has one column, which computes the output as a number.
     outputs: tuple[Atom, ...] | None
     attention: Annotated[str, Setting("a text", choices=ATTENTIONS)]
     feed_forward: Annotated[str, Setting("a text", choices=FEED_FORWARDS)]
     dtype: Annotated[str, Setting("a text", choices=DTYPES)]
-    #: A label for each slot of the residual stream, and for each head of each layer.
+    #: Label of each slot of the residual stream, and of each head of each layer.
     slots: tuple[str, ...]
     heads: tuple[tuple[str, ...], ...]
-    #: Tokens on which the program is undefined, each with the reason.
+    #: Tokens for which the program is undefined, each with the reason.
     undefined: tuple[tuple[Atom, str], ...] = ()
-    #: S-ops and selectors that may have no value on some input, by their labels. Weights give a number
-    #: for such an input.
+    #: Labels of s-ops and selectors that may be undefined on some inputs. The weights compute a
+    #: meaningless number for them.
     partial: tuple[str, ...] = ()
-    #: Programs that are run on an input before the network (graphs as JSON). An input on which one of
-    #: them raises an error is rejected.
+    #: Programs (graphs as JSON) that run on an input before the network. An input for which one of them
+    #: raises an error is rejected.
     checks: tuple[str, ...] = ()
-    #: Conditions that every input satisfies. The network may be wrong on other inputs, so they are
-    #: rejected.
+    #: Conditions that every input must satisfy. Other inputs are rejected, because the network may be
+    #: wrong for them.
     inputs: tuple[InputCondition, ...] = ()
-    #: The program (its graph as JSON), its stable hash, and its name.
+    #: The program as a JSON graph, the hash of the program, and its name.
     program: str = ""
     program_hash: str = ""
     name: str = ""
-    #: The ranges of real-valued tokens, one for all positions or one for each; None without limits.
-    #: Hidden units are fitted to these ranges, so inputs outside of them are refused.
+    #: Ranges of real-valued tokens, one for all positions or one per position; None: no limits. Hidden
+    #: units are fitted to these ranges, so inputs outside the ranges are rejected.
     ranges: tuple[tuple[float, float], ...] | None = None
-    #: Whether every head has the causal mask: a decoder, whose begin marker is the sink.
+    #: Whether every head has a causal mask. The sink is then the begin marker of a decoder.
     causal: bool = False
-    #: The compiler's report: its options, how everything was realised, error bounds, temperatures.
+    #: Report of the compiler: options, realisations, error bounds, temperatures.
     report: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         normalise_settings(self)
 
 
-#: A list of plain values stands in one line up to here, and a string is cut here.
+#: Maximum number of characters of a one-line list, and of a string.
 _LINE, _LETTERS = 96, 200
 
 
 def render(data: Any) -> str:
-    """Return ``data`` (dicts, lists, atoms) as indented lines."""
+    """Format nested dicts, lists and plain values as indented lines of text."""
     return "\n".join(_lines(data))
 
 
@@ -99,7 +99,7 @@ def _entry(label: str, value: Any) -> list[str]:
 
 
 def _bound(key: object, value: Any) -> Any:
-    """Return errors, and shares that leak, as texts that do not claim less than these."""
+    """Format error bounds and the ``leak`` entry rounded up; return other values unchanged."""
     is_bound = isinstance(key, str) and ("error" in key or key == "leak") and isinstance(value, float)
     return at_most(value, ".6g") if is_bound else value
 

@@ -1,4 +1,4 @@
-"""Turn inputs into the ids or numbers that a network takes, and its logits into answers."""
+"""Convert inputs of a compiled transformer to token ids or numbers, and its logits to outputs."""
 
 from __future__ import annotations
 
@@ -33,24 +33,26 @@ from locum.networks.transformer.config import Config
 from locum.networks.transformer.input_conditions import require_accepted
 from locum.networks.transformer.weights import Array
 
-#: A batch of sequences of one length.
+#: A batch of sequences of equal length.
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 class Encoding:
-    """Read inputs and write answers as a configuration says."""
+    """A converter between user inputs or outputs and network tensors, for one configuration."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
 
     def read(self, inputs: Any) -> tuple[Rows, Callable[[Any], Any]]:
-        """Return a batch of one length, and a function that gives answers the form of the inputs."""
+        """Return inputs of equal length as a batch, and a function that formats outputs like the
+        inputs.
+        """
         batch = self._read(inputs)
         batch.require_rectangular()
         return self._rows(batch), batch.answer
 
     def read_by_length(self, inputs: Any) -> tuple[list[Rows], Callable[[list[Any]], Any]]:
-        """Return a batch for each length, and a function that puts answers in their order."""
+        """Return one batch for each input length, and a function that restores the order of outputs."""
         batch = self._read(inputs)
         if batch.is_rectangular:
             return [self._rows(batch)], lambda results: batch.answer(results[0])
@@ -66,7 +68,9 @@ class Encoding:
         return [[batch.sequences[n] for n in group] for group in places.values()], answer
 
     def _read(self, inputs: Any) -> Inputs:
-        """Return inputs whose lengths the network accepts."""
+        """Return the parsed inputs; raise ``InputError`` for lengths that the network does not
+        accept.
+        """
         batch = read(inputs, FloatDomain())
         shortest, longest = self.config.lengths
         for length in batch.lengths:
@@ -76,14 +80,16 @@ class Encoding:
         return batch
 
     def _rows(self, batch: Inputs) -> Any:
-        """Return the sequences of a batch of one length: an array if ids are found in it."""
+        """Return the rows of a batch of equal length: an array if ids can be looked up in it, otherwise
+        lists.
+        """
         if batch.array is None:
             return batch.sequences
         rows = np.atleast_2d(batch.array) if self._has_ids(batch.array) else batch.array.tolist()
         return rows if batch.batch or isinstance(rows, np.ndarray) else [rows]
 
     def encode(self, rows: Rows) -> Any:
-        """Return token ids [batch, position], or the numbers themselves where tokens are numbers."""
+        """Return the token ids [batch, position] of a batch, or its numbers if tokens are numbers."""
         if self.config.vocabulary is None:
             return self._in_range(self._numbers(rows))
         if isinstance(rows, np.ndarray):
@@ -99,9 +105,10 @@ class Encoding:
         return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
 
     def check(self, rows: Rows) -> None:
-        """Raise an error for an input that does not satisfy ``config.inputs``, or has no value.
+        """Raise an error for an input that violates ``config.inputs`` or for which the program is
+        undefined.
 
-        If an s-op of the program has no value on an input, the error is the error of dense execution.
+        If an s-op of the program is undefined for an input, the error is the error of dense execution.
         """
         if not self._checks and not self.config.inputs:
             return
@@ -114,19 +121,20 @@ class Encoding:
             dense.evaluate_all(self._checks, row, FloatDomain())
 
     def decode(self, logits: Any) -> Any:
-        """Return the answers to logits [batch, position, d_vocab_out], as values of one type.
+        """Return the outputs for logits [batch, position, d_vocab_out], as an array of values of one
+        type.
 
-        The array is of objects where it mixes strings and numbers or has integers beyond 64 bits.
+        The array has dtype object if it mixes strings and numbers or contains integers beyond 64 bits.
         """
         self._check_shape(logits)
         if not np.isfinite(logits).all():
             raise ExecutionError(
-                "a number left the range of floats", "the residual stream", kind="OverflowError"
+                "a number exceeds the range of floats", "the residual stream", kind="OverflowError"
             )
         if self.config.outputs is not None:
             return self._outputs[logits.argmax(axis=-1)]
         numbers = logits[..., 0].astype(np.float64)
-        # Where the bound leaves several integers, rounding would add to the error.
+        # If the error bound allows several integers, rounding would add to the error.
         if self._kind is float or self._bound >= 0.5:
             self._require_floats(numbers)
             return numbers
@@ -134,18 +142,18 @@ class Encoding:
         return whole if self._kind is int else whole != 0
 
     def _check_shape(self, logits: Any) -> None:
-        """Refuse logits that cannot be those of this network."""
+        """Raise ``InputError`` for logits of the wrong shape."""
         shortest, longest = self.config.lengths
         columns = 1 if self.config.outputs is None else len(self.config.outputs)
         shape: tuple[int, ...] = logits.shape
         if len(shape) != 3 or not shortest <= shape[1] <= longest or shape[2] != columns:
             raise InputError(
                 f"expected logits of shape [batch, position, {columns}] with {shortest} to {longest} "
-                f"positions, got {list(shape)}; try what the network gave, as it is"
+                f"positions, got {list(shape)}; try the unchanged output of the network"
             )
 
     def without_sink(self, logits: Any, rows: Rows) -> Any:
-        """Return logits of a batch with a row for each of its tokens, and none for the sink."""
+        """Return logits with one row per token of a batch; a row for the sink is removed."""
         expected = (len(rows), len(rows[0]))
         if self.config.sink and logits.shape[:2] == (expected[0], expected[1] + 1):
             return logits[:, 1:]
@@ -159,11 +167,11 @@ class Encoding:
     # Numbers ------------------------------------------------------------------------------------
 
     def _in_range(self, numbers: Array) -> Array:
-        """Return the numbers if the network was compiled for them."""
+        """Return ``numbers`` unchanged; raise ``InputError`` if one is outside ``config.ranges``."""
         if self.config.ranges is None:
             return numbers
         ends = np.array(self.config.ranges)[: numbers.shape[1]]
-        # A number that was rounded to the network's own type is still inside.
+        # A number that was rounded to the network's dtype still counts as within its range.
         rounded = ends.astype(self.config.dtype)
         low, high = np.minimum(ends, rounded)[:, 0], np.maximum(ends, rounded)[:, 1]
         outside = ~((low <= numbers) & (numbers <= high))
@@ -177,7 +185,9 @@ class Encoding:
         return numbers
 
     def _numbers(self, rows: Rows) -> Array:
-        """Return tokens as floats; raise an error for one that the network's type does not hold."""
+        """Return tokens as floats; raise ``InputError`` for a token that the network's dtype cannot
+        represent.
+        """
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:
             with contextlib.suppress(OverflowError):
@@ -204,13 +214,15 @@ class Encoding:
         return number
 
     def _integers(self, numbers: Array) -> NDArray[Any]:
-        """Return rounded numbers as integers; raise an error for one that floats may have rounded."""
+        """Convert rounded numbers to integers; raise an error for a number that floats may have
+        rounded.
+        """
         large = np.abs(numbers) >= LARGEST_EXACT
         if not large.any():
             return numbers.astype(np.int64)
         if self._moved is None and self.config.report.get("error_bound") != 0:
             raise ExecutionError(
-                f"expected integers up to 2^53 as answers, got {numbers[large][0]:.6g}, which may be "
+                f"expected integers below 2^53 as outputs, got {numbers[large][0]:.6g}, which may be "
                 "rounded",
                 "the residual stream",
                 kind="OverflowError",
@@ -220,7 +232,7 @@ class Encoding:
         return np.array(answers, dtype=object).reshape(numbers.shape)
 
     def _require_floats(self, numbers: Array) -> None:
-        """Raise an error for a float that may represent an integer that it rounds."""
+        """Raise an error for a float that may represent an integer rounded to a float."""
         rounded = [number for number, atom in (self._moved or {}).items() if number != atom]
         if self._computes_mixtures:
             rounded += numbers[abs(numbers) >= EXACT_INTEGERS[self.config.dtype]].ravel()[:1].tolist()
@@ -234,13 +246,17 @@ class Encoding:
 
     @functools.cached_property
     def _bound(self) -> float:
-        """Return how far a number may be from the value it represents; 0 if that is not known."""
+        """Largest difference between a number and the value that it represents; 0 if unknown."""
         bound = self.config.report.get("error_bound")
         return float(bound) if isinstance(bound, (int, float)) and math.isfinite(bound) else 0.0
 
     @functools.cached_property
     def _moved(self) -> dict[float, int] | None:
-        """Return the integers that are moved but not computed, by the float that represents each."""
+        """Mapping from floats to the integers that they represent, for a program that only moves
+        values.
+
+        None for a program that computes numbers.
+        """
         if self._program is None or not only_moves(self._program):
             return None
         held = np.dtype(self.config.dtype).type
@@ -249,7 +265,7 @@ class Encoding:
 
     @functools.cached_property
     def _computes_mixtures(self) -> bool:
-        """Return whether an answer may be an integer that was computed and that a float rounds."""
+        """Whether an output may be a computed integer that a float rounds."""
         if self._program is None:
             return False
         tokens, longest = self.config.vocabulary, self.config.lengths[1]
@@ -265,14 +281,17 @@ class Encoding:
 
     @functools.cached_property
     def _checks(self) -> list[Node]:
-        """Return the s-ops that must have a value. Models saved without them check the program."""
+        """S-ops that must be defined on every input.
+
+        Models saved without such a list check the whole program.
+        """
         config = self.config
         programs = config.checks or ([config.program] if config.partial and config.program else [])
         return list(map(loads, programs))
 
     @functools.cached_property
     def _kind(self) -> type:
-        """Return the type of the answers, which follows from the program and the vocabulary."""
+        """Type of the outputs, which follows from the program and the vocabulary."""
         vocabulary, outputs = self.config.vocabulary, self.config.outputs
         if self._program is None:
             return join(types_of([0.0] if outputs is None else outputs))
@@ -280,10 +299,12 @@ class Encoding:
 
     @functools.cached_property
     def _outputs(self) -> NDArray[Any]:
-        """Return the possible answers: numbers of one type, or objects if there are strings."""
+        """Possible outputs as an array: values of one type, or objects if strings and other types
+        occur.
+        """
         outputs = self.config.outputs or ()
         types = types_of(outputs)
-        # NumPy would cut "\0" at the end of a string.
+        # NumPy removes "\0" at the end of a string.
         if types == {str} and not any(str(text).endswith("\0") for text in outputs):
             return np.array(outputs)
         one_type = [atom if isinstance(atom, str) else self._kind(atom) for atom in outputs]
@@ -293,9 +314,9 @@ class Encoding:
 
     @functools.cached_property
     def _ids(self) -> dict[Any, int]:
-        """Return the row of W_E for each token.
+        """Row of W_E for each token.
 
-        A program that reads tokens as strings tells 1, 1.0 and True apart; for any other, equal
+        A program that reads tokens as strings distinguishes 1, 1.0 and True. For other programs, equal
         numbers are one token.
         """
         tokens = list(enumerate(self.config.vocabulary or ()))
@@ -307,9 +328,9 @@ class Encoding:
 
     @functools.cached_property
     def _ids_by_value(self) -> dict[Any, int] | None:
-        """Return the row of W_E for each token on which the program is defined.
+        """Row of W_E for each token for which the program is defined.
 
-        None if equal tokens may be different ones.
+        None if equal tokens may have different rows.
         """
         undefined = {identity(token) for token, _ in self.config.undefined}
         tokens = self.config.vocabulary or ()
@@ -319,16 +340,16 @@ class Encoding:
 
     @functools.cached_property
     def _sorted_ids(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the tokens of ``_ids_by_value`` in order, and their rows of W_E."""
+        """Tokens of ``_ids_by_value`` in ascending order, with their rows of W_E."""
         keys = np.array(list(self._ids_by_value or ()))
         order = np.argsort(keys)
         return keys[order], np.array(list((self._ids_by_value or {}).values()))[order]
 
     def _has_ids(self, array: Any) -> bool:
-        """Return whether ids of an array are found without lists: those of integers of 64 bits."""
+        """Return whether the ids of an integer array can be looked up without conversion to lists."""
         if not isinstance(array, np.ndarray) or not self._ids_by_value:
             return False
-        # Dictionaries find strings faster than arrays do.
+        # Dictionaries look up strings faster than arrays do.
         is_integer = types_of(self._ids_by_value) == {int} and array.dtype.kind == "i"
         return is_integer and self._sorted_ids[0].dtype.kind == "i"
 

@@ -1,8 +1,9 @@
-"""Run the forward pass in NumPy on a batch [batch, position, slot], and keep activations.
+"""Run the forward pass of a transformer in NumPy and record activations.
 
-Heads are run in blocks of bounded memory. ``tap`` is shown every activation under the name of its
-TransformerLens hook and with the axes that TransformerLens has: this is how a cache is filled. Where it
-returns an array, the network goes on with that one: this is how interventions are made.
+The residual stream has the axes [batch, position, slot]. Heads run in blocks of bounded memory. The
+callback ``tap`` receives the TransformerLens hook name and the value of every activation, with the axes
+of TransformerLens. An activation cache collects these values. An array that ``tap`` returns replaces
+the activation, which implements interventions.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from locum.networks.transformer.weights import (
     AttentionWeights,
     FeedForwardWeights,
     Weights,
+    normalise,
 )
 
 Tap = Callable[[str, Array], "Array | None"]
-#: The same, but the activation itself where there is no other.
+#: Like ``Tap``, but returns the given activation if ``tap`` does not replace it.
 Show = Callable[[str, Array], Array]
 
-#: The number of scores that are held at a time; further heads and queries are run after these.
+#: Maximum number of attention scores in memory; further heads and queries run after these.
 MAX_SCORES = 2**22
-#: Numbers below which the exponential is 0, by type.
+#: Arguments below which the exponential is 0, by dtype.
 _LOWEST = {"float64": -746.0, "float32": -105.0}
-#: Results that are looked at together, copied into one array; more are looked at one by one.
+#: Maximum number of results that are checked together in one array; more results are checked one by
+#: one.
 _AT_ONCE = 2**16
 
 
@@ -47,31 +50,42 @@ def forward(
     patterns: bool = False,
     first: int = 0,
 ) -> Array:
-    """Return the residual stream after the last layer; ``tap`` sees scores only with ``patterns``.
+    """Return the residual stream after the last layer, starting from ``stream`` before layer ``first``.
 
-    With ``causal``, no query attends to a key behind it: such scores are −∞. ``stream`` is what layer
-    ``first`` reads.
+    With ``causal``, scores of keys after the query are −∞. ``tap`` receives attention scores and
+    patterns only if ``patterns`` is true.
     """
     show = shown_to(tap)
-    # A number that leaves the range of floats becomes inf or NaN, stays so, and is refused where the
-    # answer is read off.
+    # A number beyond the range of floats becomes inf or NaN, remains so, and is rejected when the
+    # output is decoded.
     with np.errstate(all="ignore"):
         for number, layer in enumerate(weights.layers[first:], first):
             prefix = f"blocks.{number}"
             stream = show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
+                read = normalise(layer.norm1, stream)
                 stream = stream + attend(
-                    layer.attention, stream, prefix, show, causal=causal, patterns=patterns
+                    layer.attention, read, prefix, show, causal=causal, patterns=patterns
                 )
             stream = show(f"{prefix}.hook_resid_mid", stream)
             if layer.feed_forward is not None:
-                stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
+                read = normalise(layer.norm2, stream)
+                stream = stream + feed(layer.feed_forward, read, prefix, show, sink=sink)
             stream = show(f"{prefix}.hook_resid_post", stream)
     return stream
 
 
+def unembed(weights: Weights, stream: Array) -> Array:
+    """Return the logits for the residual stream after the last layer."""
+    with np.errstate(all="ignore"):
+        return affine(normalise(weights.norm, stream), weights.W_U, weights.b_U)
+
+
 def shown_to(tap: Tap | None) -> Show:
-    """Return a function that shows ``tap`` an activation, and returns what the network goes on with."""
+    """Return a function that passes an activation to ``tap`` and returns the replacement, if any.
+
+    Without a replacement, the function returns the activation unchanged.
+    """
     if tap is None:
         return lambda name, value: value
 
@@ -91,14 +105,10 @@ def attend(
     causal: bool = False,
     patterns: bool = False,
 ) -> Array:
-    """Return what the heads of one layer add to the stream."""
+    """Return the summed output of all heads of a layer, [batch, position, slot]."""
     q, k, v = (  # [batch, head, position, d_head]
-        np.swapaxes(show(f"{prefix}.attn.hook_{name}", _project(stream, W, b)), 1, 2)
-        for name, W, b in (
-            ("q", weights.W_Q, weights.b_Q),
-            ("k", weights.W_K, weights.b_K),
-            ("v", weights.W_V, weights.b_V),
-        )
+        np.swapaxes(show(f"{prefix}.attn.hook_{name}", projected), 1, 2)
+        for name, projected in zip("qkv", _project(stream, weights), strict=True)
     )
     hard = np.array([kind == HARD for kind in weights.kinds])[:, None, None]
     z: Array = np.empty_like(v)
@@ -114,7 +124,7 @@ def attend(
             continue
         chosen = _weigh(scores, hard[heads])
         counts = np.einsum("...k->...", chosen)[..., None]
-        # Summed first and divided after: a mean of integers then has no rounding but the last.
+        # Sum first and divide afterwards, so that a mean of integers is rounded only once.
         z[:, heads, queries] = chosen @ v[:, heads] / counts
     if kept is not None:
         z = _by_patterns(kept, v, hard, prefix, show)
@@ -125,40 +135,50 @@ def attend(
 
 
 def affine(rows: Array, W: Array, b: Array | None = None) -> Array:
-    """Return rows · W + b for [batch, position, slot].
+    """Return ``rows`` · ``W`` + ``b``, where ``rows`` has the axes [batch, position, slot].
 
-    This is one matrix product; NumPy would make one for each input of the batch.
+    The batch is computed as one matrix product. NumPy alone would compute one product per input.
     """
-    # Sizes may be 0, so no axis is left to be found by NumPy.
+    # Sizes may be 0, so NumPy cannot infer an axis.
     result: Array = rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1]) @ W
     if b is not None:
         result += b
     return result.reshape(*rows.shape[:-1], W.shape[-1])
 
 
-def _project(stream: Array, W: Array, b: Array) -> Array:
-    """Return queries, keys or values of all heads: [batch, position, head, d_head]."""
-    heads, slots, width = W.shape
-    flat = affine(stream, W.transpose(1, 0, 2).reshape(slots, heads * width), b.ravel())
-    return flat.reshape(*stream.shape[:2], heads, width)
+def _project(stream: Array, weights: AttentionWeights) -> Iterator[Array]:
+    """Yield the queries, keys and values of all heads, each [batch, position, head, d_head].
+
+    One large matrix product is faster than three small products.
+    """
+    matrices = weights.W_Q, weights.W_K, weights.W_V
+    heads, slots, width = weights.W_Q.shape
+    W = np.concatenate([W.transpose(1, 0, 2).reshape(slots, heads * width) for W in matrices], axis=1)
+    biases = np.concatenate([b.ravel() for b in (weights.b_Q, weights.b_K, weights.b_V)])
+    flat = affine(stream, W, biases).reshape(*stream.shape[:2], 3, heads, width)
+    return (flat[:, :, part] for part in range(3))
 
 
 def _by_patterns(scores: Array, v: Array, hard: NDArray[np.bool_], prefix: str, show: Show) -> Array:
-    """Return the means by all scores at once, and show scores and patterns."""
+    """Return the head outputs computed from all scores at once; pass scores and patterns to the
+    hooks.
+    """
     chosen = _weigh(show(f"{prefix}.attn.hook_attn_scores", scores), hard)
     counts = np.einsum("...k->...", chosen)[..., None]
     pattern = chosen / counts
     kept = pattern.copy()
     other = show(f"{prefix}.attn.hook_pattern", pattern)
-    # The very numbers of a run without patterns, unless somebody put others in their place, or wrote
-    # others into the array.
+    # The result is identical to a run without patterns, unless a hook has replaced or modified the
+    # array.
     same = other is pattern and np.array_equal(kept, pattern, equal_nan=True)
     z: Array = chosen @ v / counts if same else other @ v
     return z
 
 
 def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, slice]]:
-    """Yield heads and queries to run together, few enough that their scores take bounded memory."""
+    """Yield slices of heads and of queries to compute together, so that their scores fit in bounded
+    memory.
+    """
     head_step = max(1, MAX_SCORES // (batch * positions**2))
     query_step = max(1, MAX_SCORES // (batch * positions))
     for head in range(0, heads, head_step):
@@ -167,7 +187,7 @@ def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, sli
 
 
 def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
-    """Return the weights of keys before they are divided by their sum; ``hard`` is one per head."""
+    """Return the unnormalised attention weights of keys; ``hard`` marks the hard heads."""
     top = _greatest(scores)
     weights: Array = (scores == top).astype(scores.dtype) if hard.any() else scores
     if not hard.all():
@@ -177,10 +197,10 @@ def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
 
 
 def _exponential(differences: Array) -> Array:
-    """Return e to the power of differences to the greatest score.
+    """Return the exponential of ``differences``, the scores minus the maximum score of each query.
 
-    Compiled heads have differences of 0, or so low that the result is 0. NumPy's exponential takes
-    longer than these comparisons.
+    In compiled heads, a difference is 0 or so low that its exponential is 0. The comparisons for this
+    case are faster than NumPy's exponential.
     """
     is_zero = differences == 0
     vanishes = differences < _LOWEST[differences.dtype.name]
@@ -192,7 +212,7 @@ def _exponential(differences: Array) -> Array:
 
 
 def _greatest(scores: Array) -> Array:
-    """Return the greatest score of each query. NumPy is slow at the maximum of a few numbers."""
+    """Return the maximum score of each query; faster than ``max`` for few keys."""
     if scores.shape[-1] > 32:
         return np.asarray(scores.max(axis=-1, keepdims=True))
     top: Array = scores[..., 0].copy()
@@ -202,7 +222,7 @@ def _greatest(scores: Array) -> Array:
 
 
 def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Show, *, sink: bool) -> Array:
-    """Return what the feed-forward of one layer adds to the stream."""
+    """Return the output of the feed-forward of a layer, [batch, position, slot]."""
     before = show(f"{prefix}.mlp.hook_pre", affine(stream, weights.W_in, weights.b_in))
     if weights.functions is not None:
         after = _exact(weights, before, sink)
@@ -220,11 +240,13 @@ def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Show, *,
 def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
     functions = weights.functions
     assert functions is not None
-    # The sink has no part in the program: functions are not evaluated there, and are 0.
+    # The sink is not part of the program: functions are not evaluated at the sink, and their outputs
+    # are 0.
     real = before[:, 1:] if sink else before
-    if not np.isfinite(real).all():  # a comparison, say, would make a number of it again
+    # A comparison, for example, would turn NaN or infinity into a finite number.
+    if not np.isfinite(real).all():
         raise ExecutionError(
-            "a number left the range of floats", "the residual stream", kind="OverflowError"
+            "a number exceeds the range of floats", "the residual stream", kind="OverflowError"
         )
     results, outputs = functions.trace([real[..., i] for i in range(functions.arguments)])
     _require_values(functions, results)
@@ -235,7 +257,7 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
 
 
 def _require_values(functions: Functions, results: Sequence[Array]) -> None:
-    """Refuse what an instruction has no value for, which is NaN or infinite."""
+    """Raise ``ExecutionError`` for the first instruction whose result is NaN or infinite."""
     if sum(result.size for result in results) <= _AT_ONCE and np.isfinite(np.array(results)).all():
         return
     for instruction, result in zip(functions.instructions, results, strict=True):
@@ -243,14 +265,14 @@ def _require_values(functions: Functions, results: Sequence[Array]) -> None:
         if not finite.all():
             position = int(np.argwhere(~finite)[0][-1])
             raise ExecutionError(
-                f"{instruction.op} has no value, or one beyond the range of floats",
+                f"{instruction.op} is undefined, or its value exceeds the range of floats",
                 instruction.label or instruction.op,
                 position,
                 kind="ArithmeticError",
             )
 
 
-#: Short names of hooks inside an attention or a feed-forward, and aliases of some of them.
+#: Short names of hooks of attention and feed-forward, and aliases of some of these names.
 _ATTENTION = frozenset({"q", "k", "v", "z", "attn_scores", "pattern"})
 _FEED_FORWARD = frozenset({"pre", "post"})
 _ALSO = {
@@ -265,7 +287,7 @@ _ALSO = {
 
 
 class ActivationCache(Mapping[Any, Array]):
-    """A mapping from hook names to activations.
+    """A mapping from hook names, or pairs of a short name and a layer, to activations.
 
     >>> import numpy as np
     >>> cache = ActivationCache({"blocks.0.attn.hook_pattern": np.eye(2)[None, None]}, 1)

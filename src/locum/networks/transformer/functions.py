@@ -1,10 +1,11 @@
-"""Instructions of exact feed-forwards: RASP's licence that these compute any function of a position.
+"""Define the instructions of symbolic feed-forwards, which compute any function at a position.
 
-:class:`Functions` is a straight-line program on numbers, as plain data: it can be written to JSON, and
-reading it runs nothing. Its instructions are the elementwise operations of the graph on floats
-(booleans are 1 and 0), and ``table``, which looks several numbers up at once.
+:class:`Functions` is a straight-line program on numbers. It is plain data that can be saved as JSON,
+and loading it executes no code. Its instructions are the elementwise operations of program graphs on
+floats, and ``table``, which looks up a value by several numbers. Booleans are represented as 1 and 0.
 
-Whatever has no value (a division by zero, a number too large) is NaN here; who runs it says so.
+Undefined operations, such as a division by zero or a result that is too large, return NaN. The caller
+raises the error.
 
 >>> import numpy as np
 >>> twice = Functions(1, (Instruction("add", (0, 0)),), (1,))
@@ -30,35 +31,38 @@ from locum.graph.atoms import EXACT_INTEGERS
 
 @dataclass(frozen=True)
 class Instruction:
-    """One operation; inputs are numbered: the arguments first, then the results so far."""
+    """One operation of a symbolic feed-forward.
+
+    Its inputs are indices into the list of arguments followed by all earlier results.
+    """
 
     op: str
     inputs: tuple[int, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    #: The s-op it computes, for those who read and for errors.
+    #: Label of the s-op that the instruction computes, for display and error messages.
     label: str = ""
 
     @cached_property
     def table(self) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-        """The keys of a ``table``, and its values in row-major order of the keys; None is NaN."""
+        """Keys of a ``table``, and its values in row-major order of the keys, with None as NaN."""
         keys = [np.array(among, dtype=np.float64) for among in self.attributes["keys"]]
         return keys, np.array(self.attributes["values"], dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Functions:
-    """``arguments`` numbers in, as many as ``outputs`` out."""
+    """A straight-line program that maps ``arguments`` numbers to ``len(outputs)`` numbers."""
 
     arguments: int
     instructions: tuple[Instruction, ...]
     outputs: tuple[int, ...]
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
-        """Return the outputs on arrays (or tensors) of one shape."""
+        """Return the outputs for arguments that are arrays or tensors of one shape."""
         return self.trace(arguments)[1]
 
     def trace(self, arguments: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """Return the result of every instruction, and the outputs."""
+        """Return the results of all instructions, and the outputs."""
         arrays, values = Arrays(arguments[0]), list(arguments)
         with np.errstate(all="ignore"):
             for instruction in self.instructions:
@@ -77,7 +81,7 @@ def _apply(arrays: Arrays, instruction: Instruction, inputs: Sequence[Array], li
             result = apply(arrays, op, inputs, nan, instruction.attributes)
             if op in ("modulo", "floor_divide"):
                 result = arrays.xp.where(_exact(arrays, *inputs), result, math.nan)
-            return arrays.to_float(result)  # booleans as 1 and 0
+            return arrays.to_float(result)  # booleans become 1 and 0
 
 
 def _table(
@@ -86,7 +90,7 @@ def _table(
     keys: Sequence[NDArray[np.float64]],
     values: NDArray[np.float64],
 ) -> Array:
-    """Return the value of the nearest key."""
+    """Return the table values at the keys nearest to the inputs."""
     xp, flat = arrays.xp, None
     for number, among in zip(inputs, keys, strict=True):
         ascending = arrays.put(among)
@@ -100,10 +104,13 @@ def _table(
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:
-    """Return where the type holds every integer between: elsewhere remainders mean nothing."""
+    """Return a mask of the places where the dtype represents all integers up to both operands exactly.
+
+    Elsewhere, remainders are meaningless.
+    """
     limit = EXACT_INTEGERS[arrays.float_name]
     return (abs(a) <= limit) & (abs(b) <= limit)
 
 
-#: Operations that an instruction may name.
+#: Operations that an instruction may contain.
 INSTRUCTIONS = frozenset(MEANINGS) - {"lookup"} | {"constant", "table"}

@@ -1,7 +1,7 @@
-"""Conditions on the inputs of a network, which are saved with its weights.
+"""Define conditions on the inputs of a network, which are saved with its weights.
 
-A condition is an automaton over the vocabulary, or a program of RASP that is true at every position of
-an input. Both are data: nothing of a saved condition is executed except by dense execution.
+A condition is an automaton over the vocabulary, or a RASP program that must return true at every
+position of an input. Both are data: a program from a file runs only by dense execution.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from locum.text import shortened
 
 @dataclass(frozen=True)
 class TokenAutomaton:
-    """A complete deterministic automaton with the initial state 0.
+    """A complete deterministic finite automaton over token ids, with initial state 0.
 
     >>> once = TokenAutomaton(((0, 1), (1, 2), (2, 2)), (1,))
     >>> once.accepts(np.array([[0, 1, 0], [1, 0, 1]])).tolist()
     [True, False]
     """
 
-    #: For each state, the next state by the row of W_E of each token.
+    #: For each state, the next state for each token id.
     transitions: tuple[tuple[int, ...], ...]
     accepting: tuple[int, ...]
 
     def accepts(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which inputs of a batch of token ids, [batch, position], it accepts."""
+        """Return a mask of the accepted inputs in a batch of token ids, [batch, position]."""
         table = np.array(self.transitions)
         states = np.zeros(len(ids), dtype=np.int64)
         for column in ids.T:
@@ -45,22 +45,24 @@ class TokenAutomaton:
 
 @dataclass(frozen=True)
 class InputCondition:
-    """A condition that every input of a network satisfies: an automaton, or else a program."""
+    """A condition that every input of a network must satisfy: an automaton or a program."""
 
-    #: The inputs that satisfy it, in words.
+    #: Description of the inputs that satisfy the condition.
     text: str
     automaton: TokenAutomaton | None = None
-    #: The graph, as JSON, of an s-op that is true at every position.
+    #: Graph (as JSON) of an s-op that must be true at every position.
     program: str = ""
 
     def accepts(self, rows: Sequence[Sequence[Any]], ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which inputs of a batch satisfy it; ``ids`` are their token ids."""
+        """Return a mask of the inputs ``rows`` that satisfy the condition; ``ids`` are their token
+        ids.
+        """
         if self.automaton is not None:
             return self.automaton.accepts(ids)
         return np.array([self._holds(row) for row in rows], dtype=bool)
 
     def _holds(self, row: Sequence[Any]) -> bool:
-        """Return whether the program is true at every position."""
+        """Return whether the program is true at every position of ``row``."""
         return all(value is True for value in dense.evaluate(self._root, list(row), FloatDomain()))
 
     @functools.cached_property
@@ -71,7 +73,7 @@ class InputCondition:
 def require_accepted(
     conditions: Sequence[InputCondition], rows: Sequence[Sequence[Any]], ids: NDArray[np.int64]
 ) -> None:
-    """Raise an error for the first input of a batch that does not satisfy a condition."""
+    """Raise ``InputError`` for the first input of a batch that violates one of ``conditions``."""
     for condition in conditions:
         accepted = condition.accepts(rows, ids)
         if not accepted.all():
@@ -88,7 +90,7 @@ def _shown(tokens: Sequence[Any]) -> str:
 
 
 def check_conditions(conditions: Sequence[InputCondition], vocabulary: Sequence[Any] | None) -> None:
-    """Raise an error for conditions of a file that do not fit the vocabulary."""
+    """Raise ``InputError`` for conditions from a file that are invalid or do not fit the vocabulary."""
     for number, condition in enumerate(conditions):
         where, automaton = f"inputs[{number}]", condition.automaton
         if (automaton is None) == (not condition.program):
@@ -107,7 +109,7 @@ def check_conditions(conditions: Sequence[InputCondition], vocabulary: Sequence[
 
 
 def read_condition(data: Mapping[str, Any]) -> InputCondition:
-    """Return a condition from the data of a report.
+    """Return the condition described by an entry of a compiler report.
 
     >>> read_condition({"text": "any", "automaton": {"transitions": [[0]], "accepting": [0]}}).automaton
     TokenAutomaton(transitions=((0,),), accepting=(0,))

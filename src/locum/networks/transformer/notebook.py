@@ -1,6 +1,7 @@
-"""Show a compiled transformer in a notebook, as a small table.
+"""Display a compiled transformer in a notebook as a small table.
 
-Layers stand as in a drawing, the last on top; each with its heads and the kind of its feed-forward.
+As in a drawing of a transformer, the last layer is at the top. The table lists the heads of each layer
+and the kind of feed-forward.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 from locum.networks.transformer.weights import Weights
 from locum.text import TEXT, row, shortened, table
 
-#: Heads of a layer and slots that are listed, and characters of each; the rest is counted.
+#: Maximum number of listed heads of a layer or slots, and of characters of each label.
 MAX_LINES, MAX_LETTERS = 8, 90
 
 
 def model_html(config: Config, weights: Weights) -> str:
-    """Return a transformer as a table in HTML."""
+    """Return an HTML table of the layers of a transformer."""
     rows = [(f"{len(config.slots)} slots", _lines("s", config.slots))]
     for number, (layer, heads) in enumerate(zip(weights.layers, config.heads, strict=True)):
         rows.append((f"layer {number}, attention", _lines(f"{number}.", heads) or "none"))

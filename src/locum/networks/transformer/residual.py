@@ -1,4 +1,4 @@
-"""Label the residual stream: what each slot holds at each position, layer after layer."""
+"""Label the residual stream: the contents of each slot at each position, after each sublayer."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from locum.errors import InputError
 from locum.networks.transformer.weights import Array
 from locum.text import MOST, matrix, shortened
 
-#: Letters of a label that are printed.
+#: Maximum number of printed characters of a label.
 MAX_LETTERS = 48
 
 
 @dataclass(frozen=True)
 class ResidualStream:
-    """The stream of one input: ``values`` is [moment, position, slot].
+    """The residual stream of one input, with the axes [moment, position, slot].
 
-    Moments are the embedding, and after each half of each layer.
+    The moments are the embedding and the end of each sublayer.
     """
 
     slots: tuple[str, ...]
     moments: tuple[str, ...]
-    #: What stands at each position: the tokens, and "sink" before them where there is one.
+    #: Token at each position, preceded by "sink" if the network has a sink.
     positions: tuple[str, ...]
     values: Array
 
     def slot(self, label: str) -> Array:
-        """Return one slot at every moment, [moment, position]."""
+        """Return the values of the slot ``label`` at every moment, [moment, position]."""
         return self.values[:, :, _place(label, self.slots, "slot")]
 
     def moment(self, label: str) -> Array:
-        """Return the whole stream at one moment, [position, slot].
+        """Return the whole residual stream at one moment, [position, slot].
 
-        ``label`` may also be the name of TransformerLens's hook, ``blocks.0.hook_resid_mid``.
+        ``label`` is one of ``moments`` or a TransformerLens hook name such as
+        ``blocks.0.hook_resid_mid``.
         """
         match label.split("."):
             case ["blocks", layer, "hook_resid_mid"]:
@@ -45,7 +46,7 @@ class ResidualStream:
         return values
 
     def _repr_html_(self) -> str:
-        """Return the same tables for a notebook."""
+        """Return HTML tables for a notebook, one per moment."""
         parts = []
         for moment, values in zip(self.moments, self.values, strict=True):
             slots = [number for number in range(len(self.slots)) if np.any(values[:, number])]
@@ -55,7 +56,7 @@ class ResidualStream:
         return "".join(parts)
 
     def __str__(self) -> str:
-        """Return a table for each moment; slots that are 0 everywhere in it are left out."""
+        """Return a text table for each moment, without slots that are 0 at all positions."""
         parts = []
         for moment, values in zip(self.moments, self.values, strict=True):
             shown = [number for number in range(len(self.slots)) if np.any(values[:, number])]

@@ -15,11 +15,11 @@ from locum.text import text_rows
 
 @dataclass(frozen=True)
 class TransformerArchitecture:
-    """The sizes of a transformer; ``heads`` has one count per layer (0 without attention)."""
+    """The sizes of a transformer; ``heads`` is the number of heads of each layer."""
 
     layers: int
     heads: tuple[int, ...]
-    #: The widths of the stream, of the widest head and of the widest feed-forward (0 without any).
+    #: Widths of the residual stream, of the widest head and of the widest feed-forward (0 if absent).
     d_model: int
     d_head: int
     d_mlp: int
@@ -31,7 +31,7 @@ class TransformerArchitecture:
 
     @classmethod
     def of(cls, config: Config, weights: Weights) -> TransformerArchitecture:
-        """Return the sizes of these weights."""
+        """Return the sizes of a transformer with these weights."""
         attentions = [layer.attention for layer in weights.layers]
         feeds = [layer.feed_forward for layer in weights.layers]
         tensors = [tensor for _, tensor in weights.named()]
@@ -49,7 +49,7 @@ class TransformerArchitecture:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the sizes as plain data for JSON."""
         return dataclasses.asdict(self) | {"heads": list(self.heads)}
 
     def _repr_html_(self) -> str:

@@ -1,18 +1,21 @@
-"""Hold the weights of a transformer under TransformerLens's names and in its shapes.
+"""Store the weights of a transformer with the names and shapes of TransformerLens.
 
-Each layer adds the output of its attention, then that of its feed-forward, to a residual stream of
-``d_model`` slots. There are no norms. Attention is average-hard (the mean over the keys of largest
-score) or softmax, head by head; scores are q·k, not divided by √d_head.
+Each layer adds the output of its attention, then the output of its feed-forward, to a residual stream
+of ``d_model`` slots. Each head uses either average-hard attention (the mean over the keys with the
+largest score) or softmax attention. Scores are q·k, not divided by √d_head. The compiler creates
+networks without layer norms. A network with layer norms is pre-norm: attention, feed-forward and
+unembedding read the normalised stream.
 
-- ``W_E`` [d_vocab, d_model]: the embedding of each token. For real-valued tokens it has one row, which
+- ``W_E`` [d_vocab, d_model]: the embedding of each token. For real-valued tokens, it has one row, which
   is multiplied by the token.
-- ``W_pos`` [n_ctx, d_model]: the embedding of each position. With a sink, position 0 is the sink: it
-  stands before the input and is attended to where nothing else is selected.
-- ``W_Q``, ``W_K``, ``W_V`` [head, d_model, d_head]; ``b_Q``, ``b_K``, ``b_V`` [head, d_head];
-  ``W_O`` [head, d_head, d_model]; ``b_O`` [d_model].
-- ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]; ``W_gate``
-  [d_model, d_mlp] in a gated feed-forward.
+- ``W_pos`` [n_ctx, d_model]: the embedding of each position. In a network with a sink, position 0 is
+  the sink, an extra first token. A head attends to the sink if it selects no other key.
+- ``W_Q``, ``W_K``, ``W_V`` [head, d_model, d_head]; ``b_Q``, ``b_K``, ``b_V`` [head, d_head]; ``W_O``
+  [head, d_head, d_model]; ``b_O`` [d_model]: the heads.
+- ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]: the
+  feed-forward. A gated feed-forward also has ``W_gate`` [d_model, d_mlp].
 - ``W_U`` [d_model, d_vocab_out], ``b_U`` [d_vocab_out]: the unembedding.
+- ``w``, ``b`` [d_model]: a layer norm, named ``blocks.0.ln1``, ``blocks.0.ln2`` or ``ln_final``.
 """
 
 from __future__ import annotations
@@ -31,13 +34,13 @@ from locum.networks.transformer.functions import Functions
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 
-#: The kinds of attention.
+#: Kinds of attention.
 HARD, SOFTMAX = ATTENTIONS
 
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """The heads of one layer."""
+    """The weights of all heads of one layer."""
 
     W_Q: Array
     b_Q: Array
@@ -47,21 +50,23 @@ class AttentionWeights:
     b_V: Array
     W_O: Array
     b_O: Array
-    #: ``hard`` or ``softmax`` for each head.
+    #: Kind of attention of each head: ``hard`` or ``softmax``.
     kinds: tuple[str, ...]
 
     @property
     def heads(self) -> int:
-        """Return the number of heads."""
+        """Number of heads."""
         return len(self.kinds)
 
 
 @dataclass(frozen=True)
 class FeedForwardWeights:
-    """The feed-forward of one layer.
+    """The weights of the feed-forward of one layer, whose activation depends on ``kind``.
 
-    ``exact``: ``functions`` maps the d_in numbers x·W_in + b_in to d_mlp others, position by position;
-    at the sink they are 0. ``glu``: relu(x·W_gate) ⊙ (x·W_in + b_in). ``gelu``, ``relu``: as usual.
+    - ``relu``, ``gelu``: an MLP with this activation.
+    - ``glu``: a gated MLP with the hidden units relu(x·W_gate) ⊙ (x·W_in + b_in).
+    - ``exact``: a symbolic feed-forward. ``functions`` maps the d_in numbers x·W_in + b_in to d_mlp
+      numbers at each position; at the sink, these are 0.
     """
 
     kind: str
@@ -73,18 +78,43 @@ class FeedForwardWeights:
     functions: Functions | None = None
 
 
-def _tensors(half: AttentionWeights | FeedForwardWeights | None) -> dict[str, Array]:
-    """Return the tensors of half a layer by their names; an absent one has none."""
+@dataclass(frozen=True)
+class NormWeights:
+    """The weights of a layer norm, which computes (x − mean) / √(variance + epsilon) · w + b."""
+
+    w: Array
+    b: Array
+    epsilon: float
+
+    def __call__(self, stream: Any) -> Any:
+        """Return the normalised residual stream, [batch, position, slot]."""
+        centred = stream - stream.mean(axis=-1, keepdims=True)
+        variance = (centred**2).mean(axis=-1, keepdims=True)
+        return centred / np.sqrt(variance + self.epsilon) * self.w + self.b
+
+
+def normalise(norm: NormWeights | None, stream: Any) -> Any:
+    """Return the input of a sublayer: the normalised stream, or the stream itself if ``norm`` is
+    None.
+    """
+    return stream if norm is None else norm(stream)
+
+
+def _tensors(half: AttentionWeights | FeedForwardWeights | NormWeights | None) -> dict[str, Array]:
+    """Return the tensors of a sublayer by name; empty if the sublayer is absent."""
     named = {} if half is None else vars(half)
     return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """One layer; an absent half adds nothing."""
+    """The weights of one layer; a sublayer that is None adds nothing to the residual stream."""
 
     attention: AttentionWeights | None
     feed_forward: FeedForwardWeights | None
+    #: Layer norms before attention and before the feed-forward.
+    norm1: NormWeights | None = None
+    norm2: NormWeights | None = None
 
 
 @dataclass(frozen=True)
@@ -96,48 +126,84 @@ class Weights:
     layers: tuple[LayerWeights, ...]
     W_U: Array
     b_U: Array
+    #: Layer norm before the unembedding. A network has either all layer norms or none.
+    norm: NormWeights | None = None
 
     @property
     def feed_forwards(self) -> set[str]:
-        """Return the kinds of feed-forward that occur."""
+        """Set of the kinds of feed-forward that occur in the layers."""
         return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
 
     def require_soft(self, host: str) -> None:
-        """Refuse hard heads, which ``host`` cannot run."""
+        """Raise ``CompileError`` if there is a hard head; ``host`` names the target that requires
+        softmax.
+        """
         for number, layer in enumerate(self.layers):
             if layer.attention is not None and HARD in layer.attention.kinds:
                 raise CompileError(
-                    f"{host} has softmax attention, but there is a hard head: compile with "
-                    "attention='softmax'",
+                    f"{host}: expected softmax attention, got a hard attention head; try "
+                    "attention='softmax' in locum.compile",
                     f"layer {number}",
                 )
 
+    def normalised(self, hook: str, stream: Any) -> Any:
+        """Return the input of the sublayer to which ``hook`` belongs, for example
+        ``blocks.0.attn.hook_q``.
+        """
+        layer = self.layers[int(hook.split(".")[1])]
+        return normalise(layer.norm1 if ".attn." in hook else layer.norm2, stream)
+
+    def require_no_norms(self, what: str) -> None:
+        """Raise ``CompileError`` if there are layer norms; ``what`` names the operation that forbids
+        them.
+        """
+        if self.norm is not None:
+            raise CompileError(
+                f"{what}: expected a network without layer norms, got one with norms; try to_torch() "
+                "or to_transformer_lens()"
+            )
+
     def named(self) -> Iterator[tuple[str, Array]]:
-        """Yield every tensor with its name, in the order of the forward pass."""
+        """Yield the name and value of every tensor, in the order of the forward pass."""
         yield "embed.W_E", self.W_E
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):
-            for part, weights in (("attn", layer.attention), ("mlp", layer.feed_forward)):
+            for part, weights in (
+                ("ln1", layer.norm1),
+                ("attn", layer.attention),
+                ("ln2", layer.norm2),
+                ("mlp", layer.feed_forward),
+            ):
                 for name, tensor in _tensors(weights).items():
                     yield f"blocks.{number}.{part}.{name}", tensor
+        for name, tensor in _tensors(self.norm).items():
+            yield f"ln_final.{name}", tensor
         yield "unembed.W_U", self.W_U
         yield "unembed.b_U", self.b_U
 
     def map(self, change: Callable[[Array], Array]) -> Weights:
-        """Return a network with every tensor changed, in the order of :meth:`named`."""
+        """Return a network with ``change`` applied to every tensor, in the order of :meth:`named`."""
 
         def changed(half: Any) -> Any:
             return half and replace(half, **{n: change(tensor) for n, tensor in _tensors(half).items()})
 
         W_E, W_pos = change(self.W_E), change(self.W_pos)
-        layers = [LayerWeights(*map(changed, vars(layer).values())) for layer in self.layers]
-        return Weights(W_E, W_pos, tuple(layers), change(self.W_U), change(self.b_U))
+        layers = []
+        for layer in self.layers:
+            norm1, attention = changed(layer.norm1), changed(layer.attention)
+            norm2, feed_forward = changed(layer.norm2), changed(layer.feed_forward)
+            layers.append(LayerWeights(attention, feed_forward, norm1, norm2))
+        norm = changed(self.norm)
+        return Weights(W_E, W_pos, tuple(layers), change(self.W_U), change(self.b_U), norm)
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of names, dtypes, shapes and numbers of all tensors, on any machine."""
+        """Return the SHA-256 hash of the names, dtypes, shapes and values of all tensors.
+
+        The hash does not depend on the machine.
+        """
         digest = hashlib.sha256()
         for name, tensor in self.named():
-            # Little-endian and row-major, however the array lies in memory.
+            # The bytes are little-endian and row-major for any memory layout.
             plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
             digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
             digest.update(plain.reshape(-1).view(np.uint8).data)  # no copy

@@ -1,1 +1,1 @@
-"""Compiled networks in words, on the terminal and as a page."""
+"""Describe compiled transformers as text, in the terminal and as HTML pages."""

@@ -1,17 +1,17 @@
-"""Put a compiled transformer into words: slots over time, heads, feed-forwards.
+"""Describe a compiled transformer as text: slots over time, heads, feed-forwards.
 
-Everything is read off the weights themselves: which sublayer writes a slot, which reads it, what a head
-moves, what a feed-forward computes. Only labels are the compiler's (``config.slots``,
-``config.heads``). Time counts sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its
-feed-forward; at the end the answer is read off.
+All facts are derived from the weights: which sublayers write and read a slot, which slots a head moves,
+and what a feed-forward computes. Only labels (``config.slots``, ``config.heads``) are from the
+compiler. Time counts sublayers: 0 is the embedding, 2l+1 the attention of layer l, and 2l+2 its
+feed-forward. The output is read at the end.
 
-A feed-forward erases a slot if it subtracts the slot from itself, and adds nothing:
+A feed-forward erases a slot if it subtracts the value of the slot and adds no other value:
 
-- Exact: a function that returns its argument, the slot itself, written into the slot times −1.
+- Exact: a function returns its argument, the slot, and is written to the slot with the factor −1.
 - relu: relu(x) − relu(−x) is x; gelu: gelu(ax) − gelu(−ax) is ax, because gelu(x) − gelu(−x) = x.
-- glu: relu(g)·x is x where g is 1, a slot that is 1 at every position and never written.
+- glu: relu(g)·x is x if g is 1, where g is a slot that is 1 at every position and is never written.
 
-A slot that a feed-forward reads *and* adds something else to is not erased.
+A slot is not erased if the feed-forward also adds another value to it.
 
 >>> import numpy as np
 >>> from locum.networks.transformer.functions import Functions, Instruction
@@ -35,14 +35,14 @@ from locum.networks.transformer.functions import Functions, Instruction
 from locum.networks.transformer.weights import Array, AttentionWeights, FeedForwardWeights
 from locum.text import shortened, shortened_apart
 
-#: The longest label of a slot in a picture (the full one is shown on demand).
+#: Maximum length of the label of a slot in a drawing. Pages show the full label on demand.
 SHORT = 26
-#: The same for labels of heads.
+#: Maximum length of the label of a head in a drawing.
 HEAD = 44
-#: The separator of the values that a slot holds one after another.
+#: Separator of the successive values of a slot.
 THEN = " → "
 
-#: The separator of the number of units and the slots that they read.
+#: Separator of the number of units and the slots that they read.
 UNITS = " on "
 
 LIVE, IDLE, EMPTY = "live", "idle", "empty"
@@ -50,18 +50,23 @@ LIVE, IDLE, EMPTY = "live", "idle", "empty"
 
 @dataclass(frozen=True)
 class Stay:
-    """A value that a slot holds for some sublayers."""
+    """A value in a slot of the residual stream, from the sublayer that writes it until it is erased."""
 
-    #: The compiler's label, and a short one for pictures.
+    #: The label of the compiler, and a short label for drawings.
     label: str
     short: str
-    #: The sublayers that write it first and read it last; behind ``until`` it is erased.
+    #: The sublayer that first writes the value, the sublayer that last reads it, and the sublayer that
+    #: erases it.
     first: int
     last: int
     until: int
 
     def state(self, time: int) -> str:
-        """Return whether, after a sublayer, it is still to be read, or no longer, or not there."""
+        """Return the state of the slot after sublayer ``time``.
+
+        The state is ``LIVE`` if the value is read later, ``IDLE`` if the slot still holds the value,
+        and ``EMPTY`` otherwise.
+        """
         if not self.first <= time < self.until:
             return EMPTY
         return LIVE if time < self.last else IDLE
@@ -69,22 +74,23 @@ class Stay:
 
 @dataclass(frozen=True)
 class HeadInWords:
-    """A head: its name (layer and number, from 0), what it attends by, and what it moves where."""
+    """A description of an attention head: its name, label, kind, and the slots that it moves."""
 
     name: str
     label: str
-    #: The label, short enough for a picture and different from those of other heads of the layer.
+    #: A label short enough for a drawing and different from those of the layer's other heads.
     short: str
     kind: str
     moves: tuple[str, ...]
 
 
 class NetworkInWords:
-    """The parts of a compiled transformer, each with a name."""
+    """A description of a compiled transformer: its slots over time, heads and feed-forwards."""
 
     def __init__(self, model: CompiledTransformer) -> None:
         self.model = model
         weights, config = model.weights, model.config
+        weights.require_no_norms("a page or a text about a network")
         self.depth = len(weights.layers)
         self.sink_slot = len(config.slots) - 1 if config.sink else None
         #: A name for the residual stream after each sublayer.
@@ -103,16 +109,16 @@ class NetworkInWords:
         self.slots = [self._stays(number, label) for number, label in enumerate(config.slots)]
 
     def held(self, slot: int, time: int) -> Stay | None:
-        """Return what a slot holds after a sublayer, if anything."""
+        """Return the value that a slot holds after sublayer ``time``, or None."""
         return next((stay for stay in self.slots[slot] if stay.state(time) != EMPTY), None)
 
     def written(self, time: int) -> list[int]:
-        """Return the slots that a sublayer writes (not those that it erases)."""
+        """Return the slots that sublayer ``time`` writes, except slots that it erases."""
         erased = self._erases.get(time, set())
         return [slot for slot, times in enumerate(self._writes) if time in times and slot not in erased]
 
     def erased(self, time: int) -> list[int]:
-        """Return the slots that a feed-forward erases."""
+        """Return the slots that sublayer ``time`` erases."""
         return sorted(self._erases.get(time, set()))
 
     # Which sublayer reads and writes which slot ----------------------------------------------------
@@ -139,7 +145,7 @@ class NetworkInWords:
                 note(writes, np.vstack([part.W_O.reshape(-1, size), part.b_O[None]]), time)
             if layer.feed_forward is not None:
                 feed = layer.feed_forward
-                # Reading a slot in order to erase it is not a use of it.
+                # Reading a slot only to erase it does not count as use.
                 steady = [slot for slot in range(size) if writes[slot] <= {0}]
                 steady = [slot for slot in steady if not weights.W_E[:, slot].any()]
                 erased = erasures(feed, weights.W_pos, steady)
@@ -168,7 +174,7 @@ class NetworkInWords:
         return stays
 
     def _short(self, slot: int, label: str, time: int) -> str:
-        """Return the label if it is short; else where the value comes from."""
+        """Return a short label of a value: ``label`` if it is short, else the origin of the value."""
         if len(label) <= SHORT:
             return label
         if time % 2:
@@ -190,7 +196,10 @@ class NetworkInWords:
         return shortened(label, SHORT)
 
     def says(self, layer: int) -> list[tuple[int, str]]:
-        """Return a formula for each slot: ``s4 = …``, or ``s4 += …`` if it held a value before."""
+        """Return a formula for each slot that the feed-forward of a layer writes.
+
+        The formula is ``s4 = …``, or ``s4 += …`` if the slot already holds a value.
+        """
         before = 2 * layer + 1
         return [
             (slot, f"s{slot} {'=' if self.held(slot, before) is None else '+='} {words}")
@@ -202,7 +211,8 @@ class NetworkInWords:
         assert part is not None
         return [set(np.flatnonzero(np.any(matrix, axis=0)).tolist()) for matrix in part.W_O]
 
-    # Words ------------------------------------------------------------------------------------------
+    # Formulas
+    # ------------------------------------------------------------------------------------------
 
     def _heads(self, part: AttentionWeights, layer: int) -> list[HeadInWords]:
         labels = self.model.config.heads[layer]
@@ -218,17 +228,20 @@ class NetworkInWords:
         return heads
 
     def _source(self, column: Any, constant: Any) -> str:
-        """Return what a head reads at a key."""
+        """Return a formula of the value that a head reads at a key.
+
+        ``column`` is a column of W_V, and ``constant`` the entry of the bias.
+        """
         column = np.array(column)
         if self.sink_slot is not None:
             share = column[self.sink_slot]
-            column[self.sink_slot] = 0.0  # this only sets what is read at the sink
+            column[self.sink_slot] = 0.0  # this entry only sets the value at the sink
             if share and not column.any() and constant == 0:
                 return "share of the sink"
         return combination(column, float(constant)).text
 
     def _feed(self, feed: FeedForwardWeights, layer: int) -> list[tuple[int, str]]:
-        """Return (slot, what is written there) for every slot that is not erased."""
+        """Return (slot, formula) for every slot that the feed-forward writes and does not erase."""
         erased = self._erases[2 * layer + 2]
         if feed.functions is None:
             targets = [
@@ -252,7 +265,11 @@ class NetworkInWords:
 
 
 def _used(feed: FeedForwardWeights, erasers: Sequence[int]) -> Any:
-    """Return what is read to compute with, as rows over slots; erasing is not a use."""
+    """Return the rows of the input weights that read slots for a computation.
+
+    Reading a slot only to erase it does not count as use. ``erasers`` are the columns of ``W_in`` for
+    erasing.
+    """
     if feed.functions is not None:
         inputs = {place for i in feed.functions.instructions for place in i.inputs}
         columns = [i for i in range(feed.functions.arguments) if i in inputs]
@@ -266,9 +283,9 @@ def _slots(numbers: Sequence[int] | Any) -> str:
 
 
 def erasures(feed: FeedForwardWeights, places: Array, steady: Collection[int]) -> dict[int, list[int]]:
-    """Return the erased slots, each with the columns of ``W_in`` that only serve this purpose.
+    """Return the slots that a feed-forward erases, each with the columns of ``W_in`` that erase it.
 
-    ``places`` is ``W_pos``; ``steady`` are slots that hold positional embeddings and nothing else.
+    ``places`` is ``W_pos``. ``steady`` contains the slots that hold only positional embeddings.
     """
     erased = {}
     for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():
@@ -299,7 +316,10 @@ def _takes_away(
     places: Array,
     steady: Collection[int],
 ) -> bool:
-    """Return whether hidden units that read x times a factor, and nothing else, together write −x."""
+    """Return whether hidden units that read only multiples of a slot x write −x in total.
+
+    ``factors`` are the input weights of the units, and ``outs`` their output weights.
+    """
     products = factors * outs
     if feed.functions is not None:
         return _is_minus_one(products)
@@ -318,39 +338,42 @@ def _is_minus_one(products: Array) -> bool:
     return bool(np.isclose(products.sum(), -1.0, rtol=1e-6, atol=0.0))
 
 
-#: Formulas are cut here: repeated subexpressions could make them exponentially long.
+#: Maximum length of formulas, since repeated subexpressions could make them exponentially long.
 LONGEST = 160
 
 
 @dataclass(frozen=True)
 class FormulaText:
-    """A piece of a formula."""
+    """The text of a formula, with the precedence of its outermost operator."""
 
     text: str
     holds: int = TERM
 
     def within(self, needed: int) -> str:
-        """Return the text as an operand of an operator that binds this tightly."""
+        """Return the text as an operand of an operator, in brackets if its precedence is too low."""
         return self.text if self.holds >= needed else f"({self.text})"
 
 
 def expressions(functions: Functions, weights: Any, biases: Any) -> list[FormulaText]:
-    """Return each output as a formula; ``weights`` and ``biases`` give its arguments from slots."""
+    """Return each output of a symbolic feed-forward as a formula of slots.
+
+    Column i of ``weights`` and entry i of ``biases`` define argument i as a combination of slots.
+    """
     formulas = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
     called = list(formulas)
-    # The last instruction of a label computes what it names; those before it are steps towards it.
+    # The last instruction with a label computes the named value; earlier ones are intermediate steps.
     last = {instruction.label: place for place, instruction in enumerate(functions.instructions)}
     for place, instruction in enumerate(functions.instructions):
         formula = _cut(_say(instruction, [called[i] for i in instruction.inputs]))
         formulas.append(formula)
-        # What has a name in the program goes by it where it is used further.
+        # Later formulas refer to a named value by its name.
         named = instruction.label.isidentifier() and last[instruction.label] == place
         called.append(FormulaText(instruction.label) if named else formula)
     return [formulas[place] for place in functions.outputs]
 
 
 def combination(column: Any, constant: float) -> FormulaText:
-    """Return an affine combination of slots.
+    """Return the text of an affine combination of slots with coefficients ``column``.
 
     >>> combination(np.array([-1.0, 0.0, 0.5]), -1.0).text
     '0.5·s2 − s0 − 1'
@@ -360,7 +383,7 @@ def combination(column: Any, constant: float) -> FormulaText:
         coefficient = float(column[slot])
         size = abs(coefficient)
         parts.append((coefficient, f"s{slot}" if size == 1 else f"{size:.4g}·s{slot}"))
-    parts.sort(key=lambda part: part[0] < 0)  # what is added stands before what is subtracted
+    parts.sort(key=lambda part: part[0] < 0)  # added terms precede subtracted ones
     if constant or not parts:
         parts.append((constant, f"{abs(constant):.4g}"))
     if parts[0][0] < 0 < constant:
@@ -373,7 +396,7 @@ def combination(column: Any, constant: float) -> FormulaText:
 
 
 def added(formulas: Iterable[FormulaText]) -> str:
-    """Return a sum of formulas."""
+    """Return the text of the sum of ``formulas``."""
     parts = list(formulas)
     return parts[0].text if len(parts) == 1 else " + ".join(f.within(SUM) for f in parts)
 

@@ -1,9 +1,8 @@
-"""Sum up a compiled transformer and how the compiler made it, briefly and at length.
+"""Summarise a compiled transformer and its compilation report.
 
-:func:`facts` are names and values for the head of a page or of a terminal's output, however large the
-network is; :func:`details` lists every head and every group of gates, for a part of a page that is
-folded. Layers are counted from 0. Reports come from files, which may say anything: what makes no sense
-is left out.
+:func:`facts` returns a short summary of any network, for the top of a page or terminal output.
+:func:`details` lists every head and every group of gates, for a collapsible part of a page. Layers are
+counted from 0. Reports come from files and are not trusted: invalid parts are omitted.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from locum.networks.transformer import CompiledTransformer
 from locum.rasp.echo import scalar
 from locum.text import at_most
 
-#: The most s-ops of a group of gates that are named, and layers whose units are listed apart.
+#: Maximum number of named s-ops of a group of gates, and of layers whose units are listed separately.
 MAX_NAMED, MAX_LAYERS = 4, 6
 
 
 def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
-    """Return names and values that describe it."""
+    """Return a summary of the network as pairs (name, value)."""
     size, config = model.architecture, model.config
     shortest, longest = config.lengths
     count = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
@@ -31,8 +30,8 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     entries = [
         ("takes", f"{count} tokens: {kind}"),
         ("inputs", "; ".join(condition.text for condition in config.inputs)),
-        ("refuses", _refuses(model)),
-        ("gives", _gives(model)),
+        ("undefined", _refuses(model)),
+        ("output", _gives(model)),
         ("layers", str(size.layers)),
         ("heads", ", ".join(map(str, size.heads)) or "none"),
         ("attention", _attention(model) + (", causal (a decoder)" if config.causal else "")),
@@ -44,7 +43,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
         ("d_model", str(size.d_model)),
         ("d_head", str(size.d_head)),
         ("d_mlp", str(size.d_mlp)),
-        ("parameters", f"{size.parameters:,}, {size.nonzeros:,} of them not 0"),
+        ("parameters", f"{size.parameters:,} ({size.nonzeros:,} non-zero)"),
         ("error", _error(model)),
         ("numbers", config.dtype),
         ("weights", model.hash[:12]),
@@ -53,18 +52,21 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
 
 
 def bound(model: CompiledTransformer) -> float | None:
-    """Return the certified bound that the report states, if it is a number that can be one."""
+    """Return the certified error bound in the report, or None if it is not a valid number."""
     reported: Any = model.config.report.get("error_bound")
     return float(reported) if _is_number(reported) and reported >= 0 else None
 
 
 def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
-    """Return the ranges of tokens the bound is for: a pair for all, one for each position, or none."""
+    """Return the ranges of tokens: one pair for all positions, one for each position, or none."""
     return list(model.config.ranges or ())
 
 
 def details(model: CompiledTransformer) -> str:
-    """Return how every head attends, and the gates of every feed-forward, equal ones together."""
+    """Return a text that describes how every head attends, and the gates of every feed-forward.
+
+    Equal gates of a layer are merged.
+    """
     heads, gates = _entries(model, "attention"), _entries(model, "realised")
     soft = _entries(model, "softmax")
     lines = []
@@ -79,21 +81,25 @@ def details(model: CompiledTransformer) -> str:
     return "\n".join(lines)
 
 
-# What it takes ------------------------------------------------------------------------------------
+# Inputs and outputs
+# ------------------------------------------------------------------------------------
 
 
 def _gives(model: CompiledTransformer) -> str:
-    """Say so if the answer is one for all inputs: the vocabulary may lack what the program asks for."""
+    """Return a note if the output is the same for all inputs, otherwise an empty text.
+
+    A possible cause is that the vocabulary lacks a token of the program.
+    """
     outputs = model.config.outputs
-    return f"{scalar(outputs[0])}, whatever the input is" if outputs and len(outputs) == 1 else ""
+    return f"{scalar(outputs[0])} for every input" if outputs and len(outputs) == 1 else ""
 
 
 def _refuses(model: CompiledTransformer) -> str:
-    """Say on which inputs the program may have no value."""
+    """Return a note on inputs for which the program may be undefined, or an empty text."""
     partial = model.config.partial
     more = f" and {len(partial) - MAX_NAMED} more" if len(partial) > MAX_NAMED else ""
     named = ", ".join(partial[:MAX_NAMED]) + more
-    return f"inputs on which there is no value of {named}" if partial else ""
+    return f"for some inputs, in {named}" if partial else ""
 
 
 def _listed(vocabulary: Sequence[Any]) -> str:
@@ -110,21 +116,21 @@ def _numbers(model: CompiledTransformer) -> str:
 
 
 def _feed_forward(kind: str) -> str:
-    return "exact: instructions, a reference for analysis, not weights" if kind == "exact" else kind
+    return "exact: symbolic feed-forwards, executed as code" if kind == "exact" else kind
 
 
 def _error(model: CompiledTransformer) -> str:
     error, size = bound(model), model.architecture
     if error is not None:
         return f"at most {at_most(error)} (certified)" if error else "0 (certified)"
-    return "rounding only, not bounded" if size.feed_forward == "exact" else "not stated"
+    return "rounding errors only, without a bound" if size.feed_forward == "exact" else "not stated"
 
 
 # Heads --------------------------------------------------------------------------------------------
 
 
 def _attention(model: CompiledTransformer) -> str:
-    """Return hard or softmax, as the heads are; ``hard, but 1 head softmax`` where they differ."""
+    """Return the kind of the heads (hard or softmax), and the number of heads of the other kind."""
     kinds = [k for layer in model.weights.layers if layer.attention for k in layer.attention.kinds]
     asked = model.config.attention
     others = [kind for kind in kinds if kind != asked]
@@ -132,7 +138,7 @@ def _attention(model: CompiledTransformer) -> str:
 
 
 def _scores(model: CompiledTransformer) -> str:
-    """Return by what heads score, and how many of them do."""
+    """Return the kinds of attention scores, with the number of heads of each kind."""
     return _counted(entry.get("scored by") for entry in _entries(model, "attention"))
 
 
@@ -143,7 +149,10 @@ def _sink(model: CompiledTransformer) -> str:
 
 
 def _softmax(model: CompiledTransformer) -> str:
-    """State inverse temperatures of heads that stand for hard ones, and what they let slip at most."""
+    """Return the inverse temperatures of heads that approximate hard heads, and their largest leak.
+
+    The leak bounds the attention weight on keys that the hard head does not select.
+    """
     entries = _entries(model, "softmax")
     betas = sorted({e["beta"] for e in entries if _is_number(e.get("beta"))})
     if not betas:
@@ -158,9 +167,10 @@ def _softmax(model: CompiledTransformer) -> str:
 
 
 def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
-    """Return one head.
+    """Return a description of one head: selector, scores, sink and temperature.
 
-    Its temperature is taken from the list, so that heads of one name have each its own.
+    The entry of the head is removed from ``soft``, so that heads with equal names get different
+    entries.
     """
     parts = [f"{entry.get('selector')}", f"scored by {entry.get('scored by')}"]
     if entry.get("sink") != "none":
@@ -177,7 +187,7 @@ def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
 
 
 def _units(model: CompiledTransformer) -> str:
-    """Return units by what they are for, layer by layer; in deep networks, all together."""
+    """Return the number of hidden units by purpose, for each layer or, in deep networks, in total."""
     layers = model.config.report.get("feed_forward")
     if not isinstance(layers, (list, tuple)):
         return ""
@@ -203,7 +213,7 @@ def _kinds(count: Mapping[str, int]) -> str:
 
 
 def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
-    """Return gates that were made in the same way in one line, and what they compute below it."""
+    """Yield one line for each group of equal gates, followed by the s-ops that the gates compute."""
 
     def made(entry: dict[str, Any]) -> tuple[str, ...]:
         return tuple(str(entry.get(name)) for name in ("gate", "how", "units", "own_error", "error"))
@@ -215,14 +225,14 @@ def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
         times = f" ×{len(alike)}" if len(alike) > 1 else ""
         own, whole = _bound(first.get("own_error")), _bound(first.get("error"))
         made_so = f"{first.get('gate')}{times}: {first.get('how')}, {each}"
-        yield f"{made_so}; error {own} by itself, {whole} with what comes in"
+        yield f"{made_so}; error {own} alone, {whole} including its inputs"
         names = list(dict.fromkeys(str(entry.get("s-op")) for entry in alike))
         yield from (f"  {name}" for name in names[:MAX_NAMED])
         if len(names) > MAX_NAMED:
             yield f"  … and {len(names) - MAX_NAMED} more"
 
 
-# Reports are data ---------------------------------------------------------------------------------
+# Values of reports ---------------------------------------------------------------------------------
 
 
 def _entries(model: CompiledTransformer, name: str) -> list[dict[str, Any]]:
@@ -241,12 +251,12 @@ def _short(value: Any) -> str:
 
 
 def _bound(value: Any) -> str:
-    """Write what is a bound: with few digits, never below it."""
+    """Format a bound with few digits, rounded up."""
     return at_most(value) if isinstance(value, float) else _short(value)
 
 
 def _counted(texts: Any) -> str:
-    """Return ``equality by squares (10 heads), nothing (1 head)``."""
+    """Return the different texts with counts, as in ``equality by squares (10 heads)``."""
     counts = Counter(text for text in texts if isinstance(text, str))
     return ", ".join(f"{text} ({_count(number, 'head')})" for text, number in counts.items())
 

@@ -1,9 +1,11 @@
 """Draw a compiled transformer in the terminal: layers from bottom to top, heads, patterns, slots.
 
-Patterns are those on one input: a row for each query, a column for each key; darker is more attention.
+An attention pattern on one input has a row for each query and a column for each key. Darker characters
+mean more attention.
 
-Positions are named by tokens, or for U by the entries of matrices: the report of a compiled U has the
-place of each matrix, and of T(X). A report that makes no sense is ignored: it may come from a file.
+Positions are named by tokens. For U, they are named by the entries of matrices, because the report of a
+compiled U contains the position of each matrix and of T(X). Invalid reports, which may come from files,
+are ignored.
 """
 
 from __future__ import annotations
@@ -16,23 +18,23 @@ from locum.networks.transformer import CompiledTransformer
 from locum.rasp.echo import scalar
 from locum.text import shortened, shortened_apart
 
-#: The most positions of an input, and heads of a layer, whose patterns are drawn.
+#: Maximum number of positions of an input, and of heads of a layer, for drawing patterns.
 MAX_POSITIONS, MAX_HEADS = 26, 12
-#: Letters of what a head moves, in a line with its label.
+#: Maximum number of characters for the values that a head moves.
 MAX_MOVES = 34
-#: The most slots of a feed-forward whose formulas are shown.
+#: Maximum number of slots of a feed-forward whose formulas are shown.
 MAX_FORMULAS = 16
-#: The longest line.
+#: Maximum length of a line.
 WIDTH = 100
 _MARGIN = 14
 _GAP = 3
 _STATES = {LIVE: "█", IDLE: "░"}
-#: A sublayer is a column of three characters if this many are left for names.
+#: Minimum number of characters for names if the column of a sublayer has three characters.
 _NAMES = 30
 
 
 def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
-    """Return the picture; with ``tokens``, an input, it shows what every head attends to."""
+    """Return a drawing of the network, with attention patterns if an input ``tokens`` is given."""
     words = NetworkInWords(model)
     patterns: list[Any] = [None] * words.depth
     labels: list[str] = []
@@ -43,7 +45,7 @@ def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
             patterns = [
                 cache["pattern", n][0] if ("pattern", n) in cache else None for n in range(words.depth)
             ]
-    lines = [_entry("output", f"read off {_answer(words)}")]
+    lines = [_entry("output", f"read from {_answer(words)}")]
     for number in reversed(range(words.depth)):
         layer = [*_feed(words, number), *_attention(words, number, patterns[number], labels)]
         lines += ["", *layer] if layer else []
@@ -52,7 +54,7 @@ def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
 
 
 def attention_text(model: CompiledTransformer, tokens: Any) -> str:
-    """Return what every head attends to on one input, layer by layer."""
+    """Return the attention patterns of every head on the input ``tokens``, layer by layer."""
     labels = positions(model, list(tokens))
     _, cache = model.run_with_cache(tokens)
     lines = []
@@ -63,7 +65,7 @@ def attention_text(model: CompiledTransformer, tokens: Any) -> str:
 
 
 def residual_text(model: CompiledTransformer, tokens: Any) -> str:
-    """Return the residual stream of one input after every sublayer, each slot by what it holds."""
+    """Return the residual stream on the input ``tokens`` after every sublayer, slot by slot."""
     words = NetworkInWords(model)
     labels = positions(model, list(tokens))
     parts = []
@@ -130,7 +132,7 @@ def _attention(words: NetworkInWords, layer: int, pattern: Any, labels: list[str
 
 
 def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> list[str]:
-    """Put as many grids into a line as fit; queries are named at the left."""
+    """Return the lines of several patterns, as many next to each other as the width permits."""
     column = max(map(len, labels))
     each = max(len(labels), max(map(len, names))) + _GAP
     in_line = max(1, (WIDTH - _MARGIN - column - 2) // each)
@@ -148,7 +150,7 @@ def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> lis
 
 
 def _pattern(pattern: Any, keys: Sequence[str], queries: Sequence[str] | None = None) -> list[str]:
-    """Draw one grid, with the keys' first letters above it."""
+    """Draw one attention pattern, with the first letters of the keys above the columns."""
     rows = ["".join("⊥" if key == "sink" else key[:1] or " " for key in keys)]
     rows += ["".join(_shade(float(weight)) for weight in row) for row in pattern]
     if queries is None:
@@ -158,7 +160,7 @@ def _pattern(pattern: Any, keys: Sequence[str], queries: Sequence[str] | None = 
 
 
 def _shade(weight: float) -> str:
-    """Return a weight between 0 and 1 as a block; below a thousandth it is a dot."""
+    """Return a block character for an attention weight between 0 and 1, or a dot below 0.001."""
     for limit, block in ((0.001, "·"), (0.3, "░"), (0.6, "▒"), (0.95, "▓")):
         if weight < limit:
             return block
@@ -177,10 +179,10 @@ def _embedding(words: NetworkInWords) -> list[str]:
 
 
 def _slots(words: NetworkInWords) -> list[str]:
-    """Draw what each slot holds over time: a bar for each, a column for each sublayer."""
+    """Draw the slots over time: a bar for each slot, and a column for each sublayer."""
     times = ["emb", *(f"{n}{half}" for n in range(words.depth) for half in ("at", "ff"))]
     width, between = 3, " "
-    if _MARGIN + 4 * len(times) + _NAMES > WIDTH:  # deep: a character each, with the layers' numbers
+    if _MARGIN + 4 * len(times) + _NAMES > WIDTH:  # in a deep network, a column has one character
         width, between = 1, ""
         times = ["e", *(mark for n in range(words.depth) for mark in (str(n % 10), " "))]
     lines = [_entry("slots", between.join(f"{time:<{width}}" for time in times))]
@@ -196,13 +198,18 @@ def _slots(words: NetworkInWords) -> list[str]:
 
 
 def positions(model: CompiledTransformer, tokens: Sequence[Any]) -> list[str]:
-    """Return a name for each position, the sink included: entries of matrices for U, else tokens."""
+    """Return a name for each position, including the sink.
+
+    Positions of U are named by entries of matrices, and positions of other networks by their tokens.
+    """
     names = entries(model.config.report.get("layout"), len(tokens))
     return [*(["sink"] if model.config.sink else []), *(names or map(scalar, tokens))]
 
 
 def entries(layout: Any, count: int) -> list[str]:
-    """Return names of tokens by a layout, block → [first, copies, rows, columns], if it fits.
+    """Return names of tokens as entries of matrices, or an empty list for an invalid layout.
+
+    ``layout`` maps each block to [first, copies, rows, columns], and ``count`` is the number of tokens.
 
     >>> entries({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]}, 4)
     ['x[0,0]', 'x[0,1]', 'A0[0,0]', 'A1[0,0]']
@@ -221,7 +228,10 @@ def entries(layout: Any, count: int) -> list[str]:
 
 
 def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
-    """Return, for U, the positions of the entries of T(X); None if every position has an answer."""
+    """Return the positions of the entries of T(X) in the outputs of U, row by row.
+
+    For other networks, whose outputs are valid at every position, return None.
+    """
     answer = model.config.report.get("answer")
     names = ("rows", "columns", "offset", "row_stride", "column_stride")
     numbers: Any = [answer.get(name) for name in names] if isinstance(answer, Mapping) else []

@@ -1,8 +1,8 @@
-"""Write a compiled transformer as one page: heads with their patterns, residual stream, weights.
+"""Write a page about a compiled transformer: heads with their patterns, residual stream, weights.
 
-The page is a single file without any address in it: numbers stand in it as JSON, and its script
-(``page.html``) draws them. Zeros, which are most of them, are left out; of very many heads, or inputs,
-the first are drawn, and the page says so.
+The page is a single file without external resources. Its script (``page.html``) draws numbers in JSON,
+where zeros are omitted. If there are too many heads or inputs, the page shows the first ones with a
+note.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from locum.interface.display.network.network_text import answer_places, position
 from locum.networks.transformer import CompiledTransformer
 from locum.rasp.echo import scalar
 
-#: The most numbers of patterns and streams in a page (one input is always there).
+#: Maximum number of entries of patterns and residual streams in a page. One input is always included.
 NUMBERS = 400_000
-#: Heads of a layer that are drawn, characters of the program, and inputs.
+#: Maximum number of drawn heads of a layer, of characters of the program, and of inputs.
 MAX_HEADS, MAX_TEXT, MAX_INPUTS = 24, 20_000, 12
-#: Codes of outputs that are listed.
+#: Maximum number of listed output codes.
 MAX_CODES = 12
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
-    """Return the page; ``inputs`` are those that its reader can choose from."""
+    """Return the page as HTML; the user can choose one of ``inputs``."""
     return filled(TEMPLATE, network_data(model, inputs))
 
 
 def network_data(
     model: CompiledTransformer, inputs: Sequence[Any], *, scores: bool = False
 ) -> dict[str, Any]:
-    """Return what the page shows, as JSON: slots, heads, feed-forwards, the stream on ``inputs``.
+    """Return the data of the page: slots, heads, feed-forwards, and the residual stream on ``inputs``.
 
-    With ``scores``, the raw q·k of each head beside its pattern; None where a mask forbids the key.
+    With ``scores``, the data also contain the scores q·k of each head, which are None for masked keys.
     """
     words = NetworkInWords(model)
     drawn: list[dict[str, Any]] = []
@@ -87,9 +87,10 @@ def _cut(text: str) -> str:
 
 
 def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
-    """Return the numbers that encode outputs, if one slot holds them all.
+    """Return the codes of the outputs if one slot encodes all outputs, otherwise an empty list.
 
-    The logit of a code c is 2xc − c², greatest for the nearest code.
+    The logit of a code c is 2xc − c², where x is the value of the slot. It is largest for the code
+    closest to x.
     """
     weights, outputs = model.weights, model.config.outputs
     slots = np.flatnonzero(np.any(weights.W_U, axis=1))
@@ -113,7 +114,7 @@ def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:
 
 
 def _input(words: NetworkInWords, tokens: Any, scores: bool) -> tuple[dict[str, Any], int]:
-    """Return one input with its answer, patterns and stream; and how many numbers these are."""
+    """Return the output, patterns and residual stream on an input, and the number of their entries."""
     model, sequence = words.model, list(tokens)
     answer, cache = model.run_with_cache(tokens)
     stream = model.residual(tokens).values
@@ -154,12 +155,12 @@ def _answered(model: CompiledTransformer, count: int) -> list[int] | None:
 
 
 def _sparse(matrix: Any) -> dict[str, Any]:
-    """Return a matrix as its shape, and the places and values of its nonzero entries."""
+    """Return the shape of a matrix, and the indices and values of its non-zero entries."""
     flat = np.asarray(matrix, dtype=np.float64).ravel()
     at = np.flatnonzero(np.abs(flat) > 1e-12)
     return {"shape": list(np.shape(matrix)), "at": at.tolist(), "values": _rounded(flat[at])}
 
 
 def _rounded(values: Any) -> list[float]:
-    """Round to six digits."""
+    """Round numbers to six significant digits."""
     return [float(f"{float(value):.6g}") for value in values]

@@ -1,1 +1,1 @@
-"""Compiled transformers in other people's forms: torch, a stock encoder, TransformerLens, ONNX."""
+"""Export compiled transformers to PyTorch modules, stock PyTorch layers, TransformerLens and ONNX."""

@@ -1,14 +1,19 @@
-"""Export a compiled transformer to TransformerLens: configuration, state and inputs.
+"""Export a compiled transformer to TransformerLens: configuration, weights and inputs.
 
-TransformerLens has the same number and width of heads, and the same d_mlp, in every layer; smaller ones
-are padded with zeros. Its gated feed-forward adds ``b_in`` after the product (ours before), and since
-4.0 neither it nor the unembedding has biases. One more slot of the stream, which is always 1 and stands
-last, carries these biases; the other slots are ours, in their order.
+In TransformerLens, all layers have the same d_head, d_mlp and number of heads. Smaller layers are
+padded with zeros. Its gated feed-forward adds ``b_in`` after the product of gate and input, whereas
+Locum adds ``b_in`` before. Since TransformerLens 4.0, neither the gated feed-forward nor the
+unembedding has biases. The export stores these biases in an extra last slot of the residual stream,
+which is always 1. The other slots keep their order.
 
-The sink is a token of its own, the last of W_E; an input begins with it. Numbers are not ids, so a
-model on numbers takes its residual stream: ``hooked(inputs, start_at_layer=0)``.
+In a network with layer norms, an extra slot would change the variance. A normalised stream divided by w
+sums to 0, so the direction 1/w is unused. ``ln_final.b`` is therefore 1 in this direction, and ``W_U``
+reads the bias from it.
 
-Run against TransformerLens 3.9.0 (``HookedTransformer``) and 4.3.0 (``TransformerBridge``): see
+The sink becomes a separate token, the last row of W_E, and inputs begin with it. Numbers are not ids,
+so the input of a model on numbers is the residual stream: ``hooked(inputs, start_at_layer=0)``.
+
+The tests cover TransformerLens 3.9.0 (``HookedTransformer``) and 4.3.0 (``TransformerBridge``) in
 ``tests/transformer/test_lens.py``.
 """
 
@@ -22,22 +27,22 @@ import numpy as np
 
 from locum.errors import CompileError
 from locum.networks.transformer.config import Config
-from locum.networks.transformer.weights import Array, Weights
+from locum.networks.transformer.weights import Array, NormWeights, Weights
 
 
 def settings(config: Config, weights: Weights) -> dict[str, Any]:
-    """Return the fields of a ``HookedTransformerConfig`` (``dtype`` by its name)."""
+    """Return the fields of a ``HookedTransformerConfig``, with ``dtype`` as a string."""
     kind = _kind(weights)
     attentions = [layer.attention for layer in weights.layers if layer.attention is not None]
     feeds = [layer.feed_forward for layer in weights.layers if layer.feed_forward is not None]
     hidden = max((feed.W_out.shape[0] for feed in feeds), default=0)
     return {
         "n_layers": max(len(weights.layers), 1),
-        "d_model": weights.W_E.shape[1] + 1,
+        "d_model": weights.W_E.shape[1] + (weights.norm is None),
         "n_ctx": weights.W_pos.shape[0],
         "d_head": max((part.W_Q.shape[2] for part in attentions), default=1),
         "n_heads": max((part.heads for part in attentions), default=1),
-        # A gated feed-forward has one unit more, which adds b_out.
+        # A gated feed-forward has one extra hidden unit, which adds b_out.
         "d_mlp": (hidden + 1 if kind == "glu" else hidden) or None,
         "act_fn": "gelu" if kind == "gelu" else "relu",
         "gated_mlp": kind == "glu",
@@ -46,8 +51,9 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
         "d_vocab_out": weights.W_U.shape[1],
         "attention_dir": "causal" if config.causal else "bidirectional",
         "positional_embedding_type": "standard",
-        "normalization_type": None,
-        # Since 4.0 scores are divided by √d_head whatever this says; see ``state``.
+        "normalization_type": None if weights.norm is None else "LN",
+        "eps": 1e-5 if weights.norm is None else weights.norm.epsilon,
+        # Since 4.0 scores are always divided by √d_head; see ``state``.
         "use_attn_scale": True,
         "init_weights": False,
         "default_prepend_bos": False,
@@ -56,9 +62,9 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
 
 
 def state(config: Config, weights: Weights) -> dict[str, Array]:
-    """Return the weights by TransformerLens's names and in its uniform shapes.
+    """Return the weights with the names of TransformerLens, padded to uniform shapes.
 
-    TransformerLens divides scores by √d_head; W_Q and b_Q are multiplied by √d_head.
+    TransformerLens divides scores by √d_head, so W_Q and b_Q are multiplied by √d_head.
     """
     sizes = settings(config, weights)
     d, heads, width = sizes["d_model"], sizes["n_heads"], sizes["d_head"]
@@ -68,8 +74,11 @@ def state(config: Config, weights: Weights) -> dict[str, Array]:
         "unembed.W_U": _padded(weights.W_U, (d, sizes["d_vocab_out"])),
         "unembed.b_U": np.zeros_like(weights.b_U),
     }
-    arrays["pos_embed.W_pos"][:, -1] = 1
-    arrays["unembed.W_U"][-1] = weights.b_U
+    if weights.norm is None:
+        arrays["pos_embed.W_pos"][:, -1] = 1
+        arrays["unembed.W_U"][-1] = weights.b_U
+    else:
+        arrays |= _last_norm(weights, weights.norm)
     shapes: dict[str, tuple[int, ...]] = {f"W_{name}": (heads, d, width) for name in "QKV"}
     shapes |= {f"b_{name}": (heads, width) for name in "QKV"}
     shapes |= {"W_O": (heads, width, d), "b_O": (d,)}
@@ -83,7 +92,34 @@ def state(config: Config, weights: Weights) -> dict[str, Array]:
             feed = layer.feed_forward if layer else None
             for name, array in _feed_forward(feed, sizes).items():
                 arrays[f"blocks.{number}.mlp.{name}"] = array
+        if weights.norm is not None:
+            norms = {"ln1": None if layer is None else layer.norm1}
+            if not sizes["attn_only"]:
+                norms["ln2"] = None if layer is None else layer.norm2
+            for name, norm in norms.items():
+                # An absent sublayer adds nothing for any input.
+                w, b = (np.ones(d), np.zeros(d)) if norm is None else (norm.w, norm.b)
+                arrays[f"blocks.{number}.{name}.w"] = w.astype(config.dtype)
+                arrays[f"blocks.{number}.{name}.b"] = b.astype(config.dtype)
     return arrays
+
+
+def _last_norm(weights: Weights, norm: NormWeights) -> dict[str, Array]:
+    """Return the final layer norm and an unembedding whose bias is read from the unused direction
+    1/w.
+    """
+    if not norm.w.all():
+        raise CompileError("ln_final.w: expected no zeros, got some; try to_torch()")
+    free = 1 / norm.w
+    free /= np.linalg.norm(free)
+    # The component of ``norm.b`` in the free direction would be read twice, so it is replaced.
+    bias = weights.b_U + (norm.b @ free) * (free @ weights.W_U)
+    b = norm.b + (1 - norm.b @ free) * free
+    return {
+        "ln_final.w": norm.w,
+        "ln_final.b": b,
+        "unembed.W_U": weights.W_U + np.outer(free, bias - free @ weights.W_U),
+    }
 
 
 def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
@@ -96,7 +132,7 @@ def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
         for name, shape in shapes.items()
     }
     if sizes["gated_mlp"]:
-        # Biases come from the slot that is 1; the last hidden unit is 1 and adds b_out.
+        # Biases are read from the slot that is 1; the last hidden unit is 1 and adds b_out.
         arrays["W_in"][-1] = arrays["b_in"]
         arrays["W_in"][-1, -1] = arrays["W_gate"][-1, -1] = 1
         arrays["W_out"][-1] = arrays["b_out"]
@@ -104,8 +140,14 @@ def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def inputs(config: Config, encoded: Any, stream: Array) -> Any:
-    """Return token ids after the sink's; for numbers, the residual stream with its slot of 1."""
+def inputs(config: Config, weights: Weights, encoded: Any, stream: Array) -> Any:
+    """Return the input array of TransformerLens for a batch.
+
+    The array contains token ids, preceded by the id of the sink. For a model on numbers, it is the
+    residual stream, with the extra slot of ones if the model has no layer norms.
+    """
+    if config.vocabulary is None and weights.norm is not None:
+        return stream
     if config.vocabulary is None:
         return np.concatenate([stream, np.ones_like(stream[..., :1])], axis=-1)
     sink = np.full((len(encoded), int(config.sink)), len(config.vocabulary), dtype=np.int64)
@@ -113,14 +155,16 @@ def inputs(config: Config, encoded: Any, stream: Array) -> Any:
 
 
 def to_lens(config: Config, weights: Weights) -> Any:
-    """Return a ``HookedTransformer`` (since TransformerLens 4.0, a ``TransformerBridge``)."""
+    """Return the model as a ``HookedTransformer`` or, since TransformerLens 4.0, a
+    ``TransformerBridge``.
+    """
     lens = importlib.import_module("transformer_lens")
     torch = importlib.import_module("torch")
     tensors = {name: torch.tensor(array) for name, array in state(config, weights).items()}
     fields = settings(config, weights) | {"dtype": getattr(torch, config.dtype)}
     try:
         hooked = lens.HookedTransformer(lens.HookedTransformerConfig(**fields, device="cpu"))
-    except ImportError:  # raised by 4.0 for names that it has dropped
+    except ImportError:  # TransformerLens 4.0 raises this for removed names
         return _bridge(lens, torch, tensors, fields)
     _load(hooked, tensors, known=(".mask", ".IGNORE"))
     return hooked
@@ -134,8 +178,12 @@ def _bridge(lens: Any, torch: Any, tensors: dict[str, Any], fields: dict[str, An
     places = bridge.state_dict()
     for name in [name for name in converted if name not in places]:
         if torch.count_nonzero(converted.pop(name)):
-            raise CompileError(f"this version of TransformerLens has no place for {name}")
+            raise CompileError(f"this version of TransformerLens does not support {name}")
     _load(bridge, converted)
+    split = importlib.import_module("locum.networks.transformer.exports.bridge_attention")
+    for block in bridge.blocks:
+        block.attn.__class__ = split.SplitAttention
+        block.hook_mlp_in.__class__ = split.CopyingHookPoint
     return bridge
 
 
@@ -144,26 +192,33 @@ def _load(module: Any, state: dict[str, Any], known: tuple[str, ...] = ()) -> No
     missing = [name for name in keys.missing_keys if not name.endswith(known)]
     if missing or keys.unexpected_keys:
         raise CompileError(
-            "this version of TransformerLens has other parameters: "
+            "the parameters of this version of TransformerLens are not supported: "
             f"{', '.join([*missing, *keys.unexpected_keys][:6])}"
         )
 
 
 def _kind(weights: Weights) -> str | None:
-    """Return the kind of all feed-forwards; refuse what TransformerLens cannot hold."""
+    """Return the kind of all feed-forwards; raise ``CompileError`` for kinds that TransformerLens
+    lacks.
+    """
     weights.require_soft("TransformerLens")
     kinds = weights.feed_forwards
+    if weights.norm is not None and "glu" in kinds:
+        raise CompileError(
+            "TransformerLens: expected relu or gelu feed-forwards in a network with layer norms, got "
+            "gated ones; try to_torch()"
+        )
     if "exact" in kinds or len(kinds) > 1:
         raise CompileError(
-            "TransformerLens has relu, gelu or relu-gated feed-forwards, one kind in all layers, but "
-            f"these are {' and '.join(sorted(kinds))}: compile with feed_forward='glu', 'gelu' or "
-            "'relu'"
+            "TransformerLens: expected feed-forwards of one kind (relu, gelu or glu) in all layers, "
+            "got "
+            f"{' and '.join(sorted(kinds))}; try feed_forward='glu', 'gelu' or 'relu' in locum.compile"
         )
     return kinds.pop() if kinds else None
 
 
 def _padded(array: Array | None, shape: tuple[int, ...], dtype: Any = None) -> Array:
-    """Return ``array`` padded with zeros to this shape."""
+    """Return ``array`` padded with zeros to ``shape``; zeros only if ``array`` is None."""
     padded: Array = np.zeros(shape, dtype=dtype if array is None else array.dtype)
     if array is not None:
         padded[tuple(slice(size) for size in array.shape)] = array

@@ -1,9 +1,9 @@
-"""Export a compiled transformer as an ONNX graph, written operator by operator.
+"""Export a compiled transformer as an ONNX graph that contains only standard operators.
 
-The graph has one input, ``inputs`` [batch, position]: token ids (int64), or numbers, as
-``model.encode`` gives them; and one output, ``logits`` [batch, position, d_vocab_out], which
-``model.decode`` reads. Batch and position are dynamic. Hard heads are a maximum, an equality and a
-mean; all operators are standard. Its initialisers have the names of :meth:`Weights.named`.
+The input of the graph is ``inputs`` [batch, position]: token ids (int64), or numbers, as returned by
+``model.encode``. The output is ``logits`` [batch, position, d_vocab_out], which ``model.decode``
+accepts. The batch and position sizes are dynamic. Hard heads are computed by a maximum, an equality and
+a mean. Initialisers have the names of :meth:`Weights.named`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,17 @@ from locum.files import write_file
 from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
 from locum.networks.transformer.config import Config
 from locum.networks.transformer.functions import Functions, Instruction
-from locum.networks.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
+from locum.networks.transformer.weights import (
+    HARD,
+    AttentionWeights,
+    FeedForwardWeights,
+    NormWeights,
+    Weights,
+)
 
 
 class Graph:
-    """Collect nodes and constants."""
+    """A builder that collects the nodes and constants of an ONNX graph."""
 
     def __init__(self, onnx: Any, dtype: str, weights: Weights) -> None:
         self.dtype = dtype
@@ -40,21 +46,21 @@ class Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add one operator; return the name of its result."""
+        """Add an operator and return the name of its result."""
         name = f"{kind} {len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
     def number(self, value: Any) -> str:
-        """Return a constant of the graph's dtype."""
+        """Return the name of a constant of the graph's dtype."""
         return self.constant(np.asarray(value, dtype=self.dtype))
 
     def whole(self, value: Any) -> str:
-        """Return a constant of int64."""
+        """Return the name of a constant of type int64."""
         return self.constant(np.asarray(value, dtype=np.int64))
 
     def constant(self, array: Any) -> str:
-        """Return a constant; equal ones are stored once."""
+        """Return the name of a constant; equal constants are stored once."""
         key = (array.dtype.name, array.shape, array.tobytes())
         if key not in self._constants:
             self._constants[key] = f"constant {len(self._constants)}"
@@ -62,16 +68,21 @@ class Graph:
         return self._constants[key]
 
     def type_of(self, name: str) -> Any:
-        """Return ONNX's number of a type of tensors."""
+        """Return the ONNX enumeration value of the tensor type ``name``."""
         return getattr(self._onnx.TensorProto, name)
 
     def as_number(self, name: str) -> str:
-        """Return booleans as 1 and 0."""
+        """Convert a boolean tensor to 1 and 0 in the graph's dtype, and return the name of the
+        result.
+        """
         return self.op("Cast", name, to=self.kind)
 
 
 def functions_in_onnx(build: Graph, functions: Functions, arguments: Sequence[str]) -> list[str]:
-    """Return the outputs of straight-line functions; arguments are names of tensors of one shape."""
+    """Add symbolic functions to a graph and return the names of their output tensors.
+
+    ``arguments`` are the names of input tensors of one shape.
+    """
     names = list(arguments)
     for instruction in functions.instructions:
         inputs = [names[place] for place in instruction.inputs]
@@ -94,16 +105,21 @@ def _instruction(build: Graph, instruction: Instruction, inputs: Sequence[str], 
     elif meaning is not None and meaning.onnx is not None:
         result = build.op(meaning.onnx, *inputs)
     else:
-        raise CompileError(f"ONNX has no {instruction.op}", instruction.label or instruction.op)
+        raise CompileError(
+            f"ONNX does not support {instruction.op}", instruction.label or instruction.op
+        )
     is_boolean = meaning.kind == "bool" or instruction.op == "indicator"
     return build.as_number(result) if is_boolean else result
 
 
 def _table(build: Graph, inputs: Sequence[str], keys: Any, values: Any) -> str:
-    """Return the value of the nearest key; of two as near, the lower (the first that ArgMin finds)."""
+    """Add a table lookup at the nearest key, and return the name of its result.
+
+    Of two equally near keys, ArgMin chooses the lower key.
+    """
     flat = ""
     for name, among in zip(inputs, keys, strict=True):
-        # Beyond the outermost keys, rounding could make several of them equally far.
+        # Beyond the outermost keys, rounding could make several keys equally distant.
         inside = build.op("Min", build.op("Max", name, build.number(among[0])), build.number(among[-1]))
         column = build.op("Unsqueeze", inside, build.whole([-1]))
         distances = build.op("Abs", build.op("Sub", column, build.number(list(among))))
@@ -115,7 +131,7 @@ def _table(build: Graph, inputs: Sequence[str], keys: Any, values: Any) -> str:
 
 
 def _member(build: Graph, value: str, among: Sequence[Any]) -> str:
-    is_member = build.op("Not", build.op("Equal", value, value))  # nowhere
+    is_member = build.op("Not", build.op("Equal", value, value))  # False except for NaN
     for number in among:
         is_member = build.op("Or", is_member, build.op("Equal", value, build.number(number)))
     return is_member
@@ -140,7 +156,7 @@ def _exact(build: Graph, a: str, b: str) -> str:
 
 
 def _remainder(build: Graph, a: str, b: str) -> tuple[str, str]:
-    """Return C's remainder, and whether its sign is other than that of ``b``."""
+    """Return the C remainder of ``a`` and ``b``, and where its sign differs from the sign of ``b``."""
     rest = build.op("Mod", a, b, fmod=1)
     zero = build.number(0)
     signs = build.op("Xor", build.op("Less", rest, zero), build.op("Less", b, zero))
@@ -154,7 +170,7 @@ def _modulo(build: Graph, a: str, b: str) -> str:
 
 def _floor_divide(build: Graph, a: str, b: str) -> str:
     rest, other = _remainder(build, a, b)
-    quotient = build.op("Div", build.op("Sub", a, rest), b)  # whole but for rounding
+    quotient = build.op("Div", build.op("Sub", a, rest), b)  # an integer up to rounding
     whole = build.op("Sub", build.op("Round", quotient), build.as_number(other))
     return _or_nan(build, _exact(build, a, b), whole)
 
@@ -173,7 +189,10 @@ def _either(build: Graph, predicate: str, a: str, b: str) -> str:
 
 
 def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
-    """Return the rounding to a type, by way of others; NaN where a finite number is too large."""
+    """Return a function that adds a rounding through the float types ``kinds`` to a graph.
+
+    A finite number that is too large for one of these types becomes NaN.
+    """
 
     def rounded(build: Graph, a: str) -> str:
         value = a
@@ -186,7 +205,7 @@ def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
     return rounded
 
 
-#: Operations that take several operators; the others are the operator that the table of meanings names.
+#: Operations that need several ONNX operators. Each other operation has one operator in ``MEANINGS``.
 SPECIAL: Mapping[str, Callable[..., str]] = {
     "divide": _divide,
     "modulo": _modulo,
@@ -208,26 +227,31 @@ SPECIAL: Mapping[str, Callable[..., str]] = {
 }
 
 
-#: Old enough for every runtime in use, new enough for all that is needed.
+#: Versions that all current runtimes support and that contain all needed operators.
 OPSET, IR_VERSION = 17, 8
 _END = INT64_LIMIT
 
 
 def write_onnx(config: Config, weights: Weights, path: str | Path) -> None:
-    """Write the graph into a file, completely or not at all."""
+    """Write the ONNX graph of a transformer to a file, completely or not at all."""
+    write_file(path, onnx_bytes(config, weights))
+
+
+def onnx_bytes(config: Config, weights: Weights) -> bytes:
+    """Return the ONNX graph of a transformer as the content of a file."""
     try:
-        content = onnx_model(config, weights).SerializeToString(deterministic=True)
+        content: bytes = onnx_model(config, weights).SerializeToString(deterministic=True)
     except ValueError as error:  # protobuf's limit of 2 GiB
         raise CompileError(
-            f"expected a transformer of at most 2 GiB, which is all that one file of ONNX holds, got a "
+            f"expected a transformer of at most 2 GiB, the limit of an ONNX file, got a "
             f"larger one ({error}); try a smaller length or vocabulary"
         ) from None
-    write_file(path, content)
+    return content
 
 
 def onnx_model(config: Config, weights: Weights) -> Any:
-    """Return the graph as ONNX's own object, checked."""
-    # Imported here, by name: the rest of the package is read and checked without it.
+    """Return the ONNX graph of a transformer as a checked ``ModelProto``."""
+    # Imported here, because the rest of the package works without ONNX.
     onnx = importlib.import_module("onnx")
     helper = onnx.helper
     build = Graph(onnx, config.dtype, weights)
@@ -235,11 +259,14 @@ def onnx_model(config: Config, weights: Weights) -> Any:
     for number, layer in enumerate(weights.layers):
         prefix = f"blocks.{number}"
         if layer.attention is not None:
-            out = _attention(build, layer.attention, stream, f"{prefix}.attn", config.causal)
+            read = _normalised(build, layer.norm1, stream, f"{prefix}.ln1")
+            out = _attention(build, layer.attention, read, f"{prefix}.attn", config.causal)
             stream = build.op("Add", stream, out)
         if layer.feed_forward is not None:
-            out = _feed_forward(build, layer.feed_forward, stream, f"{prefix}.mlp", config.sink)
+            read = _normalised(build, layer.norm2, stream, f"{prefix}.ln2")
+            out = _feed_forward(build, layer.feed_forward, read, f"{prefix}.mlp", config.sink)
             stream = build.op("Add", stream, out)
+    stream = _normalised(build, weights.norm, stream, "ln_final")
     read = build.op("MatMul", _without_sink(build, stream, config.sink), "unembed.W_U")
     build.nodes.append(helper.make_node("Add", [read, "unembed.b_U"], ["logits"]))
     input_type = build.kind if config.vocabulary is None else onnx.TensorProto.INT64
@@ -267,6 +294,19 @@ def onnx_model(config: Config, weights: Weights) -> Any:
     return model
 
 
+def _normalised(build: Graph, norm: NormWeights | None, stream: str, name: str) -> str:
+    """Return the name of a sublayer's input: the normalised stream, or ``stream`` if ``norm`` is
+    None.
+    """
+    if norm is None:
+        return stream
+    centred = build.op("Sub", stream, build.op("ReduceMean", stream, axes=[-1]))
+    variance = build.op("ReduceMean", build.op("Mul", centred, centred), axes=[-1])
+    scale = build.op("Sqrt", build.op("Add", variance, build.number(norm.epsilon)))
+    normalised = build.op("Mul", build.op("Div", centred, scale), f"{name}.w")
+    return build.op("Add", normalised, f"{name}.b")
+
+
 def _embedded(build: Graph, config: Config, weights: Weights) -> str:
     if config.vocabulary is None:
         column = build.op("Unsqueeze", "inputs", build.whole([2]))
@@ -281,7 +321,7 @@ def _embedded(build: Graph, config: Config, weights: Weights) -> str:
 
 
 def _with_sink(build: Graph, name: str) -> str:
-    """Put zeros before the first position of [batch, position, …]."""
+    """Insert a row of zeros before the first position of a tensor [batch, position, …]."""
     return build.op("Pad", name, build.whole([0, 1, 0, 0, 0, 0]), build.number(0))
 
 
@@ -319,7 +359,7 @@ def _attention(build: Graph, weights: AttentionWeights, stream: str, prefix: str
 
 
 def _ahead(build: Graph, stream: str) -> str:
-    """Return [query, key]: whether the key stands behind the query."""
+    """Return the name of a mask [query, key] of the keys after each query."""
     size = build.op("Gather", build.op("Shape", stream), build.whole(1))
     places = build.op("Range", build.whole(0), size, build.whole(1))
     queries = build.op("Unsqueeze", places, build.whole([1]))

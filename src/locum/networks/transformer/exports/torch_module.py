@@ -1,19 +1,25 @@
-"""Export a compiled transformer as a torch module, parameter for parameter.
+"""Export a compiled transformer as a PyTorch module, parameter by parameter.
 
-Its ``state_dict`` has the names and shapes of :meth:`Weights.named`. It takes token ids, or numbers,
-[batch, position], as ``model.encode`` gives them, and gives logits [batch, position, d_vocab_out],
-which ``model.decode`` reads. What has no value (a division by zero in an exact feed-forward) is NaN.
+The ``state_dict`` has the names and shapes of :meth:`Weights.named`. The module maps token ids or
+numbers [batch, position], as returned by ``model.encode``, to logits [batch, position, d_vocab_out],
+which ``model.decode`` accepts. Undefined operations, such as a division by zero in a symbolic
+feed-forward, return NaN.
 
-Activations pass through modules that do nothing, by TransformerLens's names (``blocks.0.attn.hook_z``):
-forward hooks of torch, and ``run_with_hooks``, see them there and may change them.
+Activations pass through identity modules with TransformerLens names such as ``blocks.0.attn.hook_z``.
+PyTorch forward hooks and ``run_with_hooks`` can read and change activations there. As in
+TransformerLens, ``set_use_split_qkv_input``, ``set_use_attn_result`` and ``set_use_hook_mlp_in`` enable
+further hooks: ``blocks.0.hook_q_input``, ``hook_k_input``, ``hook_v_input``,
+``blocks.0.attn.hook_result`` [batch, position, head, d_model] and ``blocks.0.hook_mlp_in``. The input
+hooks precede the layer norm.
 
-:class:`StockEncoder` and :class:`StockDecoder` are stock layers of torch with the same results.
-They have one number of heads for all layers, d_model = heads × head_dim, scores divided by
-√head_dim, and norms. So d_model is padded, absent heads and halves are zeros, W_Q is multiplied by
-√head_dim, and each norm is replaced by a module that returns its input. torch's fast path for
-inference would read the weights of the norms. It is taken only if both norms of a layer have the
-same ``eps``, so the two replacements have different ones. ``examples/layer_norm.py`` shows how the
-norms can stay.
+:class:`StockEncoder` and :class:`StockDecoder` consist of stock PyTorch layers and compute the same
+results. Stock layers require the same number of heads in all layers, d_model = heads × head_dim, scores
+divided by √head_dim, and norms. Therefore d_model is padded, absent heads and sublayers are zeros, W_Q
+is multiplied by √head_dim, and each norm is replaced by an identity.
+
+PyTorch's fast path for inference would read the weights of the norms. PyTorch uses this path only if
+both norms of a layer have the same ``eps``, so the two identities have different values.
+``examples/layer_norm.py`` shows how to keep the norms.
 """
 
 from __future__ import annotations
@@ -27,18 +33,22 @@ from torch import Tensor, nn
 
 from locum.errors import CompileError, InputError
 from locum.networks.transformer.config import Config
+from locum.networks.transformer.functions import Functions
 from locum.networks.transformer.interventions import ForwardHook, Interventions, tap_of
 from locum.networks.transformer.weights import (
     HARD,
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
+    NormWeights,
     Weights,
 )
 
 
 class TorchTransformer(Interventions, nn.Module):
-    """The forward pass of ``transformer.forward``, with parameters that can be trained."""
+    """A PyTorch module with trainable parameters and the same forward pass as
+    ``transformer.forward``.
+    """
 
     def __init__(self, config: Config, weights: Weights) -> None:
         super().__init__()
@@ -48,28 +58,66 @@ class TorchTransformer(Interventions, nn.Module):
         self.blocks = nn.ModuleList(
             _Block(layer, sink=config.sink, causal=config.causal) for layer in weights.layers
         )
+        self.ln_final = _norm(weights.norm)
         self.unembed = _parameters(W_U=weights.W_U, b_U=weights.b_U)
+        self.unembed.hook_in = nn.Identity()
         self.hook_embed, self.hook_pos_embed = nn.Identity(), nn.Identity()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
+        """Return logits [batch, position, d_vocab_out] for token ids or numbers [batch, position]."""
         words, places = embeddings(inputs, self.embed.W_E, self.pos_embed.W_pos, self.config)
-        # A copy: a hook that writes into what it is shown must not write into W_pos.
+        # A copy, so that a hook that modifies its input does not modify W_pos.
         stream: Tensor = self.hook_embed(words) + self.hook_pos_embed(places.clone())
         for block in self.blocks:
             stream = block(stream)
-        logits: Tensor = stream[:, int(self.config.sink) :] @ self.unembed.W_U + self.unembed.b_U
+        stream = self.unembed.hook_in(stream)
+        read = _normalise(self.ln_final, stream[:, int(self.config.sink) :])
+        logits: Tensor = read @ self.unembed.W_U + self.unembed.b_U
         return logits
 
+    def set_use_split_qkv_input(self, use: bool) -> None:
+        """Set whether each head reads separate copies of the residual stream for queries, keys and
+        values.
+        """
+        for block in self.blocks:
+            setattr(block, "use_split_qkv_input", use)  # noqa: B010
+
+    def set_use_attn_result(self, use: bool) -> None:
+        """Set whether each head computes a separate output [batch, position, head, d_model]."""
+        for block in self.blocks:
+            if block.attn is not None:
+                setattr(block.attn, "use_attn_result", use)  # noqa: B010
+
+    def set_use_hook_mlp_in(self, use: bool) -> None:
+        """Set whether ``hook_mlp_in`` exposes the input of each feed-forward before its norm."""
+        for block in self.blocks:
+            setattr(block, "use_hook_mlp_in", use)  # noqa: B010
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return dict(self.named_parameters())
+
+    def _norm(self, hook: str, stream: Tensor) -> Tensor:
+        block: Any = self.blocks[int(hook.split(".")[1])]
+        return _normalise(block.ln1 if ".attn." in hook else block.ln2, stream)
+
+    def _functions(self, layer: int) -> Functions | None:
+        mlp: Any = self.blocks[layer].mlp
+        functions: Functions | None = None if mlp is None else mlp.functions
+        return functions
+
     def run_with_hooks(self, inputs: Tensor, fwd_hooks: Sequence[ForwardHook]) -> Tensor:
-        """Return logits with hooks: (name, function of an activation and ``hook``) pairs."""
+        """Return the logits of a run with hooks.
+
+        Each hook is a pair: a hook name or a predicate on names, and a function of an activation and
+        ``hook``.
+        """
         tap, check = tap_of(fwd_hooks)
         logits = self._tapped(inputs, tap)
         check()
         return logits
 
     def run_with_cache(self, inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return logits, and every activation under the name of its TransformerLens hook."""
+        """Return the logits, and all activations by the names of their TransformerLens hooks."""
         cache: dict[str, Tensor] = {}
         return self._tapped(inputs, cache.__setitem__), cache
 
@@ -88,13 +136,16 @@ class TorchTransformer(Interventions, nn.Module):
 
 
 def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tensor:
-    """Return the residual stream before the first layer; a sink stands first."""
+    """Return the residual stream before the first layer; with a sink, row 0 belongs to the sink."""
     words, places = embeddings(inputs, W_E, W_pos, config)
     return words + places
 
 
 def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tuple[Tensor, Tensor]:
-    """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
+    """Return the token embeddings and the position embeddings, each [batch, position, slot].
+
+    The token embedding of the sink is 0.
+    """
     if not isinstance(inputs, Tensor):
         raise InputError(f"expected a tensor of shape [batch, position], got {type(inputs).__name__}")
     if inputs.ndim != 2:
@@ -113,21 +164,19 @@ def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tu
 
 
 def _rows(W_E: Tensor, ids: Tensor) -> Tensor:
-    """Return the rows of W_E of these tokens; an id that there is none for, −1 included, is refused."""
-    problem = (
-        f"expected ids of tokens from 0 to {len(W_E) - 1} (torch.int64), as model.encode gives them"
-    )
+    """Return the rows of W_E for these token ids; invalid ids, including −1, raise an error."""
+    problem = f"expected ids of tokens from 0 to {len(W_E) - 1} (torch.int64), as model.encode returns"
     if ids.dtype not in (torch.int64, torch.int32):
         raise InputError(f"{problem}, got {ids.dtype}; try torch.as_tensor(model.encode(inputs))")
     try:
-        # Indexing would count −1 from the end.
+        # Indexing would accept −1 as the last row.
         return nn.functional.embedding(ids, W_E)
     except IndexError:
         raise InputError(f"{problem}, got {sorted(set(ids.flatten().tolist()))[:8]}") from None
 
 
 def _parameters(**arrays: Any) -> Any:
-    """Return a module that only holds parameters."""
+    """Return a module that contains only these arrays as parameters."""
     module = nn.Module()
     for name, array in arrays.items():
         # A copy, so that training the module does not change the model.
@@ -135,25 +184,71 @@ def _parameters(**arrays: Any) -> Any:
     return module
 
 
+class _LayerNorm(nn.Module):
+    w: Tensor
+    b: Tensor
+
+    def __init__(self, weights: NormWeights) -> None:
+        super().__init__()
+        for name in ("w", "b"):
+            self.register_parameter(name, nn.Parameter(torch.tensor(getattr(weights, name))))
+        self.epsilon = weights.epsilon
+        self.hook_scale, self.hook_normalized = nn.Identity(), nn.Identity()
+
+    def forward(self, stream: Tensor) -> Tensor:
+        centred = stream - stream.mean(dim=-1, keepdim=True)
+        scale = (centred.square().mean(dim=-1, keepdim=True) + self.epsilon).sqrt()
+        normalised: Tensor = self.hook_normalized(centred / self.hook_scale(scale) * self.w + self.b)
+        return normalised
+
+
+def _norm(weights: NormWeights | None) -> _LayerNorm | None:
+    return None if weights is None else _LayerNorm(weights)
+
+
+def _normalise(norm: _LayerNorm | None, stream: Tensor) -> Tensor:
+    """Return the input of a sublayer: the normalised stream, or ``stream`` if ``norm`` is None."""
+    if norm is None:
+        return stream
+    read: Tensor = norm(stream)
+    return read
+
+
 class _Block(nn.Module):
     def __init__(self, layer: LayerWeights, *, sink: bool, causal: bool) -> None:
         super().__init__()
         attention, feed = layer.attention, layer.feed_forward
+        self.use_split_qkv_input = self.use_hook_mlp_in = False
+        self.ln1, self.ln2 = _norm(layer.norm1), _norm(layer.norm2)
         self.attn = None if attention is None else _Attention(attention, causal=causal)
         self.mlp = None if feed is None else _FeedForward(feed, sink=sink)
         self.hook_resid_pre, self.hook_resid_mid = nn.Identity(), nn.Identity()
         self.hook_resid_post = nn.Identity()
         self.hook_attn_out, self.hook_mlp_out = nn.Identity(), nn.Identity()
+        for name in ("q", "k", "v"):
+            self.add_module(f"hook_{name}_input", nn.Identity())
+        self.hook_mlp_in = nn.Identity()
 
     def forward(self, stream: Tensor) -> Tensor:
         stream = self.hook_resid_pre(stream)
         if self.attn is not None:
-            stream = stream + self.hook_attn_out(self.attn(stream))
+            stream = stream + self.hook_attn_out(self.attn(*self._read(stream, self.attn.heads)))
         stream = self.hook_resid_mid(stream)
         if self.mlp is not None:
-            stream = stream + self.hook_mlp_out(self.mlp(stream))
+            # A copy, so that its gradient flows only through the feed-forward.
+            read = self.hook_mlp_in(stream.clone()) if self.use_hook_mlp_in else stream
+            stream = stream + self.hook_mlp_out(self.mlp(_normalise(self.ln2, read)))
         after: Tensor = self.hook_resid_post(stream)
         return after
+
+    def _read(self, stream: Tensor, heads: int) -> list[Tensor]:
+        """Return the inputs of queries, keys and values, each [batch, head or 1, position, d_model]."""
+        if not self.use_split_qkv_input:
+            return [_normalise(self.ln1, stream)[:, None]] * 3
+        copies = stream[:, :, None].expand(-1, -1, heads, -1)
+        # One copy per hook, so that its gradient flows through one reader only.
+        read = (self.get_submodule(f"hook_{name}_input")(copies.clone()) for name in "qkv")
+        return [_normalise(self.ln1, own).transpose(1, 2) for own in read]
 
 
 class _Attention(nn.Module):
@@ -163,27 +258,29 @@ class _Attention(nn.Module):
 
     def __init__(self, weights: AttentionWeights, *, causal: bool) -> None:
         super().__init__()
-        self.causal = causal
+        self.causal, self.heads, self.use_attn_result = causal, weights.heads, False
         for name, array in vars(weights).items():
             if name != "kinds":
                 self.register_parameter(name, nn.Parameter(torch.tensor(array)))
         hard = torch.tensor([kind == HARD for kind in weights.kinds])
         self.register_buffer("hard", hard[:, None, None], persistent=False)
-        for name in ("q", "k", "v", "attn_scores", "pattern", "z"):
+        for name in ("q", "k", "v", "attn_scores", "pattern", "z", "result"):
             self.add_module(f"hook_{name}", nn.Identity())
 
     def _shown(self, name: str, value: Tensor) -> Tensor:
-        """Show an activation with the axes of TransformerLens: [batch, position, head, d_head]."""
+        """Pass an activation [batch, head, position, d_head] through its hook and return the result.
+
+        The hook receives the axes of TransformerLens: [batch, position, head, d_head].
+        """
         shown: Tensor = getattr(self, f"hook_{name}")(value.transpose(1, 2))
         return shown.transpose(1, 2)
 
-    def forward(self, stream: Tensor) -> Tensor:
-        each = stream[:, None]  # [batch, 1, position, slot]
-        q, k, v = (
+    def forward(self, *read: Tensor) -> Tensor:
+        q, k, v = (  # each [batch, head, position, d_head]
             self._shown(
-                name.lower(), each @ getattr(self, f"W_{name}") + getattr(self, f"b_{name}")[:, None]
+                name.lower(), own @ getattr(self, f"W_{name}") + getattr(self, f"b_{name}")[:, None]
             )
-            for name in "QKV"
+            for name, own in zip("QKV", read, strict=True)
         )
         scores = q @ k.transpose(-1, -2)
         if self.causal:
@@ -191,23 +288,26 @@ class _Attention(nn.Module):
             scores = scores.masked_fill(ahead, -torch.inf)
         scores = self.get_submodule("hook_attn_scores")(scores)
         top = scores.amax(dim=-1, keepdim=True)
-        chosen = torch.where(self.hard, (scores == top).to(stream.dtype), torch.exp(scores - top))
+        chosen = torch.where(self.hard, (scores == top).to(scores.dtype), torch.exp(scores - top))
         counts = chosen.sum(dim=-1, keepdim=True)
         pattern = chosen / counts
         other, same = _passed(self.get_submodule("hook_pattern"), pattern)
-        # Summed first and divided after, unless somebody put another pattern in its place.
+        # Sum first and divide afterwards, unless a hook has replaced the pattern.
         z = self._shown("z", chosen @ v / counts if same else other @ v)
-        out: Tensor = (z @ self.W_O).sum(dim=1) + self.b_O
+        written = z @ self.W_O
+        if self.use_attn_result:
+            written = self._shown("result", written)
+        out: Tensor = written.sum(dim=1) + self.b_O
         return out
 
 
 def _passed(hook: nn.Module, value: Tensor) -> tuple[Tensor, bool]:
-    """Return what a hook leaves of a tensor, and whether it is the same, not written into either."""
+    """Return the result of ``hook``, and whether the tensor was neither replaced nor modified."""
     if not (hook._forward_hooks or hook._forward_pre_hooks):
         passed: Tensor = hook(value)
         return passed, passed is value
-    # Versions count no writes through .data or NumPy; numbers do not show that a zero was added whose
-    # gradient is wanted.
+    # Version counters do not count writes through .data or NumPy, so values are compared as well.
+    # Comparing values alone would miss an added zero whose gradient is needed.
     kept, version = value.detach().clone(), None if value.is_inference() else value._version
     other: Tensor = hook(value)
     if other is not value or (version is not None and value._version != version):
@@ -248,12 +348,15 @@ class _FeedForward(nn.Module):
         real = before[:, self.sink :]
         arguments = [real[..., i].contiguous() for i in range(self.functions.arguments)]
         outputs = torch.stack(self.functions(arguments), dim=-1)
-        # At the sink, functions are not evaluated and are 0.
+        # Functions are not evaluated at the sink; their outputs there are 0.
         return nn.functional.pad(outputs, (0, 0, self.sink, 0))
 
 
 class IdentityNorm(nn.Identity):
-    """Stand in for a norm; torch reads ``eps``, and takes no fast path if two of a layer differ."""
+    """An identity that replaces a layer norm.
+
+    PyTorch reads its ``eps``, and skips the fast path if both norms of a layer have different values.
+    """
 
     def __init__(self, eps: float) -> None:
         super().__init__()
@@ -261,14 +364,15 @@ class IdentityNorm(nn.Identity):
 
 
 class _Stock(nn.Module):
-    """Wrap stock layers in the tables of embedding and unembedding."""
+    """A module of stock layers between the embedding and unembedding tables."""
 
-    #: How a stock layer is called in messages, and which layer it is.
+    #: Name of the module in messages, and class of its stock layers.
     called: str
     layer: type[nn.TransformerEncoderLayer] | type[nn.TransformerDecoderLayer]
 
     def __init__(self, config: Config, weights: Weights) -> None:
         super().__init__()
+        weights.require_no_norms(self.called)
         activation = _activation(weights, self.called)
         attentions = [layer.attention for layer in weights.layers if layer.attention is not None]
         feeds = [layer.feed_forward for layer in weights.layers if layer.feed_forward is not None]
@@ -289,7 +393,7 @@ class _Stock(nn.Module):
             batch_first=True,
             dtype=getattr(torch, config.dtype),
         )
-        # torch has no stack without layers: one of zeros adds nothing.
+        # PyTorch requires at least one layer; a layer of zeros adds nothing.
         stack = self._stacked(layer, max(len(weights.layers), 1))
         with torch.no_grad():
             for block in stack.layers:
@@ -312,14 +416,14 @@ class _Stock(nn.Module):
         raise NotImplementedError
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
+        """Return logits [batch, position, d_vocab_out] for token ids or numbers [batch, position]."""
         stream = self._run(embedded(inputs, self.W_E, self.W_pos, self.config))
         logits: Tensor = stream[:, int(self.config.sink) :] @ self.W_U + self.b_U
         return logits
 
 
 class StockEncoder(_Stock):
-    """Hold a stock ``nn.TransformerEncoder`` as ``encoder``."""
+    """A module that contains a stock ``nn.TransformerEncoder`` as ``encoder``."""
 
     called = "a stock encoder"
     layer = nn.TransformerEncoderLayer
@@ -334,7 +438,10 @@ class StockEncoder(_Stock):
 
 
 class StockDecoder(_Stock):
-    """Hold a stock ``nn.TransformerDecoder`` as ``decoder``; its cross-attention is all zeros."""
+    """A module that contains a stock ``nn.TransformerDecoder`` as ``decoder``.
+
+    All weights of its cross-attention are 0.
+    """
 
     called = "a stock decoder"
     layer = nn.TransformerDecoderLayer
@@ -342,8 +449,8 @@ class StockDecoder(_Stock):
     def __init__(self, config: Config, weights: Weights) -> None:
         if not config.causal:
             raise CompileError(
-                "a stock decoder has causal masks, but this network attends to later positions, too: "
-                "try to_encoder(), or compile with causal=True"
+                "expected a network with causal masks, got one that attends to later positions; try "
+                "to_encoder(), or causal=True in locum.compile"
             )
         super().__init__(config, weights)
 
@@ -352,32 +459,34 @@ class StockDecoder(_Stock):
         return self.decoder
 
     def _run(self, stream: Tensor) -> Tensor:
-        # There is no encoder to read from: one row of zeros stands for its memory.
+        # There is no encoder output, so the memory is one row of zeros.
         memory = torch.zeros_like(stream[:, :1])
         stream_out: Tensor = self.decoder(stream, memory, tgt_mask=_ahead(stream))
         return stream_out
 
 
 def _ahead(stream: Tensor) -> Tensor:
-    """Return [query, key]: whether the key stands behind the query, which a causal mask hides."""
+    """Return a causal mask [query, key] that is True for the keys after each query."""
     size = stream.shape[1]
     return torch.ones(size, size, dtype=torch.bool, device=stream.device).triu(1)
 
 
 def _activation(weights: Weights, host: str) -> str:
-    """Return the one activation of all feed-forwards; refuse what a stock module cannot be."""
+    """Return the common activation of all feed-forwards; raise ``CompileError`` if stock layers lack
+    it.
+    """
     weights.require_soft(host)
     kinds = weights.feed_forwards
     if kinds - {"gelu", "relu"} or len(kinds) > 1:
         raise CompileError(
-            f"{host} has gelu or relu in all its feed-forwards, but these are "
-            f"{' and '.join(sorted(kinds))}: compile with feed_forward='gelu' or 'relu'"
+            f"{host}: expected only gelu or only relu in all feed-forwards, got "
+            f"{' and '.join(sorted(kinds))}; try feed_forward='gelu' or 'relu' in locum.compile"
         )
     return kinds.pop() if kinds else "relu"
 
 
 def _padded(array: Any, width: int) -> Tensor:
-    """Pad the last axis, d_model, with zeros."""
+    """Return ``array`` as a tensor whose last axis, d_model, is padded with zeros to ``width``."""
     tensor = torch.tensor(array)
     return nn.functional.pad(tensor, (0, width - tensor.shape[-1]))
 

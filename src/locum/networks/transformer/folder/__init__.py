@@ -1,1 +1,1 @@
-"""Transformers as folders (config.json, model.safetensors), written whole and read without trust."""
+"""Save transformers in folders with config.json and model.safetensors, and read untrusted folders."""

@@ -1,8 +1,9 @@
-"""Write and read ``config.json`` by the annotations of dataclasses.
+"""Write and read ``config.json`` according to the type annotations of dataclasses.
 
-Reading takes nothing on trust. Every field is checked for its type and against the others, instructions
-and tables of exact feed-forwards included; whatever does not fit is an :class:`InputError` that says
-where. Nothing is allocated by a size that the file claims, and nothing in it is executed.
+The file is not trusted. The type of every field and its consistency with other fields are checked,
+including instructions and tables of symbolic feed-forwards. :class:`InputError` names the location in
+the file. No memory is allocated according to a size in the file, and no content of the file is
+executed.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from locum.settings import Setting, settings_of, show
 #: A number that is finite as a float.
 Number: TypeAlias = bool | int | float
 
-#: No size is larger, so that products of a few of them are still cheap to compute.
+#: Maximum of any size in the file, so that products of a few sizes can be computed cheaply.
 _LARGEST = 2**40
 
 
 def refuse(where: str, expected: str, value: Any) -> NoReturn:
-    """Raise an error that says what was expected at a place of the file, and what was there."""
+    """Raise ``InputError`` with a location in the file, the expected value and the actual value."""
     raise InputError(f"{where}: expected {expected}, got {show(value)}")
 
 
@@ -48,7 +49,10 @@ def refuse(where: str, expected: str, value: Any) -> NoReturn:
 
 
 def to_data(value: Any) -> Any:
-    """Return data that JSON can hold; what JSON lacks, such as infinities, as graph files have it."""
+    """Convert ``value`` to data for JSON; fields with default values are omitted.
+
+    Values that JSON does not support, such as infinities, are written as in graph files.
+    """
     if dataclasses.is_dataclass(value):
         return {
             field.name: to_data(part)
@@ -74,7 +78,10 @@ def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
 
 
 def from_data(kind: Any, value: Any, where: str) -> Any:
-    """Return what :func:`to_data` made data of, checked against the annotation ``kind``."""
+    """Return the object of type ``kind`` from which :func:`to_data` created ``value``.
+
+    Data that do not match ``kind`` raise ``InputError`` with the location ``where``.
+    """
     if kind == Atom:
         return _attribute(value, where, "a boolean, a number or a string")
     if kind == Number:
@@ -89,7 +96,7 @@ def from_data(kind: Any, value: Any, where: str) -> Any:
         return None if value is None else from_data(functools.reduce(or_, others), value, where)
     if get_origin(kind) is tuple:
         return _tuple(parts, value, where)
-    if isinstance(value, dict):  # a mapping of anything
+    if isinstance(value, dict):  # a mapping with arbitrary values
         return {name: _open(part) for name, part in value.items()}
     refuse(where, "an object", value)
 
@@ -101,7 +108,7 @@ def _record(kind: Any, value: Any, where: str) -> Any:
     prefix = f"{where}." if where else ""
     for name in value:
         if name not in hints:
-            raise InputError(f"{where or 'it'} has the field {name[:60]!r}, which is not known")
+            raise InputError(f"{where + ': ' if where else ''}unknown field {name[:60]!r}")
     for name in required:
         if name not in value:
             raise InputError(f"{prefix}{name} is missing")
@@ -113,7 +120,7 @@ def _record(kind: Any, value: Any, where: str) -> Any:
 
 @functools.cache
 def _fields(kind: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the annotations of a dataclass, and its fields without a default."""
+    """Return the type annotations of a dataclass, and the names of its fields without a default."""
     missing = (dataclasses.MISSING, dataclasses.MISSING)
     own = dataclasses.fields(kind)
     return get_type_hints(kind), [f.name for f in own if (f.default, f.default_factory) == missing]
@@ -130,7 +137,7 @@ def _tuple(parts: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
 
 
 def _open(value: Any) -> Any:
-    """Return data of any form, as it was before :func:`to_data`, but for tuples."""
+    """Return data of arbitrary structure as they were before :func:`to_data`, with lists for tuples."""
     if isinstance(value, list):
         return [_open(part) for part in value]
     if isinstance(value, dict):
@@ -154,7 +161,7 @@ def _number(value: Any, where: str) -> Number:
     try:
         if not isinstance(number, str) and math.isfinite(number):
             return number
-    except OverflowError:  # an integer beyond the floats
+    except OverflowError:  # an integer beyond the range of floats
         pass
     refuse(where, "a finite number", value)
 
@@ -176,7 +183,7 @@ _READERS: Mapping[Any, Callable[[Any, str], Any]] = {
 }
 
 
-FORMAT = "locum.networks.transformer"
+FORMAT = "locum.transformer"
 VERSION = 1
 
 
@@ -201,18 +208,18 @@ class _Nothing:
     pass
 
 
-#: The attributes of instructions that have any.
+#: Attributes of the instructions that have attributes.
 _ATTRIBUTES: dict[str, Any] = {"constant": _Value, "member": _Values, "table": _Table}
 
 
 def describe(config: Config, shape: Shape) -> str:
-    """Return the text of config.json."""
+    """Return the text of config.json for a configuration and the shape of its weights."""
     data = {"format": FORMAT, "version": VERSION} | to_data(config) | to_data(shape)
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 def understand(content: bytes) -> tuple[Config, Shape]:
-    """Return what :func:`describe` wrote."""
+    """Return the configuration and the shape in a config.json written by :func:`describe`."""
     try:
         data = parse_json(content.decode("utf-8"))
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
@@ -226,7 +233,7 @@ def understand(content: bytes) -> tuple[Config, Shape]:
         shape = _with_instructions(shape)
     except UnicodeDecodeError:
         raise InputError("not JSON (it is not UTF-8 text)") from None
-    except RecursionError:  # JSON may be read deeper than it is followed
+    except RecursionError:  # parsing allows deeper nesting than conversion
         raise InputError("the JSON is nested too deeply") from None
     agree(config, shape)
     return config, shape
@@ -236,7 +243,7 @@ def understand(content: bytes) -> tuple[Config, Shape]:
 
 
 def _with_instructions(shape: Shape) -> Shape:
-    """Return the shape with the attributes of all instructions read by what they should be."""
+    """Return ``shape`` with the attributes of all instructions converted to their types."""
     layers = []
     for number, layer in enumerate(shape.layers):
         feed = layer.feed_forward
@@ -269,7 +276,7 @@ def _instruction(instruction: Instruction, where: str) -> Instruction:
     op = instruction.op
     if op not in INSTRUCTIONS:
         refuse(f"{where}.op", "an instruction", op)
-    data = to_data(instruction.attributes)  # as it stood in the file
+    data = to_data(instruction.attributes)  # as in the file
     attributes = from_data(_ATTRIBUTES.get(op, _Nothing), data, f"{where}.attributes")
     if isinstance(attributes, _Table):
         _check_table(attributes, f"{where}.attributes")
@@ -294,11 +301,11 @@ def _check_table(table: _Table, where: str) -> None:
         )
 
 
-# What must fit together --------------------------------------------------------------------------
+# Consistency --------------------------------------------------------------------------
 
 
 def agree(config: Config, shape: Shape) -> None:
-    """Refuse a configuration that contradicts itself or the shape of its weights."""
+    """Raise ``InputError`` if a configuration contradicts itself or the shape of its weights."""
     shortest, longest = config.lengths
     if not 1 <= shortest <= longest:
         raise InputError(f"lengths: expected 1 ≤ shortest ≤ longest, got {shortest} and {longest}")
@@ -313,7 +320,7 @@ def agree(config: Config, shape: Shape) -> None:
         ("the number of layers in heads", len(config.heads), len(shape.layers)),
     ):
         if value != expected:
-            raise InputError(f"{name} is {value}, but should be {expected}")
+            raise InputError(f"{name}: expected {expected}, got {value}")
     for number, (labels, layer) in enumerate(zip(config.heads, shape.layers, strict=True)):
         count = 0 if layer.attention is None else len(layer.attention.kinds)
         if layer.attention is not None and not count:
@@ -324,11 +331,11 @@ def agree(config: Config, shape: Shape) -> None:
         if layer.feed_forward is not None:
             _check_feed_forward(layer.feed_forward, f"layers[{number}].feed_forward")
     if config.program and config.program_hash != hash_of(config.program):
-        raise InputError("the program does not have the hash that is given for it")
+        raise InputError("program_hash: expected the hash of the program, got another hash")
 
 
 def hash_of(program: str) -> str:
-    """Return the SHA-256 of a program as JSON."""
+    """Return the SHA-256 hash of a program given as JSON."""
     return hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,9 +1,9 @@
-"""Save transformers in folders, ``config.json`` and ``model.safetensors``, and read them with care.
+"""Save transformers in folders with config.json and model.safetensors, and read untrusted folders.
 
-The weights' file carries, as metadata, the version of the format and three hashes: of the program, of
-the weights, and of config.json. A folder of which a bit has changed is refused, not run. The header,
-the sizes and the hashes that need no numbers are checked before any number is read. Nothing is
-unpickled, and nothing that a folder contains is executed.
+The metadata of the weight file contains the format version and three hashes: of the program, the
+weights and config.json. A folder in which any bit has changed is rejected. The header, the sizes and
+the hashes of the program and config.json are checked before the weights are read. Nothing is unpickled,
+and no content of a folder is executed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from locum.networks.transformer.folder.shapes import Shape
 from locum.networks.transformer.weights import Array, Weights
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-#: The most bytes that config.json, the header of the weights' file, and all tensors may have.
+#: Maximum size in bytes of config.json, of the header of the weight file, and of all tensors.
 CONFIG_LIMIT, HEADER_LIMIT, WEIGHTS_LIMIT = 2**25, 2**24, 2**31
 _TYPES = {"float32": "F32", "float64": "F64"}
-#: How often a folder is read that is replaced on the way.
+#: Maximum number of attempts to read a folder that another process is replacing.
 _ATTEMPTS = 100
 
 
@@ -38,10 +38,9 @@ _ATTEMPTS = 100
 
 
 def write(config: Config, weights: Weights, folder: str | Path) -> None:
-    """Write a folder, which comes into being complete or not at all.
+    """Write a transformer to a folder, completely or not at all.
 
-    A folder that holds a saved model (and nothing else) is replaced; one with anything else in it is
-    left alone, and refused.
+    A folder that contains only a saved model is replaced; a folder with other content raises an error.
     """
     files = contents(config, weights)
     _check_place(Path(folder))
@@ -49,7 +48,7 @@ def write(config: Config, weights: Weights, folder: str | Path) -> None:
 
 
 def contents(config: Config, weights: Weights) -> dict[str, Content]:
-    """Return the files of a folder by their names, to be written as they are."""
+    """Return the contents of the files of a saved transformer by file name."""
     shape = Shape.of(weights)
     agree(config, shape)
     tensors = dict(weights.named())
@@ -80,18 +79,18 @@ def contents(config: Config, weights: Weights) -> dict[str, Content]:
 def _pack(
     tensors: Mapping[str, Array], metadata: Mapping[str, str], dtype: str
 ) -> Iterator[bytes | memoryview]:
-    """Yield a file in the safetensors format: a header in JSON, then the numbers, row by row."""
+    """Yield a file in the safetensors format: a JSON header, then the bytes of the tensors."""
     shapes = {name: tensor.shape for name, tensor in tensors.items()}
     header = {"__metadata__": dict(metadata)} | _header(shapes, dtype)
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8 bytes
     yield len(text).to_bytes(8, "little") + text
     for name in sorted(tensors):
         yield _bytes_of(np.ascontiguousarray(tensors[name], _little_endian(dtype)))
 
 
 def _header(shapes: Mapping[str, tuple[int, ...]], dtype: str) -> dict[str, Any]:
-    """Return type, shape and place of every tensor, in the order that the safetensors library has."""
+    """Return the type, shape and offsets of every tensor, in the order of the safetensors library."""
     header, end = {}, 0
     for name in sorted(shapes):
         start, end = end, end + math.prod(shapes[name]) * np.dtype(dtype).itemsize
@@ -108,7 +107,7 @@ def _little_endian(dtype: str) -> np.dtype[Any]:
 
 
 def _bytes_of(array: Array) -> memoryview:
-    """Return the bytes of a contiguous array, without a copy."""
+    """Return the bytes of a contiguous array without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -118,12 +117,12 @@ def _check_place(target: Path) -> None:
         try:
             names = {entry.name for entry in target.iterdir()}
         except OSError:
-            return  # there is none, or another process replaces it, or writing will say what is wrong
+            return  # no such folder, another process is replacing it, or writing will report the error
         if not names or (names == {CONFIG, WEIGHTS} and _is_saved_model(target)):
             return
         if before == _version_of(target):
             break
-        # Replaced while it was read: its names and its configuration may be those of two folders.
+        # The folder was replaced while it was read, so the files may belong to two folders.
         time.sleep(0.001)
     raise InputError(
         f"cannot save into {target}: it holds other files; try a folder that is new, or empty, or "
@@ -132,11 +131,11 @@ def _check_place(target: Path) -> None:
 
 
 def _is_saved_model(folder: Path) -> bool:
-    """Return whether the configuration in a folder is one of ours, be it of another version."""
+    """Return whether a folder contains a Locum configuration of any version."""
     try:
         data = read_json(folder / CONFIG, CONFIG_LIMIT)
     except LocumError:
-        return not folder.exists()  # replaced by another process between two looks at it
+        return not folder.exists()  # another process replaced the folder between two checks
     return isinstance(data, dict) and data.get("format") == FORMAT
 
 
@@ -144,15 +143,18 @@ def _is_saved_model(folder: Path) -> bool:
 
 
 def read(folder: str | Path, limit: int = WEIGHTS_LIMIT) -> tuple[Config, Weights]:
-    """Return what :func:`write` wrote, bit for bit; refuse weights of more than ``limit`` bytes."""
+    """Return the transformer in a folder written by :func:`write`, with bitwise equal weights.
+
+    Weights of more than ``limit`` bytes are rejected.
+    """
     place = Path(folder)
     for _ in range(_ATTEMPTS - 1):
         before = _version_of(place)
         try:
             return _read(place, limit)
         except InputError:
-            # While another process saves into the folder, it is missing for a moment, or its files
-            # belong to two models.
+            # While another process saves to the folder, the folder may be missing for a moment, or its
+            # files may belong to two models.
             if before is not None and before == _version_of(place):
                 raise
             time.sleep(0.001)
@@ -160,7 +162,7 @@ def read(folder: str | Path, limit: int = WEIGHTS_LIMIT) -> tuple[Config, Weight
 
 
 def _version_of(place: Path) -> tuple[int, ...] | None:
-    """Return what changes when a folder is replaced."""
+    """Return file-system metadata that change when a folder is replaced; None if it is unreadable."""
     try:
         status = os.stat(place)
     except (OSError, ValueError):
@@ -170,23 +172,31 @@ def _version_of(place: Path) -> tuple[int, ...] | None:
 
 def _read(place: Path, limit: int) -> tuple[Config, Weights]:
     if not place.is_dir():
-        raise InputError(f"there is no saved model in {place}: it is not a folder")
+        raise InputError(f"expected a folder with a saved model, got {place}, which is not a folder")
     with open_file(place / CONFIG, CONFIG_LIMIT, links=False) as file:
         description = read_all(file, place / CONFIG, CONFIG_LIMIT)
     try:
         config, shape = understand(description)
     except InputError as error:
-        raise InputError(f"{place / CONFIG} is not that of a saved model: {error}") from None
+        raise InputError(
+            f"{place / CONFIG} is not a valid configuration of a saved model: {error}"
+        ) from None
     size = shape.bytes(config.dtype)
     if size > limit:
-        raise InputError(f"cannot load {place}: its weights take {size:,} bytes, limit={limit:,}")
+        raise InputError(
+            f"cannot load {place}: expected weights of at most {limit:,} bytes, got {size:,} bytes; "
+            "try "
+            f"limit={size}"
+        )
     with open_file(place / WEIGHTS, size + HEADER_LIMIT, links=False) as file:
         try:
             return config, _read_weights(file, config, shape, description)
         except MemoryError:
             raise InputError(f"cannot load {place}: not enough memory") from None
         except (InputError, OSError) as error:
-            raise InputError(f"{place / WEIGHTS} is not that of a saved model: {error}") from None
+            raise InputError(
+                f"{place / WEIGHTS} is not a valid weights file of a saved model: {error}"
+            ) from None
 
 
 def _read_weights(file: IO[bytes], config: Config, shape: Shape, description: bytes) -> Weights:
@@ -194,8 +204,9 @@ def _read_weights(file: IO[bytes], config: Config, shape: Shape, description: by
     length = int.from_bytes(file.read(8), "little")
     if length > HEADER_LIMIT or 8 + length + expected != size:
         raise InputError(
-            f"it has {size:,} bytes; its header and the tensors of {CONFIG} take "
-            f"{8 + length + expected:,}"
+            f"expected a file of {8 + length + expected:,} bytes for its header and the tensors of "
+            f"{CONFIG}, "
+            f"got {size:,} bytes"
         )
     header = _parse_header(file.read(length))
     metadata = header.pop("__metadata__")
@@ -205,7 +216,7 @@ def _read_weights(file: IO[bytes], config: Config, shape: Shape, description: by
         if header.get(name) != places.get(name):
             described, expected_row = str(header.get(name, "missing"))[:90], places.get(name, "unknown")
             raise InputError(
-                f"the tensor {name[:60]!r} is {described} in its header, but {expected_row} by {CONFIG}"
+                f"the tensor {name[:60]!r} is {described} in the header, but {expected_row} in {CONFIG}"
             )
     tensors = {}
     for name, dimensions in shape.tensors():
@@ -213,12 +224,12 @@ def _read_weights(file: IO[bytes], config: Config, shape: Shape, description: by
         file.seek(8 + length + places[name]["data_offsets"][0])
         content = file.readinto(_bytes_of(tensor)) if tensor.size else 0  # type: ignore[attr-defined]
         if content != tensor.nbytes:
-            raise InputError("it was changed while it was read")
+            raise InputError("the file was changed while it was read")
         _check_finite(name, tensor)
         tensors[name] = tensor.astype(config.dtype, copy=False)
     weights = shape.fill(tensors)
     if metadata.get("weights") != weights.fingerprint():
-        raise InputError("its numbers are not those that were saved: their hash differs")
+        raise InputError("the weights have changed since they were saved: their hash differs")
     return weights
 
 
@@ -226,21 +237,25 @@ def _parse_header(content: bytes) -> dict[str, Any]:
     try:
         header = parse_json(content.decode("utf-8"))
     except (InputError, UnicodeDecodeError):
-        raise InputError("its header is not JSON") from None
+        raise InputError("the header is not JSON") from None
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__"), dict):
-        raise InputError("its header is not an object with metadata")
+        raise InputError("the header is not a JSON object with metadata")
     return header
 
 
 def _check_metadata(metadata: Mapping[str, Any], config: Config, description: bytes) -> None:
     for name, expected, problem in (
-        ("format", FORMAT, "it is of another format"),
-        ("version", str(VERSION), f"it is of another version than {VERSION}"),
-        ("program", config.program_hash, f"it was made from another program than {CONFIG} says"),
+        ("format", FORMAT, "the file has another format"),
+        ("version", str(VERSION), f"expected version {VERSION}, got another version"),
+        (
+            "program",
+            config.program_hash,
+            f"the weights are those of another program than the program in {CONFIG}",
+        ),
         (
             "config",
             hashlib.sha256(description).hexdigest(),
-            f"{CONFIG} is not the one that was saved with it: its hash differs",
+            f"{CONFIG} has changed since the weights were saved: its hash differs",
         ),
     ):
         if metadata.get(name) != expected:
@@ -249,4 +264,4 @@ def _check_metadata(metadata: Mapping[str, Any], config: Config, description: by
 
 def _check_finite(name: str, tensor: Array) -> None:
     if not np.isfinite(tensor).all():
-        raise InputError(f"{name} has numbers that are not finite")
+        raise InputError(f"{name}: expected finite numbers, got NaN or an infinity")

@@ -1,7 +1,8 @@
-"""List the tensors of a transformer, by name and shape, before there are any numbers.
+"""List the tensors of a transformer by name and shape, without their values.
 
-:class:`Shape` is what ``config.json`` says about the weights beside :class:`Config`. It is plain data,
-so that the tensors of a file can be checked, and their bytes counted, before any of them is read.
+:class:`Shape` is the part of ``config.json`` that describes the weights; :class:`Config` is the other
+part. A shape is plain data, so the tensors of a file can be checked and their bytes counted before they
+are read.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from locum.networks.transformer.weights import (
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
+    NormWeights,
     Weights,
 )
 from locum.settings import Setting, normalise_settings
@@ -27,7 +29,7 @@ from locum.settings import Setting, normalise_settings
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """The heads of a layer."""
+    """The kinds and the width of the heads of a layer."""
 
     kinds: Annotated[tuple[str, ...], Setting("a list of texts", choices=ATTENTIONS)]
     d_head: int
@@ -38,7 +40,7 @@ class AttentionShape:
 
 @dataclass(frozen=True)
 class FeedForwardShape:
-    """The feed-forward of a layer."""
+    """The kind, the widths and the symbolic functions of the feed-forward of a layer."""
 
     kind: Annotated[str, Setting("a text", choices=FEED_FORWARDS)]
     d_in: int
@@ -51,25 +53,33 @@ class FeedForwardShape:
 
 @dataclass(frozen=True)
 class LayerShape:
-    """One layer; either half may be absent."""
+    """The shape of one layer, in which each sublayer is optional."""
 
     attention: AttentionShape | None = None
     feed_forward: FeedForwardShape | None = None
 
 
 @dataclass(frozen=True)
+class NormShape:
+    """The settings of all layer norms of a transformer."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class Shape:
-    """All of a transformer but its numbers."""
+    """The sizes and kinds of a transformer, without the values of its tensors."""
 
     d_model: int
     n_ctx: int
     d_vocab: int
     d_vocab_out: int
     layers: tuple[LayerShape, ...]
+    norm: NormShape | None = None
 
     @classmethod
     def of(cls, weights: Weights) -> Shape:
-        """Return the shape of these weights."""
+        """Return the shape of ``weights``."""
         layers = []
         for layer in weights.layers:
             heads, feed = layer.attention, layer.feed_forward
@@ -84,10 +94,11 @@ class Shape:
                 )
             )
         (d_vocab, d_model), d_vocab_out = weights.W_E.shape, weights.W_U.shape[-1]
-        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, tuple(layers))
+        norm = None if weights.norm is None else NormShape(weights.norm.epsilon)
+        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, tuple(layers), norm)
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield names and shapes, in the order of :meth:`Weights.named`."""
+        """Yield the name and shape of every tensor, in the order of :meth:`Weights.named`."""
         d = self.d_model
         yield "embed.W_E", (self.d_vocab, d)
         yield "pos_embed.W_pos", (self.n_ctx, d)
@@ -95,6 +106,7 @@ class Shape:
             attention, feed = layer.attention, layer.feed_forward
             prefix = f"blocks.{number}"
             if attention is not None:
+                yield from self._norm(f"{prefix}.ln1")
                 heads, width = len(attention.kinds), attention.d_head
                 for name in "QKV":
                     yield f"{prefix}.attn.W_{name}", (heads, d, width)
@@ -102,22 +114,29 @@ class Shape:
                 yield f"{prefix}.attn.W_O", (heads, width, d)
                 yield f"{prefix}.attn.b_O", (d,)
             if feed is not None:
+                yield from self._norm(f"{prefix}.ln2")
                 yield f"{prefix}.mlp.W_in", (d, feed.d_in)
                 yield f"{prefix}.mlp.b_in", (feed.d_in,)
                 yield f"{prefix}.mlp.W_out", (feed.d_mlp, d)
                 yield f"{prefix}.mlp.b_out", (d,)
                 if feed.kind == "glu":
                     yield f"{prefix}.mlp.W_gate", (d, feed.d_mlp)
+        yield from self._norm("ln_final")
         yield "unembed.W_U", (d, self.d_vocab_out)
         yield "unembed.b_U", (self.d_vocab_out,)
 
+    def _norm(self, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the tensors of the layer norm ``name``, if the transformer has layer norms."""
+        if self.norm is not None:
+            yield f"{name}.w", (self.d_model,)
+            yield f"{name}.b", (self.d_model,)
+
     def bytes(self, dtype: str) -> int:
-        """Count the bytes that the numbers take."""
+        """Return the number of bytes of all tensors with this dtype."""
         return sum(math.prod(shape) for _, shape in self.tensors()) * np.dtype(dtype).itemsize
 
     def fill(self, tensors: Mapping[str, Array]) -> Weights:
-        """Return weights of this shape with these numbers."""
-
+        """Return weights of this shape whose tensors are given by name."""
         parts: dict[str, dict[str, Any]] = {}
         for name, tensor in tensors.items():
             part, _, last = name.rpartition(".")
@@ -132,7 +151,14 @@ class Shape:
                     None
                     if feed is None
                     else FeedForwardWeights(feed.kind, **mlp, functions=feed.functions),
+                    self._fill_norm(parts.get(f"blocks.{number}.ln1")),
+                    self._fill_norm(parts.get(f"blocks.{number}.ln2")),
                 )
             )
         ends = parts["embed"] | parts["pos_embed"] | parts["unembed"]
-        return Weights(**ends, layers=tuple(layers))
+        return Weights(**ends, layers=tuple(layers), norm=self._fill_norm(parts.get("ln_final")))
+
+    def _fill_norm(self, tensors: Mapping[str, Array] | None) -> NormWeights | None:
+        if tensors is None or self.norm is None:
+            return None
+        return NormWeights(**tensors, epsilon=self.norm.epsilon)

@@ -1,0 +1,326 @@
+"""Run a model and observe or change its activations: logits, residual streams, attention patterns.
+
+:func:`observe` supports three kinds of models:
+
+- transformers models;
+- models with TransformerLens's hook names, such as TransformerLens models and Locum's exports;
+- other modules, whose attention patterns the backend records while they run on U.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch._dynamo.exc import TorchDynamoException
+
+from locum.errors import InputError, LocumError
+from locum.torch.simulation import measure_difference, simulate
+from locum.torch.step_recorder import record
+
+#: Maximum difference between the logits with eager attention and with the model's own implementation.
+_SAME = {torch.float64: 1e-6, torch.float32: 1e-3}
+
+Array = np.ndarray[Any, Any]
+#: A function that maps a residual stream [input, position, axis] to a changed residual stream.
+Change = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The logits, residual streams and attention patterns of a model on inputs of one length."""
+
+    #: The logits, [input, position, class], or [input, class] if the model classifies whole inputs.
+    logits: Array
+    #: The residual stream before the first layer and after each layer, [input, position, axis].
+    streams: tuple[Array, ...]
+    #: The attention patterns by layer and head, [input, query, key].
+    patterns: dict[tuple[int, int], Array]
+
+
+class ObservedModel:
+    """Base class of models that can be observed; ``notes`` lists the reasons why parts cannot be
+    observed.
+    """
+
+    def __init__(self, model: Any, *, on_u: bool = False) -> None:
+        self.model, self.on_u = model, on_u
+        self.notes: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """Name of the model's class."""
+        return type(self.model).__name__
+
+    def logits(self, ids: Tensor) -> Array:
+        """Return the logits for token ids [input, position]; if ``on_u`` is set, they are computed on
+        U.
+        """
+        with torch.no_grad(), _evaluation(self.model):
+            ids = ids.to(_device(self.model))
+            output = simulate(self.model, ids) if self.on_u else self.model(ids)
+        return _array(_logits(output))
+
+    def observe(self, ids: Tensor) -> Observation:
+        """Return the logits, residual streams and attention patterns for token ids [input,
+        position].
+        """
+        raise NotImplementedError
+
+    def changed(self, ids: Tensor, layer: int, change: Change) -> Array:
+        """Return the logits when ``change`` is applied to the residual stream after ``layer``
+        layers.
+        """
+        raise NotImplementedError
+
+    def note(self, text: str) -> None:
+        """Append a text to ``notes``, unless ``notes`` already contains the text."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def observe(model: Any, *, on_u: bool = False) -> ObservedModel:
+    """Return a wrapper with which a model can be observed.
+
+    With ``on_u``, the method ``logits`` of the wrapper runs the model on U.
+    """
+    if hasattr(model, "run_with_cache") and hasattr(model, "run_with_hooks"):
+        return _HookedModel(model, on_u=on_u)
+    if not isinstance(model, nn.Module):
+        raise InputError(
+            f"expected a model of transformers, a torch.nn.Module or a folder, got "
+            f"{type(model).__name__}; try the model that from_pretrained returns"
+        )
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        raise InputError(
+            f"expected an encoder or a decoder, got {type(model).__name__}, which has both; "
+            "try model.get_encoder() with a head"
+        )
+    return _LayeredModel(model, on_u=on_u)
+
+
+class _LayeredModel(ObservedModel):
+    """A model with a list of layers, such as a transformers model."""
+
+    def __init__(self, model: Any, *, on_u: bool = False) -> None:
+        super().__init__(model, on_u=on_u)
+        self.layers = _layers_of(model)
+        if not self.layers:
+            self.note("no list of layers was found: probes and interventions are left out")
+
+    def observe(self, ids: Tensor) -> Observation:
+        """Return the logits, residual streams and attention patterns for token ids [input,
+        position].
+        """
+        own = self.logits(ids)
+        return Observation(own, self._streams(ids), self._patterns(ids, own))
+
+    def _streams(self, ids: Tensor) -> tuple[Array, ...]:
+        if not self.layers:
+            return ()
+        streams: dict[int, Tensor] = {}
+        handles = [self.layers[0].register_forward_pre_hook(_reader(streams), with_kwargs=True)]
+        for number, layer in enumerate(self.layers, start=1):
+            handles.append(layer.register_forward_hook(_writer(streams, number)))
+        try:
+            with torch.no_grad(), _evaluation(self.model):
+                self.model(ids.to(_device(self.model)))
+        finally:
+            for handle in handles:
+                handle.remove()
+        if len(streams) <= len(self.layers):
+            self.note("layers that do not pass a stream on: probes and interventions are left out")
+            self.layers = []
+            return ()
+        return tuple(_array(streams[place]) for place in sorted(streams))
+
+    def _patterns(self, ids: Tensor, own: Array) -> dict[tuple[int, int], Array]:
+        if not hasattr(self.model, "set_attn_implementation"):
+            return self._recorded(ids)
+        try:
+            with torch.no_grad(), _evaluation(self.model), _eager(self.model):
+                output = self.model(ids.to(_device(self.model)), output_attentions=True)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            problem = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.note(f"attention patterns are left out: {problem}")
+            return {}
+        found = getattr(output, "attentions", None) or ()
+        if not found or any(pattern is None for pattern in found):
+            self.note("attention patterns are left out: the model returns none with eager attention")
+            return {}
+        away = measure_difference(torch.from_numpy(own), torch.from_numpy(_array(_logits(output))))
+        if not away <= _SAME.get(next(self.model.parameters()).dtype, 0.1):
+            self.note(f"attention patterns are left out: eager attention differs by {away:.2g}")
+            return {}
+        size = ids.shape[1]
+        maps = {
+            (layer, head): _array(pattern[:, head])
+            for layer, pattern in enumerate(found)
+            if pattern.ndim == 4 and tuple(pattern.shape[-2:]) == (size, size)
+            for head in range(pattern.shape[1])
+        }
+        if not maps:
+            self.note("attention patterns are left out: they are not [input, head, query, key]")
+        return maps
+
+    def _recorded(self, ids: Tensor) -> dict[tuple[int, int], Array]:
+        """Return the attention patterns that the backend records while the model runs on U."""
+        try:
+            with torch.no_grad(), _evaluation(self.model), record("*") as recorded:
+                simulate(self.model, ids.to(_device(self.model)))
+        except (LocumError, TorchDynamoException) as error:
+            problem = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.note(f"attention patterns are left out: {problem}")
+            return {}
+        found = recorded.patterns
+        inner = {
+            path: pattern
+            for path, pattern in found.items()
+            if not any(other.startswith(f"{path}.") or (not path and other) for other in found)
+        }
+        size = ids.shape[1]
+        return {
+            (layer, head): _array(pattern[:, head])
+            for layer, pattern in enumerate(inner.values())
+            if pattern.ndim == 4 and tuple(pattern.shape[-2:]) == (size, size)
+            for head in range(pattern.shape[1])
+        }
+
+    def changed(self, ids: Tensor, layer: int, change: Change) -> Array:
+        if layer == 0:
+
+            def before(_: Any, arguments: Any, keywords: Any) -> Any:
+                if arguments:
+                    return (change(arguments[0]), *arguments[1:]), keywords
+                return arguments, keywords | {"hidden_states": change(keywords["hidden_states"])}
+
+            handle = self.layers[0].register_forward_pre_hook(before, with_kwargs=True)
+        else:
+
+            def after(_: Any, __: Any, output: Any) -> Any:
+                if isinstance(output, Tensor):
+                    return change(output)
+                return type(output)((change(output[0]), *output[1:]))
+
+            handle = self.layers[layer - 1].register_forward_hook(after)
+        try:
+            with torch.no_grad(), _evaluation(self.model):
+                return _array(_logits(self.model(ids.to(_device(self.model)))))
+        finally:
+            handle.remove()
+
+
+class _HookedModel(ObservedModel):
+    """A model whose activations have the hook names of TransformerLens."""
+
+    def _hook(self, layer: int) -> str:
+        return "blocks.0.hook_resid_pre" if layer == 0 else f"blocks.{layer - 1}.hook_resid_post"
+
+    def observe(self, ids: Tensor) -> Observation:
+        with torch.no_grad(), _evaluation(self.model):
+            logits, cache = self.model.run_with_cache(ids.to(_device(self.model)))
+        streams: list[Array] = []
+        while self._hook(len(streams)) in cache:
+            streams.append(_array(cache[self._hook(len(streams))]))
+        extra = streams[0].shape[1] - ids.shape[1] if streams else 0
+        patterns = {
+            (layer, head): _array(cache[name][:, head])[:, extra:, extra:]
+            for layer in range(len(streams))
+            if (name := f"blocks.{layer}.attn.hook_pattern") in cache
+            for head in range(cache[name].shape[1])
+        }
+        return Observation(_array(logits), tuple(stream[:, extra:] for stream in streams), patterns)
+
+    def changed(self, ids: Tensor, layer: int, change: Change) -> Array:
+        def hook(value: Tensor, hook: Any) -> Tensor:
+            extra = value.shape[1] - ids.shape[1]
+            return torch.cat([value[:, :extra], change(value[:, extra:])], dim=1)
+
+        with torch.no_grad(), _evaluation(self.model):
+            hooks = [(self._hook(layer), hook)]
+            return _array(self.model.run_with_hooks(ids.to(_device(self.model)), fwd_hooks=hooks))
+
+
+def _layers_of(model: nn.Module) -> list[nn.Module]:
+    """Return the layers of a model: the first module list of the configured length.
+
+    Without a configured number of layers, return the longest module list.
+    """
+    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part)]
+    config = getattr(model, "config", None)
+    count = getattr(config, "num_hidden_layers", None)
+    if count is not None:
+        fitting = [part for part in lists if len(part) == count]
+        return list(fitting[0]) if fitting else []
+    return max(map(list, lists), key=len) if lists else []
+
+
+def _reader(streams: dict[int, Tensor]) -> Any:
+    def hook(_: Any, arguments: Any, keywords: Any) -> None:
+        value = arguments[0] if arguments else keywords.get("hidden_states")
+        if isinstance(value, Tensor) and value.ndim == 3:
+            streams[0] = value.detach().clone()
+
+    return hook
+
+
+def _writer(streams: dict[int, Tensor], number: int) -> Any:
+    def hook(_: Any, __: Any, output: Any) -> None:
+        value = output[0] if isinstance(output, (tuple, list)) and output else output
+        if isinstance(value, Tensor) and value.ndim == 3:
+            streams[number] = value.detach().clone()
+
+    return hook
+
+
+@contextmanager
+def _evaluation(model: Any) -> Iterator[None]:
+    """Disable dropout in a ``with`` block, and restore the training mode of each module afterwards."""
+    training = [part for part in model.modules() if part.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def _eager(model: Any) -> Iterator[None]:
+    """Use eager attention in a ``with`` block, since only eager attention returns attention
+    patterns.
+    """
+    own = model.config._attn_implementation
+    if own != "eager":
+        model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        if own != "eager":
+            model.set_attn_implementation(own)
+
+
+def _device(model: Any) -> torch.device:
+    return next((part.device for part in model.parameters()), torch.device("cpu"))
+
+
+def _logits(output: Any) -> Tensor:
+    found = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+    if found is None and isinstance(output, (tuple, list)) and isinstance(output[0], Tensor):
+        found = output[0]
+    if not isinstance(found, Tensor) or found.ndim not in (2, 3):
+        raise InputError(
+            "expected a model that returns logits [input, position, class] or [input, class], got "
+            f"{type(output).__name__}; try a model with a head, such as AutoModelForCausalLM"
+        )
+    return found
+
+
+def _array(value: Tensor) -> Array:
+    array: Array = value.detach().double().cpu().numpy()
+    return array
