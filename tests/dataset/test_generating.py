@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from locum import __version__
 from locum.errors import InputError, LocumError
-from locum.experiments.dataset import making
+from locum.experiments.dataset import load, making, score
 from locum.experiments.dataset.generating import generate
 from locum.experiments.dataset.index import COLUMNS, read_index
-from locum.experiments.dataset.verify import verify
+from locum.experiments.dataset.verify import load_rows, verify
 from locum.interface.cli.main import cli
 
 pytest.importorskip("pyarrow")
@@ -44,6 +46,55 @@ def test_a_dataset_verifies_and_says_what_it_has(dataset: tuple[Path, dict[str, 
     for row in rows:
         sides.setdefault(row["shape"], set()).add(row["split"])
     assert all(len(result) == 1 for result in sides.values())
+
+
+def test_the_data_card_is_complete_and_its_code_runs_without_locum(
+    dataset: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    place, summary = dataset
+    card = (place / "README.md").read_text(encoding="utf-8")
+    for words in (summary["content"], summary["index"], "license: mit", f"| Locum | {__version__} |"):
+        assert words in card
+    assert (place / "LICENSE").read_text() == (Path(__file__).parents[2] / "LICENSE").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    row = read_index(place)[0]
+    item = load(place / row["folder"])
+    found = {"edges": [{"source": s, "target": t} for s, t in sorted(item.truth.edges)[1:]]}
+    (tmp_path / "found.json").write_text(json.dumps(found))
+    alone = "assert not any(n.split('.')[0] in ('locum', 'torch', 'pyarrow') for n in sys.modules)"
+    run = f"import sys; sys.path.insert(0, '.')\n{code}\n{alone}"
+    shown = subprocess.run(
+        [sys.executable, "-I", "-c", run], cwd=place, check=True, capture_output=True, text=True
+    )
+    assert load_rows(place)[0] == row
+    assert shown.stdout.endswith(f" {len(item.truth.edges)}\n")
+    assert verify(place)["wrong"] == []
+    scored = subprocess.run(
+        [sys.executable, "-I", "score.py", row["folder"], str(tmp_path / "found.json")],
+        cwd=place,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    levels = json.loads(scored.stdout)["levels"]
+    assert levels == score(item.truth, found, item.directions)["levels"]
+    recalls = levels["edges"]["recall_by_necessity"]
+    assert set(recalls) == set(item.truth.necessity.values())
+    assert min(recalls.values()) < 1
+    missing = subprocess.run(
+        [sys.executable, "-I", "score.py", "nowhere", "found.json"],
+        cwd=place,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert missing.returncode == 2
+    assert "Traceback" not in missing.stderr
+
+
+def test_random_programs_are_a_split_of_their_own(tmp_path: Path) -> None:
+    rows = making.make(str(tmp_path), "random", "softmax", ["plain"], layers=1, seed=3)["rows"]
+    assert {row["split"] for row in rows} <= {"random_train", "random_test"}
 
 
 def test_what_was_lost_is_made_again_to_the_last_byte(

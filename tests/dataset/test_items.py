@@ -12,14 +12,15 @@ import pytest
 
 import locum
 from locum.experiments.circuits.patching import CompiledNetwork
-from locum.experiments.circuits.patching import Path as EdgePath
 from locum.experiments.dataset.making import make, shape_of, split_of
-from locum.experiments.dataset.parts import Truth, faithfulness, runs_of
+from locum.experiments.dataset.parts import faithfulness, runs_of
 from locum.experiments.dataset.program_families import SOURCES, count_inputs
+from locum.experiments.dataset.scoring import Truth, score_files
 from locum.experiments.dataset.tiers import TIERS
 from locum.experiments.dataset.verify import check_item, load_network
 from locum.graph import loads
 from locum.networks.transformer.circuit import Circuit
+from locum.networks.transformer.path_patching import Path as EdgePath
 
 SIZE: dict[str, Any] = {"length": 4, "tokens": 2}
 
@@ -51,10 +52,6 @@ def test_the_script_runs_networks_as_the_package_does(
     place, rows = items
     for row in rows:
         folder = place / row["folder"]
-        if row["tier"] in ("normed", "realistic"):
-            with pytest.raises(locum.InputError, match="format"):
-                locum.load(folder)
-            continue
         model, network = locum.load(folder), load_network(folder)
         examples = json.loads((folder / "examples.json").read_text())
         for inputs in examples["inputs"][:8]:
@@ -96,7 +93,7 @@ def test_necessary_edges_alone_keep_every_answer_in_every_tier(
     place, rows = items
     for row in rows:
         folder = place / row["folder"]
-        truth = Truth(Circuit.load(folder / "circuit.json"))
+        truth = Truth(Circuit.load(folder / "circuit.json").data())
         pairs = json.loads((folder / "examples.json").read_text())["pairs"]
         runs = runs_of(load_network(folder), pairs)
         assert faithfulness(runs, truth, truth.edges) == 1.0, row["id"]
@@ -114,7 +111,7 @@ def test_every_path_is_patched_alike_in_all_tiers(
     folders = {row["tier"]: place / row["folder"] for row in rows[: len(TIERS)]}
     plain = folders["plain"]
     model = locum.load(plain)
-    truth = Truth(Circuit.load(plain / "circuit.json"))
+    truth = Truth(Circuit.load(plain / "circuit.json").data())
     pairs = json.loads((plain / "examples.json").read_text())["pairs"]
     compiled = runs_of(CompiledNetwork(model), pairs)
     others = {
@@ -144,7 +141,7 @@ def test_the_same_settings_give_the_same_bytes(
 def test_what_is_not_worth_an_item_is_turned_down(tmp_path: Path) -> None:
     result = make(str(tmp_path), "task/next_letter", "softmax", ["plain"], **SIZE)
     assert result["rows"] == []
-    assert result["reason"] == "it has no head"
+    assert result["reason"] == "the network has no head"
     result = make(str(tmp_path), "tracr/length", "hard", ["plain"], **SIZE)
     assert "does not depend on the tokens" in result["reason"]
     assert not (tmp_path / "items").exists()
@@ -173,8 +170,9 @@ def test_programs_that_differ_in_constants_are_on_one_side() -> None:
     assert split_of(shape_of(one.node)) in ("train", "test")
 
 
-def test_the_script_needs_numpy_and_safetensors_alone() -> None:
-    script = Path(load_network.__code__.co_filename)
+@pytest.mark.parametrize("function", [load_network, score_files])
+def test_the_scripts_need_numpy_and_safetensors_alone(function: Any) -> None:
+    script = Path(function.__code__.co_filename)
     code = (
         "import sys, runpy\n"
         f"runpy.run_path({str(script)!r}, run_name='checked')\n"

@@ -89,13 +89,13 @@ def test_weights_give_plain_networks_away_and_realistic_ones_not(items: dict[str
         ({"circuits": []}, "expected an object with some of edges"),
         ({"heads": {}}, "heads: expected a list"),
         ({"heads": [{"id": "blocks.0.attn.head.7"}]}, "heads.0.: the network has no 'blocks.0.attn.he"),
-        ({"heads": [{"id": "blocks.0.attn.head.0"}] * 2}, "comes twice"),
+        ({"heads": [{"id": "blocks.0.attn.head.0"}] * 2}, "occurs twice"),
         ({"qkv": [{"id": "blocks.0.attn.head.0"}]}, "did you mean blocks.0.attn.head.0"),
         ({"edges": [{"source": "embed"}]}, "expected source, target and perhaps score"),
         ({"edges": [{"source": "output", "target": "output"}]}, "no 'output'"),
         (
             {"edges": [{"source": "blocks.1.attn.head.0", "target": "blocks.0.attn.head.0.q"}]},
-            "comes behind",
+            "expected an edge to a later component",
         ),
         (
             {"edges": [{"source": "embed", "target": "output", "score": float("nan")}]},
@@ -158,8 +158,20 @@ def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:
     assert label["heads"] == sorted(item.truth.true_heads)
     assert item.certificate["agrees"]
     assert "select" in item.program
-    with pytest.raises(InputError, match=r"try \.network"):
-        items["realistic"].model
+
+
+def test_scores_below_a_millionth_of_the_largest_count_as_zero(items: dict[str, Item]) -> None:
+    truth = items["plain"].truth
+    first, *others = sorted(truth.edges)
+
+    def average_precision(noise: float) -> float:
+        scores = {first: 1.0} | dict.fromkeys(others, noise)
+        edges = [{"source": s, "target": t, "score": v} for (s, t), v in scores.items()]
+        result: float = score(truth, {"edges": edges})["levels"]["edges"]["average_precision"]
+        return result
+
+    assert len(others) > 1
+    assert average_precision(1e-7) == average_precision(0.0) < average_precision(1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e160, 1e300])

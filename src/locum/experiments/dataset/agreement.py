@@ -1,8 +1,8 @@
-"""Inputs, what a program says to them, and whether a network says the same.
+"""Run programs and networks on inputs, and compare their outputs.
 
-A pair has a clean input and another one of the same length; ``positions`` says in which order the
-positions of the other input are embedded, since the positions themselves are the same in both; and
-``elsewhere`` is an input of another length, for what depends on the length alone.
+A pair consists of a clean input and another input of the same length. Both have the same positions, so
+``positions`` defines a permutation in which the positions of the other input are embedded.
+``elsewhere`` is an input of another length, for signals that depend only on the length.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from locum.experiments.dataset.verify import Network
 from locum.graph import Atom, Node
 from locum.networks.transformer.weights import Array
 
-#: Inputs that are drawn where there are too many to run them all.
+#: Number of inputs in a sample, if there are too many inputs to run all of them.
 SAMPLE = 300
 
 
 class RejectedProgramError(InputError):
-    """A program that is not worth an item, and why."""
+    """An error that rejects a program as an item of a dataset, with the reason."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs by length, what the program says to them, and whether these are all inputs there are."""
+    """Inputs by length, the program's outputs, and whether these are all possible inputs."""
 
     rows: dict[int, list[list[Atom]]]
     expected: dict[int, list[list[Any]]]
@@ -41,11 +41,11 @@ class Inputs:
 
     @property
     def count(self) -> int:
-        """The number of inputs."""
+        """Number of inputs of all lengths."""
         return sum(map(len, self.rows.values()))
 
     def listed(self) -> list[tuple[list[Atom], list[Any]]]:
-        """Return all inputs with what is expected, from the shortest on."""
+        """Return all inputs with the expected outputs, shortest first."""
         return [
             pair
             for length in self.rows
@@ -54,7 +54,9 @@ class Inputs:
 
 
 def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Random) -> Inputs:
-    """Return all inputs of these lengths, or a sample; what is expected is still to be found."""
+    """Return all inputs of these lengths, or a sample if there are too many, without expected
+    outputs.
+    """
     shortest, longest = lengths
     space = count_inputs(len(tokens), longest, shortest == longest)
     complete = space <= MOST_INPUTS
@@ -71,7 +73,7 @@ def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Ra
 
 
 def with_answers(inputs: Inputs, program: Node) -> Inputs:
-    """Return inputs with what dense execution says to each."""
+    """Return ``inputs`` with the outputs of dense execution of ``program``."""
     expected = {
         length: [run(program, row, executor="dense") for row in part]
         for length, part in inputs.rows.items()
@@ -80,12 +82,12 @@ def with_answers(inputs: Inputs, program: Node) -> Inputs:
 
 
 def depends_on_tokens(inputs: Inputs) -> bool:
-    """Return whether inputs of one length have different answers."""
+    """Return whether some inputs of equal length have different expected outputs."""
     return any(any(row != rows[0] for row in rows) for rows in inputs.expected.values())
 
 
 def batches_of(network: Network, inputs: Inputs, most: int | None = None) -> list[Array]:
-    """Return the inputs as token ids, a batch for each length."""
+    """Return the inputs as token ids, one batch [input, position] for each length."""
     ids = {token: network.ids([token])[0] for token in network.config["vocabulary"]}
     return [
         np.array([[ids[token] for token in row] for row in rows[:most]])
@@ -94,7 +96,7 @@ def batches_of(network: Network, inputs: Inputs, most: int | None = None) -> lis
 
 
 def expected_answers(network: Network, inputs: Inputs) -> list[Any]:
-    """Return what is expected as networks say it: the place of an output, or a number."""
+    """Return the expected outputs as a network returns them: indices of outputs, or numbers."""
     outputs = network.config.get("outputs")
     if outputs is None:
         return [np.array(rows, dtype=float) for rows in inputs.expected.values()]
@@ -106,7 +108,10 @@ def expected_answers(network: Network, inputs: Inputs) -> list[Any]:
 
 
 def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[Any]) -> float:
-    """Return the largest difference of answers, relative above 1; infinite for another output."""
+    """Return the largest error of the network's outputs, relative for expected values above 1.
+
+    For categorical outputs, the error is 0 or, if any output is wrong, infinite.
+    """
     worst = 0.0
     for ids, right in zip(batches, expected, strict=True):
         with np.errstate(all="ignore"):
@@ -121,8 +126,8 @@ def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[A
 
 
 def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
-    """Return the heads whose ablation (what they write is 0) changes no answer."""
-    longest_first = batches[::-1]  # they show most
+    """Return the names of the heads whose zero ablation changes no output."""
+    longest_first = batches[::-1]  # long inputs show most differences
     before = [network.answers(network.logits(ids)) for ids in longest_first]
     idle = []
     for layer in range(len(network.layers)):
@@ -140,12 +145,12 @@ def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> 
     return idle
 
 
-#: Inputs, and pairs of them, that are written down.
+#: Number of inputs and of pairs that are written to ``examples.json``.
 _INPUTS, _PAIRS = 128, 32
 
 
 def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
-    """Return inputs with outputs, and pairs; most pairs have different outputs."""
+    """Return inputs with expected outputs, and pairs of inputs, for ``examples.json``."""
     listed = inputs.listed()
     chosen = listed
     if len(listed) > _INPUTS:
@@ -158,8 +163,8 @@ def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
 
 
 def pairs_for(inputs: Inputs, draw: random.Random, most: int) -> list[dict[str, Any]]:
-    """Return so many pairs, drawn at random; most have different outputs."""
-    # Longer inputs have more to tell apart: two of three pairs are of the longest.
+    """Return ``most`` random pairs of inputs; the expected outputs of most pairs differ."""
+    # Longer inputs distinguish more programs, so two of three pairs have the largest length.
     lengths = [length for length, rows in inputs.rows.items() if len(rows) > 1]
     pairs = []
     for number in range(most):

@@ -1,27 +1,37 @@
-"""Two methods of our own that find circuits, so that the dataset proves itself.
+"""Find circuits by baseline methods for the dataset.
 
-- :func:`by_patching` is activation patching: every edge, head and axis of the stream is set to what it
-  is on another input, one at a time; its score is the share of pairs whose answer changes.
-- :func:`by_weights` looks at weights alone: an edge scores by the product of what its writer writes and
-  its reader reads. It is what sparsity gives away, and what the harder tiers take away.
+- :func:`by_patching` is activation patching. It replaces every edge, head and axis of the residual
+  stream, one at a time, by its value on another input. The score is the fraction of pairs whose answer
+  changes.
+- :func:`by_weights` uses only weights. The score of an edge is the norm of the product of its writer's
+  and reader's weights. The method exploits sparsity, which the harder tiers remove.
+- :func:`by_acdc` is ACDC. It removes edges in order, starting at the output, if the outputs change by
+  less than a threshold. The score of an edge is the largest threshold at which ACDC keeps it.
+- :func:`at_random` returns random scores.
 
-Both return what ``locum dataset score`` reads.
+``attribution.py`` contains gradient-based baselines. All methods return input for ``locum dataset
+score``.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from locum.experiments.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth, runs_of, unchanged_share
+from locum.experiments.circuits.patching import PathPatching
+from locum.experiments.dataset.parts import runs_of, unchanged_share
+from locum.experiments.dataset.scoring import EMBED, OUTPUT, PLACES, Edge, Truth, time_of
 from locum.experiments.dataset.verify import FINAL, Network
+from locum.networks.transformer.path_patching import Path
 
 
 def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return edges, heads, queries, keys, values and axes, scored by patching each of them."""
+    """Return scores of edges, heads, queries, keys, values and axes, computed by activation
+    patching.
+    """
     runs = runs_of(network, pairs)
 
     def effect(edges: list[Edge]) -> float:
@@ -39,9 +49,10 @@ def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]])
 
 
 def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the effect of each axis of the stream, set behind the embeddings and behind every layer.
+    """Return the effect of replacing each axis of the residual stream, as a fraction of pairs.
 
-    It is set to what it is on the other input, with what positions embed exchanged between positions.
+    An axis is replaced after the embeddings or after a layer, and the largest effect counts. The
+    replacement is the value on the other input, with permuted position embeddings.
     """
     effects = np.zeros(network.tensors["embed.W_E"].shape[1])
     points = [*(f"blocks.{layer}.hook_resid_pre" for layer in range(len(network.layers))), FINAL]
@@ -67,7 +78,7 @@ def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _with_axis(network: Network, clean: Any, point: str, axis: int, value: Any) -> Any:
-    """Return the stream with one axis set, from a reading point on."""
+    """Return the final residual stream after replacing one axis at a hook."""
 
     def change(name: str, stream: Any) -> None:
         if name == point:
@@ -77,9 +88,11 @@ def _with_axis(network: Network, clean: Any, point: str, axis: int, value: Any) 
 
 
 def by_weights(network: Network, truth: Truth) -> dict[str, Any]:
-    """Return the same, scored by the norms of products of weights."""
+    """Return scores of edges, heads, queries, keys, values and axes, computed from products of
+    weights.
+    """
     tensors = network.tensors
-    # What is the same for all tokens, or at all positions, tells a reader nothing.
+    # Contributions that are equal for all tokens, or at all positions, carry no information.
     words, places = tensors["embed.W_E"], tensors["pos_embed.W_pos"][network.sink :]
     writes: dict[str, Any] = {EMBED: words - words.mean(axis=0), PLACES: places - places.mean(axis=0)}
     reads: dict[str, Any] = {OUTPUT: tensors["unembed.W_U"]}
@@ -87,7 +100,7 @@ def by_weights(network: Network, truth: Truth) -> dict[str, Any]:
         attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
         for head in range(network.heads(layer)):
             name = f"{attn}.head.{head}"
-            # What a head can write: its values times its output, through the stream.
+            # The possible outputs of a head are the residual stream times W_V times W_O.
             writes[name] = tensors[f"{attn}.W_V"][head] @ tensors[f"{attn}.W_O"][head]
             for letter in "qkv":
                 reads[f"{name}.{letter}"] = tensors[f"{attn}.W_{letter.upper()}"][head]
@@ -105,20 +118,88 @@ def by_weights(network: Network, truth: Truth) -> dict[str, Any]:
     return _scored_parts(edges, heads, inside, [_clean(float(axis)) for axis in axes])
 
 
+class _Logits(Network):
+    """A network whose answers are its logits, so that path patching returns logits."""
+
+    def answers(self, logits: Any) -> Any:
+        """Return the logits unchanged."""
+        return logits
+
+
+#: Thresholds of ACDC, as a KL divergence in nats or a squared error.
+_THRESHOLDS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+def by_acdc(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return scores of edges: the largest threshold at which ACDC keeps an edge, or 0."""
+    runs = runs_of(_Logits(network.config, network.tensors), pairs)
+    # Readers are in reverse order, starting at the output; for one reader, later writers come first.
+    order = sorted(truth.candidates, key=lambda edge: (-time_of(edge[1]), edge[1], -time_of(edge[0])))
+    scores = dict.fromkeys(truth.candidates, 0.0)
+    for threshold in _THRESHOLDS:
+        removed: list[Path] = []
+        before = 0.0
+        for edge in order:
+            tried = [*removed, Path.read(*edge)]
+            distance = _distance(runs, tried, network.is_categorical)
+            if distance - before < threshold:
+                removed, before = tried, distance
+            else:
+                scores[edge] = threshold
+    return scored(scores)
+
+
+def _distance(runs: Sequence[PathPatching], paths: Sequence[Path], is_categorical: bool) -> float:
+    """Return the mean distance between the clean outputs and the outputs with patched ``paths``.
+
+    The distance is the KL divergence for categorical outputs, and the squared error for numbers.
+    """
+    distances = []
+    for run in runs:
+        clean, patched = np.asarray(run.answers), np.asarray(run.patch(paths))
+        if is_categorical:
+            one, other = _log_softmax(clean), _log_softmax(patched)
+            distances.append((np.exp(one) * (one - other)).sum(axis=-1).mean(axis=1))
+        else:
+            distances.append(((clean - patched) ** 2).mean(axis=(1, 2)))
+    return float(np.concatenate(distances).mean())
+
+
+def _log_softmax(logits: Any) -> Any:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def at_random(network: Network, truth: Truth, seed: int = 0) -> dict[str, Any]:
+    """Return random scores of edges and of axes of the residual stream."""
+    draw = np.random.default_rng(seed)
+    axes = [float(draw.random()) for _ in range(network.tensors["embed.W_E"].shape[1])]
+    return scored({edge: float(draw.random()) for edge in truth.candidates}, axes)
+
+
 def _clean(score: float) -> float:
-    """Set to 0 what is 0 up to rounding."""
+    """Return the score, or 0 for a score that is 0 up to rounding."""
     return score if score > 1e-9 else 0.0
 
 
 def _scored_parts(
     edges: dict[Edge, float], heads: dict[str, float], inside: dict[str, float], axes: list[float]
 ) -> dict[str, Any]:
-    identity = np.eye(len(axes))
     return {
-        "edges": [{"source": s, "target": t, "score": score} for (s, t), score in edges.items()],
+        **scored(edges, axes),
         "heads": [{"id": name, "score": score} for name, score in heads.items()],
         "qkv": [{"id": name, "score": score} for name, score in inside.items()],
-        "slots": [
-            {"direction": identity[axis].tolist(), "score": score} for axis, score in enumerate(axes)
-        ],
     }
+
+
+def scored(edges: Mapping[Edge, float], axes: Sequence[float] | None = None) -> dict[str, Any]:
+    """Return scores of edges, and of axes of the residual stream, as input for ``locum dataset
+    score``.
+    """
+    found: dict[str, Any] = {
+        "edges": [{"source": s, "target": t, "score": score} for (s, t), score in edges.items()]
+    }
+    if axes is not None:
+        identity = np.eye(len(axes)).tolist()
+        found["slots"] = [{"direction": identity[i], "score": score} for i, score in enumerate(axes)]
+    return found

@@ -1,4 +1,4 @@
-"""Load datasets and items: in plain Python, as a torch ``Dataset``, in TransformerLens.
+"""Load datasets and items in Python, as PyTorch datasets, and in TransformerLens.
 
 >>> load("nowhere")
 Traceback (most recent call last):
@@ -14,65 +14,67 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors.numpy import load_file
 
 from locum.errors import InputError
 from locum.experiments.dataset.index import INDEX, read_index
-from locum.experiments.dataset.parts import Truth
+from locum.experiments.dataset.scoring import NECESSITY, Truth, part_of, reader_of
 from locum.experiments.dataset.verify import Network, load_network
 from locum.files import read_json, read_text
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer import load as load_model
-from locum.networks.transformer.circuit import Circuit
+from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
 from locum.networks.transformer.weights import Array
 
-#: The most bytes of a file of an item that is read here.
+#: Maximum size in bytes of a file of an item.
 _LIMIT = 2**26
 
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a dataset; everything is read when it is asked for."""
+    """An item of a dataset: a network with its program and circuit, whose files are read on demand."""
 
     folder: Path
-    #: Its row in the index, where it was loaded by one.
+    #: Row of the index; empty if the item was not loaded through an index.
     row: dict[str, Any]
 
     @cached_property
     def program(self) -> str:
-        """The program, as RASP text."""
+        """Program of the network, as RASP text."""
         return read_text(self.folder / "program.rasp", _LIMIT)
 
     @cached_property
     def circuit(self) -> Circuit:
-        """The label."""
+        """True circuit of the network."""
         return Circuit.load(self.folder / "circuit.json")
 
     @cached_property
     def truth(self) -> Truth:
-        """The label at the level of parts."""
-        return Truth(self.circuit)
+        """True circuit at the level of parts: embeddings, heads, feed-forwards and the output."""
+        return Truth(self.circuit.data())
 
     @cached_property
     def directions(self) -> Array:
-        """The direction of each slot of the circuit, [slot, d_model]."""
+        """Direction of each slot of the circuit in the residual stream, [slot, d_model]."""
         directions: Array = load_file(str(self.folder / "slots.safetensors"))["directions"]
         return directions
 
     @cached_property
     def network(self) -> Network:
-        """The network in NumPy, whatever its tier."""
+        """Network in NumPy, for any tier."""
         return load_network(self.folder)
 
     @cached_property
     def model(self) -> CompiledTransformer:
-        """The network with hooks and exports; there is none for networks with norms."""
-        if self.network.config.get("norm") is not None:
-            raise InputError(
-                f"{self.folder.name} has layer norms, which a CompiledTransformer has not; try .network"
-            )
+        """Network with hooks and exports.
+
+        If slots are not axes of the residual stream, the edges of its circuit connect whole components.
+        """
         model = load_model(self.folder)
-        report = {**model.config.report, "circuit": self.circuit.data()}
+        is_plain = np.array_equal(self.directions, np.eye(*self.directions.shape))
+        circuit = self.circuit if is_plain else merge_slots(self.circuit)
+        report = {**model.config.report, "circuit": circuit.data()}
         return CompiledTransformer(replaced(model.config, report=report), model.weights)
 
     @cached_property
@@ -82,32 +84,36 @@ class Item:
 
     @property
     def inputs(self) -> list[list[Any]]:
-        """Inputs, as lists of tokens."""
+        """Inputs of the item, as lists of tokens."""
         return list(self._examples["inputs"])
 
     @property
     def outputs(self) -> list[list[Any]]:
-        """What the program says to each input."""
+        """Output of the program for each input."""
         return list(self._examples["outputs"])
 
     @property
     def pairs(self) -> list[dict[str, Any]]:
-        """Counterfactual pairs."""
+        """Counterfactual pairs of inputs."""
         return list(self._examples["pairs"])
 
     @cached_property
     def certificate(self) -> dict[str, Any]:
-        """On what network and program were found to agree."""
+        """Certificate of the inputs and interventions on which network and program agree."""
         certificate: dict[str, Any] = read_json(self.folder / "certificate.json", _LIMIT)
         return certificate
 
+    def to_torch(self) -> Any:
+        """Return the network as a PyTorch module."""
+        return self.model.to_torch()
+
     def to_transformer_lens(self) -> Any:
-        """Return it in TransformerLens (softmax heads, no norms)."""
+        """Return the network as a TransformerLens model; raise ``CompileError`` for hard heads."""
         return self.model.to_transformer_lens()
 
 
 class Dataset(Sequence[Item]):
-    """The items of a dataset, in the order of the index; a torch ``DataLoader`` takes it as it is."""
+    """The items of a dataset in the order of the index, usable with a PyTorch ``DataLoader``."""
 
     def __init__(self, folder: Path, rows: list[dict[str, Any]]) -> None:
         self.folder, self.rows = folder, rows
@@ -125,7 +131,9 @@ class Dataset(Sequence[Item]):
         return (self[place] for place in range(len(self)))
 
     def where(self, **columns: Any) -> Dataset:
-        """Return the items whose columns have these values: ``where(tier="plain", layers=2)``."""
+        """Return the items whose columns have the given values, such as ``where(tier="plain",
+        layers=2)``.
+        """
         for name in columns:
             if self.rows and name not in self.rows[0]:
                 raise InputError(
@@ -135,17 +143,51 @@ class Dataset(Sequence[Item]):
         return Dataset(self.folder, rows)
 
     def to_torch(self) -> Any:
-        """Return a ``torch.utils.data.Dataset`` of (tensors by name, label) pairs.
+        """Return a ``torch.utils.data.Dataset`` of pairs (tensors by name, label).
 
-        A label has the true edges and heads, by their names.
+        A label contains the id and program of the item, the true edges and heads by name, and the slot
+        directions.
         """
         from locum.experiments.dataset.torch_data import TorchCircuits
 
         return TorchCircuits(self)
 
 
+def merge_slots(circuit: Circuit) -> Circuit:
+    """Return a circuit of whole components, which combines all slots of an edge and all units of a
+    layer.
+
+    >>> node = CircuitNode("embed.3", "embed", "hook_embed", slots=(3,), label="tokens")
+    >>> merge_slots(Circuit((node,), ())).nodes[0]
+    CircuitNode(id='embed', kind='embed', hook='hook_embed', ..., slots=(), label='tokens', ...)
+    """
+    nodes: dict[str, CircuitNode] = {}
+    for node in circuit.nodes:
+        if node.kind in ("slot", "o"):
+            continue
+        name = node.id if node.kind in "qkv" else part_of(node.id)
+        first = nodes.get(name, node)
+        labels = dict.fromkeys((first.label, node.label))
+        nodes[name] = replaced(
+            node, id=name, places=(), slots=(), label="; ".join(labels), sop="", embeds=(), made_for=()
+        )
+    edges: dict[tuple[str, str], CircuitEdge] = {}
+    for edge in circuit.edges:
+        ends = part_of(edge.source), reader_of(edge.target)
+        same = edges.get(ends, edge)
+        edges[ends] = CircuitEdge(
+            *ends,
+            -1,
+            "; ".join(dict.fromkeys((same.flows, edge.flows))),
+            same.necessary or edge.necessary,
+            same.sufficient or edge.sufficient,
+            min((same.necessity, edge.necessity), key=(*NECESSITY, "").index),
+        )
+    return Circuit(tuple(nodes.values()), tuple(edges.values()), circuit.checked)
+
+
 def load_item(folder: str | Path) -> Item:
-    """Return the item of a folder."""
+    """Return the item in a folder."""
     place = Path(folder)
     if not (place / "config.json").is_file():
         raise InputError(f"expected the folder of an item, got {folder}")
@@ -153,7 +195,9 @@ def load_item(folder: str | Path) -> Item:
 
 
 def load(folder: str | Path) -> Any:
-    """Return the :class:`Dataset` of a folder, or the :class:`Item` of an item's folder."""
+    """Return the :class:`Dataset` in a folder, or the :class:`Item` if the folder is the folder of an
+    item.
+    """
     place = Path(folder)
     if (place / INDEX).is_file():
         return Dataset(place, read_index(place))

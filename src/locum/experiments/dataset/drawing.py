@@ -1,8 +1,8 @@
-"""Draw random programs that are worth reading: typed, small, and as deep as was asked for.
+"""Draw random programs for the dataset: typed, small, and of a given depth.
 
-Symbols, numbers and booleans are kept apart, so that programs have a value on every input. Attention is
-nested along a spine of a given depth; whatever else a step needs is shallow, or was drawn before, so
-that programs are graphs. Everything hangs on the random generator that comes in.
+Symbols, numbers and booleans are separate types, so that programs are defined on every input. Attention
+operations are nested to a given depth along one path of the program. Other parts are shallow or reused,
+so programs are graphs. The result depends only on the given random generator.
 
 >>> import random
 >>> program = draw_program(random.Random(3), ("a", "b", "c"), depth=2)
@@ -34,19 +34,22 @@ from locum.rasp.python import (
     where,
 )
 
-#: What stands where nothing is selected; no vocabulary has it.
+#: Value if nothing is selected; no vocabulary contains it.
 NOTHING = "-"
 SYMBOL, NUMBER, TRUTH = "symbol", "number", "truth"
 
 
 def draw_program(draw: random.Random, vocabulary: Sequence[str], depth: int) -> SOp:
-    """Return a random program whose attention is nested ``depth`` deep."""
+    """Return a random program whose attention operations are nested to ``depth``."""
     drawing = _Drawing(draw, tuple(vocabulary))
     return drawing.of(draw.choice((SYMBOL, NUMBER, NUMBER, TRUTH)), depth)
 
 
 class _Drawing:
-    """Programs from the top down; ``depth`` is how many steps of attention are still to come."""
+    """A generator of random programs, from the output to the inputs.
+
+    ``depth`` is always the remaining number of nested attention operations.
+    """
 
     def __init__(self, draw: random.Random, vocabulary: tuple[str, ...]) -> None:
         self.draw = draw
@@ -54,7 +57,7 @@ class _Drawing:
         self.made: dict[str, list[SOp]] = {SYMBOL: [], NUMBER: [], TRUTH: []}
 
     def of(self, kind: str, depth: int) -> SOp:
-        """Return an s-op of that kind."""
+        """Return a random s-op of this type with this depth."""
         known = self.made[kind]
         if depth == 0 and known and self.draw.random() < 0.4:
             return self.draw.choice(known)
@@ -136,9 +139,10 @@ class _Drawing:
     # Attention ----------------------------------------------------------------------------------
 
     def _moved(self, kind: str, depth: int, default: Atom) -> SOp:
-        """Return what stands at one other position.
+        """Return an s-op with the value at one other position.
 
-        The spine is what is moved, or by what it is found.
+        The nested attention operations are either in the moved value, or in the value that determines
+        the position.
         """
         draw = self.draw
         along_values = draw.random() < 0.5
@@ -162,7 +166,9 @@ class _Drawing:
         )
 
     def _selector(self, depth: int) -> Selector:
-        """Return which keys count: those equal to something here, or having it, perhaps before here."""
+        """Return a selector of the keys that match the query, in some cases only of earlier or later
+        keys.
+        """
         draw = self.draw
         kind = draw.choice((SYMBOL, NUMBER, TRUTH))
         keys, queries = self.of(kind, depth), self.of(kind, 0)

@@ -1,16 +1,17 @@
-"""Generate a dataset: make candidates until there are enough that are distinct, then write the index.
+"""Generate a dataset: create candidates until there are enough distinct items, then write the index.
 
-Every candidate is a case of a sweep, so that generation runs on several processes and goes on where it
-was interrupted. What is chosen depends on the candidates' order alone, not on when they were made, so
-that a dataset that was interrupted is the same to the last byte.
+Every candidate is a case of a sweep, so generation uses several processes and can be resumed. The
+choice depends on the order of the candidates, not on their time of creation. An interrupted and resumed
+dataset is therefore identical to an uninterrupted one.
 
-The order of the candidates depends on the seed alone. Named programs come first, every one in its first
-size before any in its second; random programs go through the layers from 1 to 8 repeatedly, so that a
-dataset of any size has as many of each.
+The order of the candidates depends only on the seed. Named programs come first: all programs in their
+first size, then all in their second size, and so on. Random programs have 1 to 8 layers in turn, so a
+dataset contains each number of layers about equally often.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -25,20 +26,22 @@ from locum.errors import InputError, LocumError
 from locum.experiments.dataset.index import write_index
 from locum.experiments.dataset.making import ITEMS, LAYERS, RANDOM
 from locum.experiments.dataset.program_families import SOURCES
-from locum.experiments.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
+from locum.experiments.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS, TRAINED, WeightOptions
+from locum.experiments.dataset.trained_alignment import SIZES, count_parts
 from locum.experiments.dataset.verify import WORKSHOP
 from locum.experiments.sweeps import Case, Result, run
 from locum.files import make_folder, read_json, write_file
 from locum.networks.transformer.weights import HARD, SOFTMAX
 
-#: The tiers that are made unless others are asked for.
+#: Default tiers.
 DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
-#: The most circuits of one dataset, and how often more candidates are tried.
+#: Maximum number of circuits of a dataset, and of waves of candidates.
 MOST, _WAVES = 100_000, 12
-#: One in so many candidates is in addition to what is missing: random ones are seldom turned down.
+#: Divisor for additional candidates: a wave contains 1/16 more candidates than are missing, since
+#: random programs are rarely rejected.
 _MORE = 16
 _REQUEST, _RESULTS = "request.json", "results.jsonl"
-#: Seconds after which a candidate is given up.
+#: Time limit of a candidate in seconds.
 _TIME_LIMIT = 600.0
 
 Rows = list[dict[str, Any]]
@@ -50,42 +53,51 @@ def generate(
     *,
     seed: int = 0,
     tiers: Sequence[str] = DEFAULT_TIERS,
+    weights: WeightOptions | None = None,
     workers: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict[str, Any]:
     """Write a dataset of ``size`` circuits, each in every tier, and return a summary.
 
-    A folder of the same seed and tiers is gone on with, whatever size it had.
+    If the folder contains a dataset of any size with the same seed, tiers and options, it is continued.
     """
     if not 1 <= size <= MOST:
         raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
+    if TRAINED in tiers and len(tiers) > 1:
+        raise InputError(
+            f"tier: expected {TRAINED} alone, since its programs have other sizes, got "
+            f"{', '.join(tiers)}; try two folders"
+        )
     for tier in tiers:
-        if tier not in TIERS:
-            raise InputError(f"tier: expected some of {', '.join(TIERS)}, got {tier!r}")
+        if tier not in (*TIERS, TRAINED):
+            raise InputError(f"tier: expected some of {', '.join((*TIERS, TRAINED))}, got {tier!r}")
     if not tiers:
         raise InputError(f"tier: expected one or more of {', '.join(TIERS)}, got none")
-    chosen = [tier for tier in TIERS if tier in tiers]
+    chosen = [tier for tier in (*TIERS, TRAINED) if tier in tiers]
     place = Path(folder).absolute()
-    _claim(place, seed, chosen)
-    making = _Making(place, seed, chosen, workers, progress)
+    options = dataclasses.asdict(weights or WeightOptions())
+    _claim(place, seed, chosen, options)
+    making = _Making(place, seed, {"tiers": chosen, **options}, workers, progress)
     rows = making.rows(size)
     kept = {row["folder"] for row in rows}
     for item in (place / ITEMS).glob("*/*"):
         if item.relative_to(place).as_posix() not in kept:
             shutil.rmtree(item)
-    summary = write_index(place, rows, {"size": size, "seed": seed, "tiers": chosen})
+    summary = write_index(place, rows, {"size": size, "seed": seed, "tiers": chosen, **options})
     return summary | {"turned_down": making.turned_down}
 
 
-def _claim(place: Path, seed: int, tiers: list[str]) -> None:
-    """Make the folder, or see that it is one that can be gone on with."""
+def _claim(place: Path, seed: int, tiers: list[str], options: dict[str, Any]) -> None:
+    """Create the folder, or raise ``InputError`` if it does not contain a dataset of the same
+    request.
+    """
     request = place / WORKSHOP / _REQUEST
-    asked = {"seed": seed, "tiers": tiers, "locum": __version__}
+    asked = {"seed": seed, "tiers": tiers, **options, "locum": __version__}
     if request.exists():
         held = read_json(request, 2**16)
         if held != asked:
             raise InputError(
-                f"{place} holds a dataset of {held}, and {asked} was asked for; try a new folder"
+                f"expected a dataset of {asked} in {place}, got a dataset of {held}; try a new folder"
             )
         return
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
@@ -95,25 +107,30 @@ def _claim(place: Path, seed: int, tiers: list[str]) -> None:
 
 
 class _Making:
-    """Candidates in waves, each a sweep, until enough distinct circuits are there."""
+    """A builder that creates candidates in waves, each a sweep, until there are enough distinct
+    circuits.
+    """
 
     def __init__(
         self,
         place: Path,
         seed: int,
-        tiers: list[str],
+        options: dict[str, Any],
         workers: int | None,
         progress: Callable[[int, int, str], None] | None,
     ) -> None:
-        self.place, self.tiers, self.workers, self.progress = place, tiers, workers, progress
+        self.place, self.options, self.workers, self.progress = place, options, workers, progress
         self.named, self.random = named_candidates(seed), random_candidates(seed)
+        self.named_share = NAMED_SHARE
+        if options["tiers"] == [TRAINED]:
+            self.named, self.named_share = trained_candidates(), 1.0
         self.turned_down = 0
         self.programs: set[str] = set()
         self.circuits: set[str] = set()
 
     def rows(self, size: int) -> Rows:
-        """Return the rows of all chosen items."""
-        named = math.floor(size * NAMED_SHARE)
+        """Return the index rows of all chosen items of a dataset with ``size`` circuits."""
+        named = math.floor(size * self.named_share)
         chosen_rows: Rows = []
         chosen: list[Case] = []
         for share, candidates in ((named, self.named), (size, self.random)):
@@ -121,7 +138,8 @@ class _Making:
                 missing = share - len(chosen)
                 if missing <= 0:
                     break
-                # A few more than are missing: some are turned down, or are there already.
+                # A wave contains slightly more candidates than are missing, because some are rejected
+                # or are duplicates.
                 wave = list(itertools.islice(candidates, missing + missing // _MORE + 1))
                 for case, rows in self._made(wave):
                     if len(chosen) < share and self._is_new(rows):
@@ -131,14 +149,15 @@ class _Making:
             raise LocumError(
                 f"expected {size} circuits, but only {len(chosen)} distinct ones were found"
             )
-        # What was one too many in a smaller dataset was removed then, or somebody removed it since.
+        # Items that an earlier, smaller dataset did not include were deleted, so they are created
+        # again.
         self._run(chosen, gone=True)
         return chosen_rows
 
     def _is_new(self, rows: Rows) -> bool:
         first = rows[0]
         digest = first["circuit"].rpartition("-")[2]  # one program may have two names
-        # A named program comes in several sizes and kinds of attention; a random one comes once.
+        # A named program may occur in several sizes and kinds of attention, a random program only once.
         if digest in self.circuits or (
             first["family"] == RANDOM and first["program_hash"] in self.programs
         ):
@@ -148,8 +167,8 @@ class _Making:
         return True
 
     def _made(self, wave: list[dict[str, Any]]) -> Iterator[tuple[Case, Rows]]:
-        """Make a wave of candidates; yield the rows of those that are accepted, in their order."""
-        settings = [{**one, "folder": str(self.place), "tiers": self.tiers} for one in wave]
+        """Create a wave of candidates, and yield the accepted cases in order, with their index rows."""
+        settings = [{**one, "folder": str(self.place), **self.options} for one in wave]
         cases = [Case("circuit", one) for one in settings]
         for case, result in zip(cases, self._run(cases, gone=False), strict=True):
             rows = [dict(row) for row in result.result["rows"]]
@@ -159,19 +178,23 @@ class _Making:
             yield case, rows
 
     def _run(self, cases: list[Case], *, gone: bool) -> list[Result]:
-        """Make what is not in the results yet; with ``gone``, also items that are no longer there."""
+        """Create the candidates that have no results yet and, with ``gone``, items that were
+        deleted.
+        """
         return run(
             cases,
             self.place / WORKSHOP / _RESULTS,
             workers=self.workers,
             time_limit=_TIME_LIMIT,
-            retry=True,  # what ended a run before, such as a full disk, may be gone
+            retry=True,  # the cause of an earlier failure, such as a full disk, may have been removed
             gone=gone,
             progress=self._tell,
         ).results
 
     def _tell(self, done: int, total: int, result: Result) -> None:
-        """Stop at the first candidate that was neither made nor rejected."""
+        """Report progress, and raise ``LocumError`` for a candidate that was neither created nor
+        rejected.
+        """
         if result.outcome != "done":
             problem = str(result.result.get("error", f"more than {_TIME_LIMIT:g} s"))
             candidate = {
@@ -187,12 +210,16 @@ class _Making:
             self.progress(done, total, str(result.settings["source"]))
 
 
-#: The share of a dataset that named programs have, as far as there are so many.
+#: Fraction of named programs in a dataset, if there are enough.
 NAMED_SHARE = 0.4
 
 
 def named_candidates(seed: int) -> Iterator[dict[str, Any]]:
-    """Yield settings of named programs: sizes from the first on, softmax before hard."""
+    """Yield settings of named programs in a random order, for the first size of each program, then the
+    second.
+
+    For each size, all programs with softmax attention precede all programs with hard attention.
+    """
     draw = random.Random(f"named {seed}")
     names = sorted(SOURCES)
     for place in range(max(len(source.sizes) for source in SOURCES.values())):
@@ -205,8 +232,23 @@ def named_candidates(seed: int) -> Iterator[dict[str, Any]]:
                     yield {"source": name, "attention": attention, **size}
 
 
+def trained_candidates() -> Iterator[dict[str, Any]]:
+    """Yield settings of the named programs for which a small network can be trained, smallest first."""
+    found = []
+    for name, source in SOURCES.items():
+        for length, tokens in SIZES:
+            parts = count_parts(source.make, length) if tokens <= len(source.vocabulary) else None
+            if parts is not None:
+                found.append((*parts, name, length, tokens))
+                break
+    for *_, name, length, tokens in sorted(found):
+        yield {"source": name, "attention": SOFTMAX, "length": length, "tokens": tokens}
+
+
 def random_candidates(seed: int) -> Iterator[dict[str, Any]]:
-    """Yield settings of random programs, without end; one in three has hard attention."""
+    """Yield an endless sequence of settings of random programs, one third of them with hard
+    attention.
+    """
     number = 0
     while True:
         attention = HARD if number // len(LAYERS) % 3 == 2 else SOFTMAX

@@ -1,16 +1,19 @@
-"""Write what a dataset has beside its items: index, metadata, checksums, and the script that verifies.
+"""Write the index, metadata, checksums and verification scripts of a dataset.
 
-``index.parquet`` has a row for each item, every column of one type; ``croissant.json`` describes the
-files and these columns (Croissant 1.0); ``SHA256SUMS`` has the digest of every file but itself.
+``index.parquet`` contains a row for each item, with one type per column. ``index.jsonl`` contains the
+same rows. ``README.md`` is the data card, and ``croissant.json`` describes the files and columns
+(Croissant 1.0). ``SHA256SUMS`` contains the digest of every other file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.metadata
 import importlib.util
 import io
 import json
+import platform
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,21 +21,23 @@ from typing import Any
 
 from locum import __version__
 from locum.errors import InputError
-from locum.experiments.dataset.verify import SUMS, WORKSHOP
+from locum.experiments.dataset.verify import ROWS, SUMS, content_hash, is_listed
 from locum.files import write_file
 
-INDEX, METADATA, SCRIPT = "index.parquet", "croissant.json", "verify.py"
+INDEX, METADATA, CARD, LICENCE = "index.parquet", "croissant.json", "README.md", "LICENSE"
+#: Scripts of the dataset and their source modules, which require only NumPy and safetensors.
+SCRIPTS = {"verify.py": "verify", "score.py": "scoring"}
 CITATION = (
     "Locum: a universal simulator of attention, and the RASP it is written in "
     f"(version {__version__}), dataset of compiled circuits"
 )
 
-#: Every column: its type, and what it says.
+#: Type and description of every column.
 COLUMNS: Mapping[str, tuple[type, str]] = {
     "id": (str, "tier and name of the item"),
     "circuit": (str, "name of the circuit, the same in all tiers"),
-    "tier": (str, "plain, rotated, superposed, decoys, normed or realistic"),
-    "split": (str, "train or test, by the shape of the program"),
+    "tier": (str, "plain, rotated, superposed, decoys, normed, realistic or trained"),
+    "split": (str, "train or test, by the shape of the program; random_train, random_test"),
     "name": (str, "the program, or random"),
     "family": (str, "where the program comes from"),
     "program_hash": (str, "stable hash of the program"),
@@ -47,11 +52,11 @@ COLUMNS: Mapping[str, tuple[type, str]] = {
     "d_model": (int, "axes of the residual stream"),
     "slots": (int, "directions of the residual stream that the circuit names"),
     "parameters": (int, "numbers in the weights"),
-    "vocabulary": (int, "tokens there are"),
+    "vocabulary": (int, "number of tokens in the vocabulary"),
     "shortest": (int, "length of the shortest input"),
     "longest": (int, "length of the longest input"),
     "inputs": (int, "inputs on which network and program were compared"),
-    "all_inputs": (bool, "whether these are all inputs there are"),
+    "all_inputs": (bool, "whether these are all possible inputs"),
     "largest_error": (float, "largest error of a real-valued answer; 0 where answers are categories"),
     "tolerance": (float, "the error that is allowed"),
     "edges": (int, "edges of the circuit"),
@@ -72,17 +77,25 @@ def _pyarrow() -> Any:
 
 
 def write_index(place: Path, rows: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
-    """Write the index and all that goes with it, from rows in any order; return a summary."""
+    """Write the index and the accompanying files of a dataset, and return a summary.
+
+    The rows may be in any order.
+    """
     for row in rows:
         row["sha256"] = _digest(place / row["folder"] / "model.safetensors")
     rows = sorted(rows, key=lambda row: str(row["id"]))
     write_file(place / INDEX, _parquet(rows))
-    write_file(place / SCRIPT, _script())
+    lines = (json.dumps({name: row[name] for name in COLUMNS}, ensure_ascii=False) for row in rows)
+    write_file(place / ROWS, "".join(f"{line}\n" for line in lines))
+    for name, module in SCRIPTS.items():
+        write_file(place / name, _script(module))
+    write_file(place / LICENCE, _LICENCE)
+    write_file(place / CARD, card(place, rows, request))
     write_file(place / METADATA, json.dumps(croissant(place, request), indent=1) + "\n")
     names = sorted(
         path.relative_to(place).as_posix()
         for path in place.rglob("*")
-        if path.is_file() and path.relative_to(place).parts[0] not in (WORKSHOP, SUMS)
+        if path.is_file() and is_listed(path.relative_to(place))
     )
     write_file(place / SUMS, "".join(f"{_digest(place / name)}  {name}\n" for name in names))
     return {
@@ -95,18 +108,19 @@ def write_index(place: Path, rows: list[dict[str, Any]], request: dict[str, Any]
         "by_layers": dict(sorted(Counter(str(row["layers"]) for row in rows).items())),
         "by_attention": dict(sorted(Counter(row["attention"] for row in rows).items())),
         "files": len(names),
+        "content": content_hash(place),
         "index": _digest(place / INDEX),
         "sums": _digest(place / SUMS),
     }
 
 
 def read_index(place: Path) -> list[dict[str, Any]]:
-    """Return the rows of a dataset's index."""
+    """Return the rows of the index in the folder of a dataset."""
     arrow = _pyarrow()
     try:
         rows: list[dict[str, Any]] = arrow.parquet.read_table(place / INDEX).to_pylist()
     except (OSError, arrow.ArrowException) as error:
-        raise InputError(f"expected a dataset with {INDEX} in {place}, got: {error}") from None
+        raise InputError(f"cannot read {INDEX} of the dataset in {place}: {error}") from None
     return rows
 
 
@@ -114,8 +128,8 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _script() -> str:
-    module = importlib.util.find_spec("locum.experiments.dataset.verify")
+def _script(name: str) -> str:
+    module = importlib.util.find_spec(f"locum.experiments.dataset.{name}")
     assert module is not None
     assert module.origin is not None
     return Path(module.origin).read_text(encoding="utf-8")
@@ -132,6 +146,139 @@ def _parquet(rows: list[dict[str, Any]]) -> bytes:
     arrow.parquet.write_table(table, buffer, compression="none")
     return buffer.getvalue()
 
+
+_LICENCE = """MIT License
+
+Copyright (c) 2026 The Locum authors
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all
+copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+SOFTWARE.
+"""
+
+
+def card(place: Path, rows: list[dict[str, Any]], request: dict[str, Any]) -> str:
+    """Return the data card of a dataset: contents, splits, loading and scoring, versions, licence."""
+    packages = ("numpy", "safetensors", "pyarrow")
+    versions = {"Locum": __version__, "Python": platform.python_version()}
+    versions |= {name: importlib.metadata.version(name) for name in packages}
+    splits = Counter((row["split"], row["tier"]) for row in rows)
+    tiers = [tier for tier in request["tiers"] if any(row["tier"] == tier for row in rows)]
+    names = sorted({split for split, _ in splits})
+    families = Counter(row["family"] for row in rows if row["tier"] == tiers[0])
+    table = [
+        f"| split | {' | '.join(tiers)} |",
+        f"|{'---|' * (len(tiers) + 1)}",
+        *(f"| `{name}` | {' | '.join(str(splits[name, t]) for t in tiers)} |" for name in names),
+    ]
+    return _CARD.format(
+        size=request["size"],
+        seed=request["seed"],
+        items=len(rows),
+        table="\n".join(table),
+        families=", ".join(f"{name} ({count})" for name, count in sorted(families.items())),
+        versions="\n".join(f"| {name} | {version} |" for name, version in versions.items()),
+        content=content_hash(place),
+        index=_digest(place / INDEX),
+        citation=CITATION,
+        item=rows[0]["folder"],
+        split=rows[0]["split"],
+        columns="\n".join(f"| `{name}` | {what} |" for name, (_, what) in COLUMNS.items()),
+    )
+
+
+_CARD = """---
+license: mit
+pretty_name: Compiled circuits
+tags: [interpretability, circuits, transformers]
+configs:
+- config_name: default
+  data_files: index.jsonl
+---
+
+# Compiled circuits
+
+{size} circuits in {items} transformers, each with its ground truth. The networks are compiled from
+programs, and the labels are checked by interchange interventions.
+
+## Contents
+
+{table}
+
+`train` and `test` have programs written by hand. `random_train` and `random_test` have random programs.
+Programs of one shape are in one of train and test only. Families of the first tier: {families}.
+
+| file of an item | content |
+|---|---|
+| `program.rasp` | the program |
+| `config.json`, `model.safetensors` | the network |
+| `circuit.json` | the label: nodes and edges; `necessity` of an edge is alone, jointly or length |
+| `slots.safetensors` | `directions` [slot, d_model]: what one unit of a slot adds to the stream |
+| `examples.json` | inputs with outputs, and counterfactual pairs |
+| `certificate.json` | inputs on which network and program agree, largest error, tolerance |
+
+## Loading and scoring
+
+Python, NumPy and safetensors are enough.
+
+```python
+from pathlib import Path
+
+from score import Truth
+from verify import load_circuit, load_network, load_rows
+
+row = load_rows(Path("."), split="{split}")[0]
+network = load_network(Path(row["folder"]))
+truth = Truth(load_circuit(Path(row["folder"])))
+print(network([network.config["vocabulary"][:2]]), len(truth.candidates), len(truth.edges))
+```
+
+`python score.py {item} found.json` prints precision, recall, F1 and average
+precision. `score.py` documents the format of `found.json`. `python verify.py` runs all networks and
+checks all files.
+
+## Columns of the index
+
+| column | content |
+|---|---|
+{columns}
+
+## Versions and hashes
+
+| software | version |
+|---|---|
+{versions}
+
+The seed is {seed}. `SHA256SUMS` has the hash of every file.
+
+| SHA-256 | |
+|---|---|
+| of all files of the items, as `verify.py` prints it | `{content}` |
+| of `index.parquet` | `{index}` |
+
+## Limitations
+
+Networks are small. Labels of items with more than 400 inputs are checked on a sample of inputs
+(`circuit_on_all_inputs`). Programs of different shapes may compute the same function.
+
+## Licence and citation
+
+MIT, see `LICENSE`. Cite {citation}, with the seed, the size and the hash.
+"""
 
 _CONTEXT = {
     "@language": "en",
@@ -173,7 +320,7 @@ _TYPES = {str: "sc:Text", bool: "sc:Boolean", int: "sc:Integer", float: "sc:Floa
 
 
 def croissant(place: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a dataset as Croissant 1.0 has it."""
+    """Return the metadata of a dataset in the Croissant 1.0 format."""
     tiers = ", ".join(request["tiers"])
     return {
         "@context": _CONTEXT,
@@ -185,15 +332,15 @@ def croissant(place: Path, request: dict[str, Any]) -> dict[str, Any]:
             f"ground truth (tiers: {tiers}; seed {request['seed']})."
         ),
         "license": "https://spdx.org/licenses/MIT",
-        "url": "https://pypi.org/project/locum/",
+        "url": "https://arxiv.org/abs/2506.18739",
         "version": __version__,
         "citeAs": CITATION,
         "isLiveDataset": False,
         "distribution": [
             _file(place, INDEX, "application/x-parquet", "One row for each item."),
-            _file(
-                place, SCRIPT, "text/x-python", "Checks everything with NumPy and safetensors alone."
-            ),
+            _file(place, ROWS, "application/jsonlines", "The same rows as JSON."),
+            _file(place, "verify.py", "text/x-python", "Checks everything; needs NumPy, safetensors."),
+            _file(place, "score.py", "text/x-python", "Scores circuits; needs NumPy, safetensors."),
             *(
                 {
                     "@type": "cr:FileSet",

@@ -1,14 +1,15 @@
-"""Make one circuit of a dataset, in every tier that is asked for: the function of the kind ``circuit``.
+"""Create one circuit of a dataset in all requested tiers; this is the function of the sweep kind
+``circuit``.
 
-A program is compiled, run on all its inputs and compared with dense execution, its circuit is checked
-by interventions, and for each tier a folder is written: completely, or not at all. A program that is
-constant, has an idle head or an incomplete circuit is rejected with the reason; random programs are
-drawn again until one has the layers that are asked for. An error of a file is raised: it is no reason
-to reject a program.
+A program is compiled, and the network is compared with dense execution on all inputs or a sample. The
+circuit is checked by interventions. Then one folder per tier is written, completely or not at all. A
+program is rejected with a reason if it is constant, has an idle head, or has an incomplete circuit.
+Random programs are redrawn until a program has the requested number of layers. File errors are raised,
+because they are no reason to reject a program.
 
-The shape of a program is its graph without numbers, tables and names. Programs that differ in
-constants, in tables, in predicates or in the order of a sum have one shape. All items of one shape are
-on one side of the split: a near-duplicate of a training item is never a test item.
+The *shape* of a program is its graph without numbers, tables and names. Programs that differ only in
+constants, tables, predicates or the order of a sum have the same shape. All items with the same shape
+belong to the same split, so a near-duplicate of a training item is never a test item.
 
 >>> from locum import indices, select, selector_width, tokens
 >>> one = selector_width(select(tokens, "a", "==")) + indices
@@ -23,13 +24,13 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
 from locum.experiments.circuits import check_circuit
 from locum.experiments.dataset.agreement import (
     Inputs,
@@ -45,10 +46,23 @@ from locum.experiments.dataset.agreement import (
     worst_error,
 )
 from locum.experiments.dataset.drawing import draw_program
-from locum.experiments.dataset.labelled import Labelled, with_stairs
-from locum.experiments.dataset.parts import Truth, faithfulness, runs_of
+from locum.experiments.dataset.labelled import Labelled
+from locum.experiments.dataset.parts import faithfulness, runs_of, unchanged_share
 from locum.experiments.dataset.program_families import SOURCES
-from locum.experiments.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
+from locum.experiments.dataset.scoring import Truth
+from locum.experiments.dataset.softening import TIE, soften
+from locum.experiments.dataset.tiers import (
+    PLAIN,
+    SOFT,
+    TIERS,
+    TRAINED,
+    WeightOptions,
+    decoding_error,
+    in_tier,
+    measure_weights,
+)
+from locum.experiments.dataset.trained_alignment import align, targets_of
+from locum.experiments.dataset.trained_items import inputs_of, label_network
 from locum.experiments.dataset.verify import Network
 from locum.files import Content, make_folder, write_folder
 from locum.graph import Atom, Node, postorder, stable_hash
@@ -56,33 +70,39 @@ from locum.graph.printer import to_rasp
 from locum.networks.compiler import compile as compile_program
 from locum.networks.compiler import count_layers
 from locum.networks.transformer import CompiledTransformer
-from locum.networks.transformer.weights import Array
+from locum.networks.transformer.weights import SOFTMAX, Array
 from locum.rasp.handles import SOp
 
 ITEMS = "items"
 RANDOM = "random"
-#: Layers that an item may have.
+#: Possible numbers of layers of an item.
 LAYERS = range(1, 9)
-#: How often a random program is drawn again.
+#: Maximum number of draws of a random program.
 _ATTEMPTS = 240
-#: Circuits are checked on all inputs where there are at most so many, else on a sample of so many.
+#: Largest number of inputs for which circuits are checked on all inputs, and size of the sample
+#: otherwise.
 _MOST_CHECKED, _SAMPLED = 400, 60
-#: Pairs on which necessary edges alone have to keep every answer.
+#: Number of pairs on which the necessary edges alone must preserve every answer.
 _PAIRS = 160
-#: What a real-valued answer has to change by, at least, when a head is ablated.
+#: Largest error of a real-valued answer in tiers with softer heads and tables.
+_SOFT_ERROR = 0.0125
+#: Smallest gap between attention scores in the plain tier: e^−64 is below the rounding error of every
+#: sum. The compiler's gap of 4096 would multiply rounding errors of gradients by the same factor.
+_SHARPNESS = 64.0
+#: Smallest change of a real-valued answer that counts when a head is ablated.
 _CHANGE = 1e-4
-#: Inputs on which heads are ablated and decoders fitted, of each length.
+#: Number of inputs of each length on which heads are ablated and weights are measured.
 _FITTED = 150
-#: How deep attention is nested in programs that should have so many layers; of deep ones, only what
-#: most often has as many.
+#: Depths of nested attention to draw for a given number of layers. For many layers, only the depth that
+#: most often leads to this number.
 _DEPTHS = {1: (1,), 2: (1, 2), 3: (2, 3), 4: (3, 4), 5: (3, 4), 6: (5,), 7: (5, 6), 8: (7,)}
-#: What random programs are for: tokens and the longest input.
+#: Vocabularies and lengths of the longest input of random programs.
 _RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A program, and what to compile it for."""
+    """A program to compile for the dataset, and its compile options."""
 
     name: str
     family: str
@@ -103,14 +123,18 @@ def make(
     tokens: int | None = None,
     layers: int | None = None,
     seed: int = 0,
+    sharpness: float = WeightOptions.sharpness,
+    tread: float = WeightOptions.tread,
+    d_model: int | None = None,
 ) -> dict[str, Any]:
-    """Write the item of a named source, or of a random program with so many layers, into ``folder``.
+    """Write the item of a named program, or of a random program with ``layers`` layers, to ``folder``.
 
-    Returns the rows of the index, one for each tier; none, and the reason, if it is rejected.
+    Return the rows of the index, one for each tier, or the reason if the program is rejected.
     """
+    weights = WeightOptions(sharpness, tread, d_model)
     if source == RANDOM:
         assert layers is not None
-        return _first_item(Path(folder), _drawn(layers, seed), attention, tiers, layers)
+        return _first_item(Path(folder), _drawn(layers, seed), attention, tiers, weights, layers)
     known = SOURCES[source]
     assert length is not None
     assert tokens is not None
@@ -124,16 +148,16 @@ def make(
         known.fixed,
         known.fold,
     )
-    return _first_item(Path(folder), [blueprint], attention, tiers)
+    return _first_item(Path(folder), [blueprint], attention, tiers, weights)
 
 
 @dataclass(frozen=True)
 class Item:
-    """What an item consists of: the files of its folders, and what is told of it."""
+    """The content of an item: the files of its folders, and the returned rows of the index."""
 
-    #: The files of each folder, by the folder's place in the dataset.
+    #: Files of each folder, by the path of the folder in the dataset.
     folders: dict[str, dict[str, Content]]
-    #: What :func:`make` returns.
+    #: Result of :func:`make`.
     told: dict[str, Any]
 
 
@@ -142,13 +166,22 @@ def _first_item(
     blueprints: Iterable[Blueprint],
     attention: str,
     tiers: list[str],
+    weights: WeightOptions,
     layers: int | None = None,
 ) -> dict[str, Any]:
-    """Write the first item that is not rejected; return its rows, or the last reason."""
+    """Write the item of the first blueprint that is not rejected, and return its rows.
+
+    If all are rejected, return the last reason.
+    """
     reason = ""
     for blueprint in blueprints:
         try:
-            item = _item(blueprint, attention, tiers, layers)
+            if tiers == [TRAINED]:
+                item = _trained_item(blueprint)
+            else:
+                item = _item(blueprint, attention, tiers, weights, layers)
+        except TrainingFailedError as error:  # another program would take as long
+            return {"rows": [], "reason": str(error)}
         except LocumError as error:
             reason = str(error)[:300]
             continue
@@ -167,10 +200,16 @@ def _drawn(layers: int, seed: int) -> Iterator[Blueprint]:
         yield Blueprint(RANDOM, RANDOM, program, tuple(letters), length)
 
 
-def _item(blueprint: Blueprint, attention: str, tiers: list[str], layers: int | None = None) -> Item:
+def _item(
+    blueprint: Blueprint,
+    attention: str,
+    tiers: list[str],
+    weights: WeightOptions,
+    layers: int | None = None,
+) -> Item:
     program = blueprint.program.node
     if layers and not _answers_differ(blueprint):
-        raise RejectedProgramError("its answer does not depend on the tokens")
+        raise RejectedProgramError("the answer does not depend on the tokens")
     options: dict[str, Any] = {
         "length": blueprint.length,
         "vocabulary": blueprint.vocabulary,
@@ -183,26 +222,95 @@ def _item(blueprint: Blueprint, attention: str, tiers: list[str], layers: int | 
     }
     allowed = (layers,) if layers else LAYERS
     if (depth := count_layers(program, **options)) not in allowed:
-        raise RejectedProgramError(f"it has {depth} layers")
+        raise RejectedProgramError(f"the network has {depth} layers")
     model = compile_program(program, name=blueprint.name, **options)
     if (depth := len(model.weights.layers)) not in allowed:
-        raise RejectedProgramError(f"it has {depth} layers")
+        raise RejectedProgramError(f"the network has {depth} layers")
     identity = _identity(program, blueprint, attention)
     draw = random.Random(identity)
     undefined = [token for token, _ in model.config.undefined]
     known = [token for token in blueprint.vocabulary if token not in undefined]
     inputs = inputs_for(known, model.config.lengths, draw)
     network = Labelled.of(model, model.circuit).network
-    # Before the program is run on all inputs, which takes longer.
+    # This check comes before the slower run of the program on all inputs.
     _require_alive(network, batches_of(network, inputs, _FITTED), _CHANGE)
     inputs = with_answers(inputs, program)
     if not depends_on_tokens(inputs):
-        raise RejectedProgramError("its answer does not depend on the tokens")
-    return _checked(blueprint, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
+        raise RejectedProgramError("the answer does not depend on the tokens")
+    return _checked(blueprint, model, inputs, identity, [t for t in tiers if t in TIERS], draw, weights)
+
+
+class TrainingFailedError(RejectedProgramError):
+    """An error that is raised if no training run produced an acceptable network."""
+
+
+def _trained_item(blueprint: Blueprint) -> Item:
+    """Train a network for a program, and check it in the same way as networks of other tiers."""
+    from locum.experiments.dataset import (
+        interchange_training as training,
+    )  # importing torch takes seconds
+
+    blueprint = replace(blueprint, causal=False, fixed=True)
+    program, length = blueprint.program.node, blueprint.length
+    identity = _identity(program, blueprint, TRAINED)
+    seed = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:4])
+    targets = targets_of(align(program, seed=seed), blueprint.vocabulary, length)
+    run = training.train(targets, len(blueprint.vocabulary), seed=seed)
+    figures = run.figures
+    components = targets.alignment.components
+    told = {
+        "seed": run.seed,
+        "steps": run.steps,
+        "failed_runs": len(run.failed),
+        "answers": figures.answers,
+        "interventions": {
+            part.name: share for part, share in zip(components, figures.interventions, strict=True)
+        },
+        "outside": figures.outside,
+        "outside_changed": figures.outside_changed,
+        "pairs": targets.space**2,
+        "required": {
+            "answers": 1.0,
+            "interventions": training.LEAST_AGREEMENT,
+            "outside": training.LARGEST_EFFECT,
+            "outside_changed": 0.0,
+        },
+        "alignment": {part.name: part.label for part in components},
+        "curve": run.curve,
+    }
+    if not figures.is_accepted:
+        raise TrainingFailedError(
+            f"no training run was accepted: answers {figures.answers:.1%}, interventions "
+            f"{min(figures.interventions):.1%}, outside {figures.outside:.2g}"
+        )
+    draw, inputs = random.Random(identity), inputs_of(targets)
+    examples = examples_for(inputs, draw)
+    pairs = [*examples["pairs"], *pairs_for(inputs, draw, _PAIRS)]
+    labelled = label_network(targets, run.tensors, blueprint.vocabulary, pairs, blueprint.name)
+    network = labelled.network
+    error = worst_error(network, batches_of(network, inputs), expected_answers(network, inputs))
+    if error:
+        raise TrainingFailedError("the network answers differently in float64")
+    certificate = {
+        "agrees": True,
+        "inputs": inputs.count,
+        "all_inputs": True,
+        "inputs_there_are": inputs.space,
+        "largest_error": 0.0,
+        "tolerance": 0.0,
+        "certified_error_bound": None,
+        "compared_with": "dense execution of program.rasp",
+        "circuit_checked": labelled.circuit.checked,
+        "training": told,
+    }
+    row = _row(identity, TRAINED, blueprint, labelled, inputs, certificate)
+    files = _files(program, labelled, examples, certificate)
+    hashes = {"program": stable_hash(program)}
+    return Item({row["folder"]: files}, {"rows": [row], "reason": "", "left_out": {}, "hashes": hashes})
 
 
 def _answers_differ(blueprint: Blueprint) -> bool:
-    """Return whether a few inputs have different answers; a look before the work of compiling."""
+    """Return whether answers differ between a few random inputs; a quick test before compiling."""
     draw = random.Random(0)
     first, *rows = (draw.choices(blueprint.vocabulary, k=blueprint.length) for _ in range(12))
     answer = blueprint.program(first)
@@ -210,7 +318,7 @@ def _answers_differ(blueprint: Blueprint) -> bool:
 
 
 def _identity(program: Node, blueprint: Blueprint, attention: str) -> str:
-    """Name an item: readable, and by a hash of what it is."""
+    """Return a readable name of an item that includes a hash of its content."""
     what = [stable_hash(program), list(map(repr, blueprint.vocabulary)), blueprint.length, attention]
     digest = hashlib.sha256(json.dumps([*what, blueprint.causal, blueprint.fixed]).encode()).hexdigest()
     title = blueprint.name.rpartition("/")[2]
@@ -225,8 +333,9 @@ def _checked(
     identity: str,
     tiers: list[str],
     draw: random.Random,
+    weights: WeightOptions,
 ) -> Item:
-    """Check the plain network and its circuit, then make each tier."""
+    """Check the plain network and its circuit, then create the network of each tier."""
     program = blueprint.program.node
     unlabelled = Labelled.of(model, model.circuit).network
     batches, expected = batches_of(unlabelled, inputs), expected_answers(unlabelled, inputs)
@@ -234,64 +343,131 @@ def _checked(
     error = worst_error(unlabelled, batches, expected)
     tolerance = max(1e-9, 4 * error, 1.01 * model.error_bound) if error < 1 else error
     if not tolerance < 0.05:
-        raise RejectedProgramError(f"the network is off by {error:.2g}")
+        raise RejectedProgramError(
+            f"the largest error of the network is {error:.2g}, which exceeds the tolerance"
+        )
     if not any(map(unlabelled.heads, range(len(unlabelled.layers)))):
-        raise RejectedProgramError("it has no head")
+        raise RejectedProgramError("the network has no head")
     if tolerance > _CHANGE:
         _require_alive(unlabelled, some, tolerance)
     circuit = check_circuit(model, most=_MOST_CHECKED if inputs.space <= _MOST_CHECKED else _SAMPLED)
     if not circuit.checked["complete"]:
         raise RejectedProgramError("the edges that are necessary are not all that matter")
     plain = Labelled.of(model, circuit)
+    if inputs.complete and model.config.attention == SOFTMAX:
+        # Units that round, units at their kinks and large scores have different gradients in other
+        # bases.
+        smooth = soften(plain, batches, sharpness=_SHARPNESS)
+        plain = smooth if worst_error(smooth.network, batches, expected) <= tolerance else plain
     examples = examples_for(inputs, draw)
     _check_label(plain, [*examples["pairs"], *pairs_for(inputs, draw, _PAIRS)])
-
-    def right(candidate: Labelled) -> bool:
-        return worst_error(candidate.network, batches, expected) <= tolerance
-
+    making = _TierMaking(plain, inputs, batches, expected, examples["pairs"], tolerance, weights)
     rows, folders, left_out = [], {}, {}
-    smooth = with_stairs(plain, batches) if inputs.complete and set(tiers) != {PLAIN} else plain
     for tier in tiers:
-        if tier != PLAIN and model.config.attention != "softmax":
+        if tier != PLAIN and model.config.attention != SOFTMAX:
             continue
         seed = int.from_bytes(hashlib.sha256(f"{identity} {tier}".encode()).digest()[:8])
-        labelled = in_tier(
-            tier, plain if tier == PLAIN else smooth, some, right, np.random.default_rng(seed)
-        )
-        error = worst_error(labelled.network, batches, expected)
-        if not error <= tolerance:
-            left_out[tier] = f"its answers are off by {error:.2g}"
+        try:
+            labelled, error, allowed = making.make(tier, np.random.default_rng(seed))
+        except InputError as problem:
+            left_out[tier] = str(problem)
             continue
+        # The compiler's bound is valid only for the compiled weights. Other weights are certified by
+        # all inputs.
+        own = model.error_bound if tier == PLAIN and np.isfinite(model.error_bound) else None
+        bound = allowed if inputs.complete else own
+        report = {} if bound is None else {"error_bound": bound}
+        # In networks with softer tables and norms, equal scores differ slightly.
+        tie = weights.sharpness / 10 if tier in SOFT else TIE
+        labelled = replace(labelled, config=labelled.config | {"report": report})
         certificate = {
             "agrees": True,
             "inputs": inputs.count,
             "all_inputs": inputs.complete,
             "inputs_there_are": inputs.space,
             "largest_error": error,
-            "tolerance": tolerance,
-            "certified_error_bound": model.error_bound if np.isfinite(model.error_bound) else None,
+            "tolerance": allowed,
+            "weights": measure_weights(labelled, some, tie),
+            "certified_error_bound": bound,
             "logits_differ_from_plain_by": decoding_error(labelled, plain, some),
             "compared_with": "dense execution of program.rasp",
             "circuit_checked": circuit.checked,
         }
-        row = _row(identity, tier, blueprint, model, labelled, inputs, certificate)
+        row = _row(identity, tier, blueprint, labelled, inputs, certificate)
         folders[row["folder"]] = _files(program, labelled, examples, certificate)
         rows.append(row)
     if not rows:
-        raise RejectedProgramError(f"no tier is right: {left_out}")
+        raise RejectedProgramError(f"all tiers were rejected: {left_out}")
     hashes = {"program": stable_hash(program)}
     return Item(folders, {"rows": rows, "reason": "", "left_out": left_out, "hashes": hashes})
 
 
+@dataclass(frozen=True)
+class _TierMaking:
+    """A plain network, and the properties that the networks of other tiers must preserve."""
+
+    plain: Labelled
+    inputs: Inputs
+    batches: Sequence[Array]
+    expected: Sequence[Any]
+    pairs: list[dict[str, Any]]
+    tolerance: float
+    weights: WeightOptions
+
+    def make(self, tier: str, generator: np.random.Generator) -> tuple[Labelled, float, float]:
+        """Return the network of a tier, its largest error, and the tolerance for the certificate.
+
+        A network with wrong answers or with different labels raises ``InputError``.
+        """
+        allowed = _SOFT_ERROR if tier in SOFT else self.tolerance
+        batches = self.batches if self.inputs.complete else ()
+
+        def right(candidate: Labelled) -> bool:
+            error = worst_error(candidate.network, self.batches, self.expected)
+            return error <= allowed and self._is_faithful(candidate)
+
+        labelled = in_tier(tier, self.plain, batches, right, generator, self.weights)
+        error = worst_error(labelled.network, self.batches, self.expected)
+        if not error <= allowed:
+            raise InputError(
+                f"the largest error of its answers is {error:.2g}, which exceeds the tolerance"
+            )
+        if tier in SOFT:
+            if not self._is_faithful(labelled):
+                raise InputError("a patch of edges that are not necessary changes an answer")
+            if self._effects(labelled) < self._effects(self.plain):
+                raise InputError("a patch of a necessary edge changes no answer")
+        return labelled, error, max(self.tolerance, 4 * error)
+
+    def _is_faithful(self, labelled: Labelled) -> bool:
+        """Return whether replacing unnecessary edges changes no answer, all together and one at a
+        time.
+        """
+        truth, runs = Truth(labelled.circuit.data()), runs_of(labelled.network, self.pairs)
+        rest = [edge for edge in truth.candidates if edge not in truth.edges]
+        return all(unchanged_share(runs, edges) == 1 for edges in (rest, *([edge] for edge in rest)))
+
+    def _effects(self, labelled: Labelled) -> int:
+        """Return the number of true edges that change an answer if replaced together with all
+        unnecessary edges.
+
+        Edges that carry only the length are not counted, because a decoy may write to the same part.
+        """
+        pairs = [pair | {"elsewhere": None} for pair in self.pairs]
+        truth, runs = Truth(labelled.circuit.data()), runs_of(labelled.network, pairs)
+        rest = [edge for edge in truth.candidates if edge not in truth.edges]
+        return sum(unchanged_share(runs, [edge, *rest]) < 1 for edge in truth.edges)
+
+
 def _require_alive(network: Network, batches: Sequence[Array], change: float) -> None:
-    """Turn down a network with a head without which no answer changes by more than that."""
+    """Reject a network with a head whose ablation changes no answer by more than ``change``."""
     if idle := idle_heads(network, batches, change):
         raise RejectedProgramError(f"ablating {idle[0]} changes no answer")
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
-    """Turn down a circuit that lacks something which only other pairs of inputs show."""
-    truth = Truth(plain.circuit)
+    """Reject a circuit that lacks an edge which is necessary on further pairs of inputs."""
+    truth = Truth(plain.circuit.data())
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
     runs = runs_of(plain.network, pairs)
@@ -318,7 +494,6 @@ def _row(
     identity: str,
     tier: str,
     blueprint: Blueprint,
-    model: CompiledTransformer,
     labelled: Labelled,
     inputs: Inputs,
     certificate: dict[str, Any],
@@ -332,12 +507,12 @@ def _row(
         "id": f"{tier}/{identity}",
         "circuit": identity,
         "tier": tier,
-        "split": split_of(shape),
+        "split": split_of(shape) if blueprint.family != RANDOM else f"{RANDOM}_{split_of(shape)}",
         "name": blueprint.name,
         "family": blueprint.family,
         "program_hash": stable_hash(blueprint.program.node),
         "shape": shape,
-        "attention": model.config.attention,
+        "attention": config["attention"],
         "causal": blueprint.causal,
         "layers": len(heads),
         "heads": sum(heads),
@@ -350,8 +525,8 @@ def _row(
         "slots": len(labelled.directions),
         "parameters": sum(int(tensor.size) for tensor in labelled.tensors.values()),
         "vocabulary": len(blueprint.vocabulary),
-        "shortest": model.config.lengths[0],
-        "longest": model.config.lengths[1],
+        "shortest": config["lengths"][0],
+        "longest": config["lengths"][1],
         "inputs": inputs.count,
         "all_inputs": inputs.complete,
         "largest_error": float(certificate["largest_error"]),
@@ -364,11 +539,11 @@ def _row(
     }
 
 
-#: Operations whose inputs may stand in any order.
+#: Operations whose inputs may be in any order.
 _COMMUTATIVE = frozenset(
     ("add", "multiply", "and", "or", "equal", "not_equal", "minimum", "maximum")
 ) | frozenset(("selector_and", "selector_or"))
-#: Comparisons, whichever way round: operations that differ in a direction alone.
+#: Operations that count as equal in the shape of a program.
 _ALIKE = {
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), "ordered"),
     **dict.fromkeys(("equal", "not_equal"), "compared"),
@@ -377,20 +552,20 @@ _ALIKE = {
     **dict.fromkeys(("and", "or"), "logic"),
     **dict.fromkeys(("selector_and", "selector_or"), "selector logic"),
 }
-#: One in so many shapes is for testing.
+#: One shape in this many belongs to the test split.
 _TEST = 5
 TRAIN, TEST = "train", "test"
 
 
 def shape_of(root: Node) -> str:
-    """Return 16 hexadecimal digits, equal for programs of one shape."""
+    """Return 16 hexadecimal digits that are equal for programs of the same shape."""
     shapes: dict[Node, str] = {}
     for node in postorder(root):
         below = [shapes[part] for part in node.inputs]
         op = _ALIKE.get(node.op, node.op)
         if node.op in _COMMUTATIVE or op in ("ordered", "sum"):
             below.sort()
-        # Negations turn a question round, and are not another question.
+        # Negations do not change the shape.
         if node.op in ("not", "negate", "selector_not"):
             shapes[node] = below[0]
             continue
@@ -399,7 +574,7 @@ def shape_of(root: Node) -> str:
 
 
 def split_of(shape: str) -> str:
-    """Return the side of the split that a shape is on.
+    """Return the split to which a shape belongs.
 
     >>> split_of("0000000000000000"), split_of("0000000000000001")
     ('test', 'train')
@@ -408,7 +583,7 @@ def split_of(shape: str) -> str:
 
 
 def problem_of_circuit(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the setting that is wrong and what is wrong with it, if one is.
+    """Return the first invalid setting and a description of the problem, or None.
 
     >>> problem_of_circuit({"source": "random", "tiers": ["plain"], "layers": 9})
     ('layers', 'expected 1 to 8 for a random program, got 9')
@@ -416,7 +591,9 @@ def problem_of_circuit(settings: Mapping[str, Any]) -> tuple[str, str] | None:
     source = settings["source"]
     if source != RANDOM and source not in SOURCES:
         return "source", f"there is no program {source!r}: expected random, or such as {min(SOURCES)}"
-    unknown = [tier for tier in settings["tiers"] if tier not in TIERS]
+    unknown = [
+        tier for tier in settings["tiers"] if tier not in TIERS and settings["tiers"] != [TRAINED]
+    ]
     if unknown or not settings["tiers"]:
         return "tiers", f"expected one or more of {', '.join(TIERS)}, got {settings['tiers']}"
     if source == RANDOM:
@@ -433,7 +610,7 @@ def problem_of_circuit(settings: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def items_exist(settings: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Return whether all items that a case wrote are in its folder.
+    """Return whether all items written by a case exist in its folder.
 
     >>> items_exist({"folder": "nowhere"}, {"rows": [{"folder": "items/plain/a"}]})
     False

@@ -1,15 +1,15 @@
-"""Where programs come from: named programs of several families, each for tokens and lengths.
+"""Define the named programs of the dataset in several families, each with its tokens and lengths.
 
-Every :class:`Source` is a program by its name and the sizes that it is compiled for. Sizes are such
-that all inputs can be run, but for one long size of each program, of which a sample is.
+A :class:`Source` is a named program with the sizes for which it is compiled. A size is small enough to
+run all of its inputs, except for one long size of most programs, for which a sample is run.
 
 >>> SOURCES["cookbook/parity"].sizes[0]
 Size(length=6, tokens=2)
 >>> sorted({source.family for source in SOURCES.values()})
 ['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks', 'tracr library']
 
-:data:`TASKS` are the tasks of published benchmarks of circuits, each written as an s-op. Tokens are
-letters (:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
+:data:`TASKS` contains the tasks of published circuit benchmarks, each as an s-op. Tokens are letters
+(:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
 
 >>> TASKS["has_duplicate"].program("abca")
 [True, False, False, True]
@@ -37,7 +37,7 @@ from locum.constructions import (
 from locum.graph import Atom
 from locum.languages import c_rasp
 from locum.languages.c_rasp_programs import program as c_rasp_of
-from locum.languages.cookbook.entries import COOKBOOK, Compiled
+from locum.languages.cookbook import COOKBOOK, Compiled
 from locum.languages.recogniser import Recogniser
 from locum.languages.regular import language
 from locum.rasp.everyday import EVERYDAY, Task
@@ -166,16 +166,17 @@ TASKS: dict[str, Task] = {
 }
 
 
-#: More inputs than this are not all run.
+#: Largest number of inputs for which all inputs are run; otherwise, a sample is run.
 MOST_INPUTS = 100_000
-#: Inputs of one size, so that circuits are checked on all of them in a moment; and the most of a size
-#: of which all inputs are run.
+#: Largest number of inputs of a size for a fast check of circuits, and for running all inputs.
 _FEW, _MANY = 400, 1_500
 
 
 @dataclass(frozen=True)
 class Size:
-    """The longest input, and how many tokens of the vocabulary there are."""
+    """The size of an item: the length of the longest input, and the number of tokens in the
+    vocabulary.
+    """
 
     length: int
     tokens: int
@@ -183,7 +184,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Source:
-    """A named program for every length, its tokens, and the sizes that it comes in."""
+    """A named program for every length, with its vocabulary and sizes."""
 
     family: str
     make: Callable[[int], SOp]
@@ -191,17 +192,23 @@ class Source:
     sizes: tuple[Size, ...]
     causal: bool = False
     fixed: bool = False
-    #: Whether what depends on the token or the position alone is embedded.
+    #: Whether functions of the token alone, or of the position alone, are embedded.
     fold: bool = False
 
 
 def count_inputs(tokens: int, length: int, fixed: bool = False) -> int:
-    """Return how many inputs there are of up to ``length`` tokens (or of exactly so many)."""
+    """Return the number of inputs of at most ``length`` tokens or, with ``fixed``, of exactly
+    ``length``.
+
+    ``tokens`` is the size of the vocabulary.
+    """
     return sum(tokens**size for size in range(length if fixed else 1, length + 1))
 
 
 def sizes_for(vocabulary: int, least: int = 2) -> tuple[Size, ...]:
-    """Return sizes for a vocabulary: with few of its tokens and with many; the last is long."""
+    """Return sizes for a vocabulary of this size, with few and with many tokens; the last size is
+    long.
+    """
     sizes: list[Size] = []
     for number in sorted({min(max(2, least), vocabulary), min(max(3, least), vocabulary), vocabulary}):
         longest = max((n for n in range(2, 8) if count_inputs(number, n) <= _FEW), default=2)
@@ -275,12 +282,12 @@ def _tracr_library() -> dict[str, Source]:
     sources = {}
     for name, program in PROGRAMS.items():
         vocabulary = tuple(program.vocabulary(5))
-        # Of unequal tokens only, or of brackets, which come in pairs.
+        # Some programs require all tokens, because their tokens are distinct or are paired brackets.
         least = len(vocabulary) if "dyck" in name or name == "pair_balance" else 2
         sources[name] = Source(
             "tracr library", program.make, vocabulary, sizes_for(len(vocabulary), least)
         )
-    del sources["sort_unique"]  # is right for inputs without repetitions alone
+    del sources["sort_unique"]  # correct only for inputs without repetitions
     return sources
 
 
@@ -325,8 +332,8 @@ def _constructions() -> dict[str, Source]:
     return sources
 
 
-#: Orders and recipes of U for which every head of the network counts: in a softmax of one number none
-#: does. The paper's own recipe has more layers than an item may have.
+#: Orders and recipes of U for which every head of the network changes some answer. A softmax of one
+#: number would make heads irrelevant. The paper's recipe has more layers than an item may have.
 _SIMULATORS = {
     "fetch": ((2, 1, 1), (2, 1, 2), (2, 1, 3), (3, 1, 2)),
     "width-1": ((2, 1, 1), (2, 1, 2)),
@@ -341,7 +348,8 @@ def _simulators() -> dict[str, Source]:
             simulator = UniversalSimulator(*order, recipe=recipe, stable=False)
             name = f"U{order} {recipe}".replace(" ", "")
             sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
-            # Positions of U are the layout of its matrices. They would take most of its layers.
+            # Positions in U are the layout of its matrices. Computing them would require most of the
+            # layers.
             program = _always(simulator.program)
             sources[name] = Source("U", program, numbers, sizes, fixed=True, fold=True)
     return sources
@@ -364,5 +372,5 @@ def _sources() -> dict[str, Source]:
     }
 
 
-#: All named programs.
+#: All named programs by name.
 SOURCES: dict[str, Source] = _sources()

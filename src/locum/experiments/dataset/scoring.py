@@ -1,48 +1,178 @@
-"""Score what a method found against a circuit: at the level of edges, heads, queries/keys/values,
-slots.
-``found.json`` is an object with some of these lists; every entry may have a ``score`` (1 if left out):
+"""Score a found circuit against the true circuit: edges, heads, queries/keys/values, and slots.
+
+``found.json`` is an object with some of the following lists. Every entry may contain a ``score``
+(default 1).
 
 - ``edges``: ``{"source": "blocks.0.attn.head.1", "target": "blocks.1.attn.head.0.k", "score": 0.7}``.
-  Sources are ``embed``, ``pos_embed``, heads, ``blocks.0.mlp``; targets are queries, keys and values of
-  heads (``….q``, ``.k``, ``.v``), ``blocks.0.mlp``, ``output``;
-- ``heads``: ``{"id": "blocks.0.attn.head.1"}``; ``qkv``: ``{"id": "blocks.0.attn.head.1.q"}``;
+  Sources are ``embed``, ``pos_embed``, heads, and ``blocks.0.mlp``. Targets are queries, keys and
+  values of heads (``….q``, ``.k``, ``.v``), ``blocks.0.mlp``, and ``output``.
+- ``heads``: ``{"id": "blocks.0.attn.head.1"}``; ``qkv``: ``{"id": "blocks.0.attn.head.1.q"}``.
 - ``slots``: ``{"direction": [0.0, 1.0, …]}``, directions of the residual stream.
 
-Where edges are given, heads and queries, keys, values that are left out follow from them. Whatever is
-not listed has score 0. A name that the network does not have is refused, and so is an entry that comes
-twice."""
+Scores below 10⁻⁶ of the largest score of a level count as 0, because they may be rounding errors. If
+edges are given, missing lists of heads and of queries, keys and values are derived from them. Parts
+that are not listed have score 0. Unknown names and repeated entries are rejected.
+
+A circuit contains a node for each slot that a head writes. Methods that find circuits use larger units:
+heads, and edges from one part to the queries, keys or values of another. :class:`Truth` is the circuit
+at this level, where an edge is true if it includes a necessary edge of the circuit.
+
+This file requires only NumPy and safetensors; every dataset includes it as ``score.py``. ``python
+score.py ITEM found.json`` prints the scores for one item as JSON.
+"""
 
 from __future__ import annotations
 
 import difflib
 import itertools
+import json
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from locum.errors import InputError
-from locum.experiments.dataset.dataset_loading import load_item
-from locum.experiments.dataset.parts import Edge, Truth, faithfulness, runs_of
-from locum.experiments.dataset.verify import Network
-from locum.networks.transformer.weights import Array
+from safetensors.numpy import load_file
 
 LEVELS = ("edges", "heads", "qkv", "slots")
-#: A direction is a slot if the cosine of their angle is at least this.
+#: Smallest cosine of the angle between a direction and a slot that match.
 ALIGNED = 0.95
-#: How many points a faithfulness curve has.
-_POINTS = 11
+#: Fraction of the largest score below which scores count as 0.
+_LEAST_SHARE = 1e-6
+
+
+class ScoreError(ValueError):
+    """An error that is raised for a found circuit that cannot be scored."""
+
+
+EMBED, PLACES, OUTPUT = "embed", "pos_embed", "output"
+Edge = tuple[str, str]
+#: Ways in which an edge can be necessary, strongest first.
+NECESSITY = ("alone", "jointly", "length")
+
+
+def part_of(node: str) -> str:
+    """Return the part (embedding, head, feed-forward or output) to which a circuit node belongs as a
+    writer.
+    """
+    parts = node.split(".")
+    if "head" in parts:
+        return ".".join(parts[:5])
+    return ".".join(parts[:3]) if "mlp" in parts else parts[0]
+
+
+def reader_of(node: str) -> str:
+    """Return the part to which a circuit node belongs as a reader, with separate queries, keys and
+    values.
+    """
+    parts = node.split(".")
+    return node if "head" in parts else part_of(node)
+
+
+def time_of(part: str) -> float:
+    """Return the order of computation of a part as a number, where attention precedes the
+    feed-forward.
+    """
+    parts = part.split(".")
+    if parts[0] != "blocks":
+        return float("inf") if part == OUTPUT else -1.0
+    return 2 * int(parts[1]) + (parts[2] == "mlp")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The true circuit at the level of parts: embeddings, heads, feed-forwards and the output."""
+
+    #: Circuit as in ``circuit.json``.
+    data: Mapping[str, Any]
+
+    @cached_property
+    def heads(self) -> tuple[str, ...]:
+        """Names of all heads of the network, including decoys."""
+        return tuple(node["id"] for node in self.data["nodes"] if node["kind"] == "head")
+
+    @cached_property
+    def layers(self) -> tuple[str, ...]:
+        """Names of all feed-forwards of the network."""
+        return tuple(
+            dict.fromkeys(part_of(node["id"]) for node in self.data["nodes"] if node["kind"] == "units")
+        )
+
+    @cached_property
+    def writers(self) -> tuple[str, ...]:
+        """Names of all parts that write to the residual stream, in the order of the forward pass."""
+        return (EMBED, PLACES, *sorted((*self.heads, *self.layers), key=time_of))
+
+    @cached_property
+    def readers(self) -> tuple[str, ...]:
+        """Names of all parts that read from the residual stream, in the order of the forward pass."""
+        inside = (f"{head}.{letter}" for head in self.heads for letter in "qkv")
+        return (*sorted((*inside, *self.layers), key=time_of), OUTPUT)
+
+    @cached_property
+    def candidates(self) -> tuple[Edge, ...]:
+        """All possible edges: pairs of a writer and a later reader."""
+        return tuple(
+            edge
+            for edge in itertools.product(self.writers, self.readers)
+            if time_of(edge[0]) < time_of(edge[1])
+        )
+
+    @cached_property
+    def edges(self) -> frozenset[Edge]:
+        """True edges: the edges that include a necessary edge of the circuit."""
+        return frozenset(self.necessity)
+
+    @cached_property
+    def necessity(self) -> dict[Edge, str]:
+        """How each true edge is necessary: alone, jointly with other edges, or only through the
+        length.
+        """
+        found: dict[Edge, str] = {}
+        for edge in self._necessary:
+            ends = part_of(edge["source"]), reader_of(edge["target"])
+            kinds = {found.get(ends, edge.get("necessity", "alone")), edge.get("necessity", "alone")}
+            found[ends] = min(kinds, key=NECESSITY.index)
+        return found
+
+    @cached_property
+    def _necessary(self) -> list[Mapping[str, Any]]:
+        return [edge for edge in self.data["edges"] if edge.get("necessary")]
+
+    @cached_property
+    def true_heads(self) -> frozenset[str]:
+        """Heads whose output is the source of a true edge."""
+        return frozenset(source for source, _ in self.edges if source in self.heads)
+
+    @cached_property
+    def inside(self) -> tuple[str, ...]:
+        """Queries, keys and values of all heads."""
+        return tuple(f"{head}.{letter}" for head in self.heads for letter in "qkv")
+
+    @cached_property
+    def true_inside(self) -> frozenset[str]:
+        """Queries, keys and values that are the target of a true edge."""
+        return frozenset(target for _, target in self.edges if target in self.inside)
+
+    @cached_property
+    def true_slots(self) -> tuple[int, ...]:
+        """Slots of all necessary edges."""
+        return tuple(sorted({edge["slot"] for edge in self._necessary}))
 
 
 def score(
-    truth: Truth, claimed: Any, directions: Array | None = None, threshold: float = 0.0
+    truth: Truth, claimed: Any, directions: Any | None = None, threshold: float = 0.0
 ) -> dict[str, Any]:
-    """Return precision, recall, F1, area under the ROC curve and average precision at every level."""
+    """Return precision, recall, F1, area under the ROC curve and average precision of a found circuit.
+
+    The measures are computed at every level in ``claimed``. Scores above ``threshold`` count as found.
+    ``directions`` are the directions of the slots; by default, slots are axes.
+    """
     if math.isnan(threshold):
-        raise InputError("expected a number as the threshold that scores are compared with, got nan")
+        raise ScoreError("expected a number as the threshold that scores are compared with, got nan")
     scores = read_claimed(truth, claimed)
     levels: dict[str, Any] = {}
     truths: dict[str, tuple[Collection[Any], Collection[Any]]] = {
@@ -55,17 +185,43 @@ def score(
             values = scores[level]
             pairs = [(values.get(one, 0.0), one in right) for one in candidates]
             levels[level] = measures(pairs, len(right), threshold)
+    if "edges" in scores:
+        levels["edges"]["recall_by_necessity"] = _recalls(truth, scores["edges"], threshold)
     if "slots" in scores:
         levels["slots"] = _slots(truth, scores["slots"], directions, threshold)
     return {"threshold": threshold, "levels": levels}
 
 
+def cut_noise(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, bool]]:
+    """Return pairs (score, is correct) with scores far below the largest score set to 0.
+
+    >>> cut_noise([(1.0, True), (1e-7, False)])
+    [(1.0, True), (0.0, False)]
+    """
+    least = _LEAST_SHARE * max((abs(value) for value, _ in pairs), default=0.0)
+    return [(value if abs(value) >= least else 0.0, is_right) for value, is_right in pairs]
+
+
+def _recalls(truth: Truth, scores: Mapping[Edge, float], threshold: float) -> dict[str, Any]:
+    """Return the recall of true edges, separately for edges necessary alone, jointly, or through the
+    length.
+    """
+    kinds: dict[str, list[bool]] = {}
+    for edge, kind in sorted(truth.necessity.items()):
+        kinds.setdefault(kind, []).append(scores.get(edge, 0.0) > threshold)
+    return {kind: sum(kinds[kind]) / len(kinds[kind]) for kind in NECESSITY if kind in kinds}
+
+
 def measures(pairs: Sequence[tuple[float, bool]], right: int, threshold: float) -> dict[str, Any]:
-    """Return the measures of (score, whether it is right) pairs; ``right`` is how many there are.
+    """Return the measures of candidates, which are pairs (score, is correct).
+
+    ``right`` is the number of correct items, and candidates with a score above ``threshold`` count as
+    found.
 
     >>> measures([(0.9, True), (0.4, False), (0.0, True)], 2, 0.0)["recall"]
     0.5
     """
+    pairs = cut_noise(pairs)
     chosen = [is_right for value, is_right in pairs if value > threshold]
     hits = sum(chosen)
     precision = hits / len(chosen) if chosen else None
@@ -85,7 +241,10 @@ def measures(pairs: Sequence[tuple[float, bool]], right: int, threshold: float) 
 
 
 def area_under_roc(pairs: Sequence[tuple[float, bool]]) -> float | None:
-    """Return the chance that a right one scores above a wrong one, ties half; None without both.
+    """Return the probability that a correct candidate scores higher than a wrong one; ties count as
+    half.
+
+    The result is None if there are no correct or no wrong candidates.
 
     >>> area_under_roc([(0.9, True), (0.4, False), (0.4, True)])
     0.75
@@ -99,7 +258,9 @@ def area_under_roc(pairs: Sequence[tuple[float, bool]]) -> float | None:
 
 
 def _ranked(pairs: Sequence[tuple[float, bool]]) -> list[tuple[int, int]]:
-    """Return how many right and wrong ones have at least each score, from the highest on."""
+    """Return, for each score from the highest down, the numbers of correct and wrong candidates with at
+    least this score.
+    """
     counts, hits, misses = [], 0, 0
     for value in sorted({value for value, _ in pairs}, reverse=True):
         hits += sum(is_right for other, is_right in pairs if other == value)
@@ -117,7 +278,10 @@ def _roc(pairs: Sequence[tuple[float, bool]]) -> list[list[float]]:
 
 
 def _average_precision(pairs: Sequence[tuple[float, bool]], right: int) -> float | None:
-    """Return the mean precision over the right ones; those that no candidate is count as 0."""
+    """Return the average precision over ``right`` correct candidates; None if there are none.
+
+    Correct items that are not among the candidates count as 0.
+    """
     if not right:
         return None
     total, before = 0.0, 0
@@ -129,15 +293,15 @@ def _average_precision(pairs: Sequence[tuple[float, bool]], right: int) -> float
 
 def _slots(
     truth: Truth,
-    claimed: Sequence[tuple[Array, float]],
-    directions: Array | None,
+    claimed: Sequence[tuple[Any, float]],
+    directions: Any | None,
     threshold: float,
 ) -> dict[str, Any]:
-    """Match directions with slots that something necessary flows through, each slot once."""
+    """Match found directions with the true slots, each slot at most once, and return the measures."""
     width = len(claimed[0][0]) if claimed else 0
     known = np.eye(width) if directions is None else np.asarray(directions, float)
     if claimed and known.shape[1] != width:
-        raise InputError(
+        raise ScoreError(
             f"slots: expected directions of {known.shape[1]} numbers, as many as d_model, got {width}"
         )
     units = {
@@ -155,8 +319,11 @@ def _slots(
     return measures(pairs, len(units), threshold)
 
 
-def _unit(direction: Array) -> Array:
-    """Scale a direction to length 1; by its largest number first, whose square may be no float."""
+def _unit(direction: Any) -> Any:
+    """Return a direction scaled to length 1.
+
+    It is first divided by its largest number, because the square of a large number may overflow.
+    """
     scaled = direction / np.abs(direction).max()
     return np.asarray(scaled / np.linalg.norm(scaled))
 
@@ -165,14 +332,14 @@ def _unit(direction: Array) -> Array:
 
 
 def read_claimed(truth: Truth, claimed: Any) -> dict[str, Any]:
-    """Return the scores of each level that was given or follows from edges."""
+    """Return the scores of each level that ``claimed`` contains or that follows from its edges."""
     if not isinstance(claimed, Mapping) or not set(claimed) <= {*LEVELS} or not claimed:
         got = sorted(claimed) if isinstance(claimed, Mapping) else type(claimed).__name__
-        raise InputError(f"expected an object with some of {', '.join(LEVELS)}, got {got}")
+        raise ScoreError(f"expected an object with some of {', '.join(LEVELS)}, got {got}")
     scores: dict[str, Any] = {}
     for level in claimed:
         if not isinstance(claimed[level], list):
-            raise InputError(f"{level}: expected a list, got {type(claimed[level]).__name__}")
+            raise ScoreError(f"{level}: expected a list, got {type(claimed[level]).__name__}")
     if "edges" in claimed:
         edges = scores["edges"] = _edges(truth, claimed["edges"])
         scores["heads"] = _follow(edges, 0, truth.heads)
@@ -196,14 +363,14 @@ def _follow(edges: Mapping[Edge, float], end: int, names: Collection[str]) -> di
 
 
 def _entry(entry: Any, where: str, fields: Collection[str]) -> float:
-    """Check the fields of an entry, and return its score."""
+    """Return the score of an entry, after checking its fields."""
     if not isinstance(entry, Mapping) or not set(fields) <= set(entry) <= {*fields, "score"}:
-        raise InputError(f"{where}: expected {', '.join(fields)} and perhaps score, got {entry!r:.120}")
+        raise ScoreError(f"{where}: expected {', '.join(fields)} and perhaps score, got {entry!r:.120}")
     value = entry.get("score", 1.0)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    # An integer may be larger than any float.
+    # An integer may exceed the range of floats.
     if not number or not abs(value) <= sys.float_info.max:
-        raise InputError(f"{where}: expected a finite number as score, got {value!r:.40}")
+        raise ScoreError(f"{where}: expected a finite number as score, got {value!r:.40}")
     return float(value)
 
 
@@ -211,7 +378,7 @@ def _known(name: Any, where: str, names: Collection[str]) -> str:
     if not isinstance(name, str) or name not in names:
         near = difflib.get_close_matches(str(name), list(names), 2, cutoff=0.3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise InputError(f"{where}: the network has no {name!r:.80}{hint}")
+        raise ScoreError(f"{where}: the network has no {name!r:.80}{hint}")
     return name
 
 
@@ -222,7 +389,7 @@ def _named(entries: list[Any], level: str, names: Collection[str]) -> dict[str, 
         value = _entry(entry, where, ("id",))
         name = _known(entry["id"], where, names)
         if name in scores:
-            raise InputError(f"{where}: {name} comes twice")
+            raise ScoreError(f"{where}: {name} occurs twice")
         scores[name] = value
     return scores
 
@@ -238,14 +405,16 @@ def _edges(truth: Truth, entries: list[Any]) -> dict[Edge, float]:
             _known(entry["target"], f"{where}.target", truth.readers),
         )
         if edge not in candidates:
-            raise InputError(f"{where}: {edge[0]} comes behind {edge[1]}, which cannot read it")
+            raise ScoreError(
+                f"{where}: expected an edge to a later component, got {edge[0]} to {edge[1]}"
+            )
         if edge in scores:
-            raise InputError(f"{where}: the edge from {edge[0]} to {edge[1]} comes twice")
+            raise ScoreError(f"{where}: the edge from {edge[0]} to {edge[1]} is repeated")
         scores[edge] = value
     return scores
 
 
-def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Array, float]:
+def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Any, float]:
     where = f"slots[{place}]"
     value = _entry(entry, where, ("direction",))
     try:
@@ -256,43 +425,37 @@ def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Array, float
     width = len(first) if isinstance(first, list) else 0
     sound = direction.ndim == 1 and len(direction) == width and np.isfinite(direction).all()
     if not sound or not direction.any():
-        raise InputError(f"{where}: expected a direction of d_model finite numbers, not all of them 0")
+        raise ScoreError(f"{where}: expected a direction of d_model finite numbers, not all of them 0")
     return direction, value
 
 
-# Faithfulness ------------------------------------------------------------------------------------
+# Files -------------------------------------------------------------------------------------------
 
 
-def faithfulness_curve(
-    network: Network, truth: Truth, claimed: Any, pairs: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Return the share of answers that are kept by the best edges alone, for more and more of them.
-
-    All other edges are as on the counterfactual input. ``of_the_circuit`` is the share that the edges
-    of the true circuit keep.
+def score_files(item: Path, found: Path) -> dict[str, Any]:
+    """Return the scores of the found circuit in the file ``found`` for the item in the folder
+    ``item``.
     """
-    scores = read_claimed(truth, claimed).get("edges")
-    if scores is None:
-        raise InputError("a faithfulness curve needs edges, got none")
-    runs = runs_of(network, pairs)
-    order = sorted(truth.candidates, key=lambda edge: (-scores.get(edge, 0.0), edge))
-    points = []
-    for step in range(_POINTS):
-        kept = order[: round(len(order) * step / (_POINTS - 1))]
-        points.append([len(kept) / len(order), faithfulness(runs, truth, kept)])
-    areas = [(b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points)]
-    return {
-        "curve": points,
-        "area": sum(areas),
-        "of_the_circuit": faithfulness(runs, truth, truth.edges),
-        "edges_of_the_circuit": len(truth.edges) / len(order),
-    }
+    truth = Truth(json.loads((item / "circuit.json").read_text(encoding="utf-8")))
+    directions = load_file(str(item / "slots.safetensors"))["directions"]
+    return score(truth, json.loads(found.read_text(encoding="utf-8")), directions)
 
 
-def score_item(folder: Path, truth: Truth, claimed: Any, threshold: float = 0.0) -> dict[str, Any]:
-    """Score beside an item: slots by its directions, and the faithfulness of edges on its pairs."""
-    item = load_item(folder)
-    result = score(truth, claimed, item.directions, threshold)
-    if isinstance(claimed, Mapping) and "edges" in claimed:
-        result["faithfulness"] = faithfulness_curve(item.network, truth, claimed, item.pairs)
-    return result
+def main() -> int:
+    """Print the scores of a found circuit for an item, given on the command line; return the exit
+    code.
+    """
+    if len(sys.argv) != 3:
+        print("expected two arguments; try python score.py ITEM found.json", file=sys.stderr)  # noqa: T201
+        return 2
+    try:
+        scores = score_files(Path(sys.argv[1]), Path(sys.argv[2]))
+    except (OSError, ValueError, KeyError) as error:
+        print(f"cannot score: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    print(json.dumps(scores, indent=1))  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

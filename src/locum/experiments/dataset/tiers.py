@@ -1,33 +1,37 @@
-"""Make networks harder to read without training them: the circuit, and every answer, stays.
+"""Make networks harder to interpret without training, and preserve the circuit and all answers.
 
-- ``rotated``: an orthogonal rotation of the residual stream, and others inside every head. No slot is
-  an axis any more, no weight is zero.
-- ``superposed``: the stream is projected at random on fewer axes, as many as what is written has
-  dimensions, and each reader gets a decoder. Slots outnumber axes and share them.
-- ``decoys``: heads and hidden units that read what others read and write what only decoys read, in
-  places drawn at random.
-- ``normed``: a layer norm before each half of a layer and before the unembedding. The stream is
-  mirrored, so that its mean is 0, and two constant axes of large numbers, as trained networks have
-  them, keep the variance the same up to a relative error of 10⁻¹².
-- ``realistic``: decoys, then superposition, then norms in a basis drawn at random.
+- ``rotated``: an orthogonal rotation of the residual stream, and of every head. Slots are no longer
+  axes, and no weight is zero.
+- ``superposed``: a random projection of the residual stream onto fewer axes, as many as the written
+  signals have dimensions. Each reader gets a decoder. There are more slots than axes, so slots share
+  axes.
+- ``decoys``: additional heads and hidden units that are not part of the circuit.
+- ``normed``: softer heads and tables (:mod:`~locum.experiments.dataset.softening`), then a layer norm
+  before each sublayer and before the unembedding. The residual stream is mirrored, so that its mean is
+  0. A constant direction of the stream limits changes of the variance.
+- ``realistic``: softer heads and tables, decoys, superposition, layer norms in a random basis, and
+  weights of similar magnitudes. :class:`WeightOptions` defines the options.
 
-All take a :class:`Labelled` network and a random generator, and return another. Only softmax heads can
-be turned: a hard head needs exact ties.
+Each transformation maps a :class:`Labelled` network and a random generator to another network. Only
+softmax heads can be rotated, because hard heads require exact ties.
 
-Decoys read what true parts read, attend as true heads do, and write into directions of the stream that
-decoys alone read. Every layer gets some, and all heads and units of a layer are put in a random order,
-so that neither a place nor being read nor being active tells them apart.
+Decoys read the same signals as true components, and decoy heads attend as true heads do. They write to
+directions of the residual stream that only decoys read. Every layer contains decoys, and all heads and
+units of a layer are shuffled. Decoys can therefore not be recognised by their index, by having a
+reader, or by being active.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from locum.errors import InputError
 from locum.experiments.dataset.labelled import Labelled
+from locum.experiments.dataset.softening import attention_gaps, soften
 from locum.experiments.dataset.verify import FINAL
 from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
 from locum.networks.transformer.weights import Array
@@ -40,43 +44,141 @@ PLAIN, ROTATED, SUPERPOSED, DECOYS, NORMED, REALISTIC = TIERS = (
     "normed",
     "realistic",
 )
-#: What is added to variances, as in torch.
+#: Tiers with softer heads and tables.
+SOFT = (NORMED, REALISTIC)
+#: Tier of trained networks (``interchange_training.py``), which are not derived from plain networks.
+TRAINED = "trained"
+#: Number added to variances in layer norms, as in PyTorch.
 EPSILON = 1e-5
-#: How much longer than the stream the constant axes of a normed network are.
-_LONGER = 2.0**20
+#: Maximum number of doublings of the constant direction in a network with layer norms, starting at the
+#: largest norm of the residual stream.
+_DOUBLINGS = 22
+#: Approximate number of inputs of each length on which the residual stream is measured.
+_MEASURED = 200
 
-#: Inputs as token ids, [batch, position] for each length; and whether a network is right on all.
+#: Number of random projections of which the best is used for a superposed stream.
+_DRAWS = 16
+
+#: Inputs as token ids, [batch, position] for each length, and a test whether a network is correct on
+#: all inputs.
 Batches = Sequence[Array]
 Right = Callable[[Labelled], bool]
 
 
+@dataclass(frozen=True)
+class WeightOptions:
+    """The softness and width of the networks in the tiers ``normed`` and ``realistic``."""
+
+    #: Smallest gap between the largest attention score of a query and the next score.
+    sharpness: float = 10.0
+    #: Slope of a table at its values, relative to the mean slope between values.
+    tread: float = 0.1
+    #: Number of axes of the residual stream; None for the minimum.
+    d_model: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.sharpness <= 1e6:
+            raise InputError(f"sharpness: expected 1 to 1e6, got {self.sharpness}; try 10")
+        if not 0 <= self.tread <= 0.5:
+            raise InputError(f"tread: expected 0 to 0.5, got {self.tread}; try 0.1")
+        if self.d_model is not None and not 1 <= self.d_model <= 4096:
+            raise InputError(f"d_model: expected 1 to 4096 axes, got {self.d_model}; try 64")
+
+
 def in_tier(
-    tier: str, plain: Labelled, batches: Batches, right: Right, generator: np.random.Generator
+    tier: str,
+    plain: Labelled,
+    batches: Batches,
+    right: Right,
+    generator: np.random.Generator,
+    options: WeightOptions | None = None,
 ) -> Labelled:
-    """Return the network of a tier; ``batches`` are inputs to measure the stream on."""
+    """Return the network of a tier, derived from the plain network.
+
+    ``batches`` are all inputs, or empty if there are too many. ``right`` tests whether a network has
+    the correct answers and labels.
+    """
+    options = options or WeightOptions()
     if tier == PLAIN:
         return plain
+    if tier in SOFT:
+        if not batches:
+            raise InputError("expected few enough inputs to run all of them, got too many")
+        softer = soften(plain, batches, sharpness=options.sharpness, tread=options.tread)
+        softer = with_slots_of_one_size(softer, batches)
+        if tier == NORMED:
+            return balanced(normed(softer, batches, right))
+        hidden = superposed(with_decoys(softer, generator), right, generator)
+        return balanced(normed(hidden, batches, right, generator, options.d_model))
     if tier == ROTATED:
         return rotated(plain, generator)
     if tier == SUPERPOSED:
         return superposed(plain, right, generator)
-    if tier == DECOYS:
-        return with_decoys(plain, generator)
-    if tier == NORMED:
-        return normed(plain, batches)
-    covered = superposed(with_decoys(plain, generator), right, generator)
-    return normed(covered, batches, generator)
+    return with_decoys(plain, generator)
+
+
+def with_slots_of_one_size(labelled: Labelled, batches: Batches) -> Labelled:
+    """Return the network with every axis of the residual stream scaled so that its largest value is
+    1.
+    """
+    seen = np.concatenate(list(streams(labelled, batches).values()))
+    sizes = np.abs(seen).max(axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    tensors = _rewritten(labelled, np.diag(1 / sizes), lambda point: np.diag(sizes))
+    return labelled.changed(tensors, labelled.directions / sizes)
+
+
+def balanced(labelled: Labelled) -> Labelled:
+    """Return the network with weight norms balanced between queries and keys, values and outputs, and
+    both sides of hidden units.
+    """
+    tensors = dict(labelled.tensors)
+
+    def scale(names: tuple[str, ...], factor: Array) -> None:
+        for name in names:
+            tensor = tensors[name]
+            tensors[name] = tensor * factor.reshape(*factor.shape, *[1] * (tensor.ndim - factor.ndim))
+
+    for layer, parts in enumerate(labelled.config["layers"]):
+        attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
+        if parts.get("attention"):
+            for one, other, biases in (("Q", "K", ("Q", "K")), ("V", "O", ("V",))):
+                sizes = [np.linalg.norm(tensors[f"{attn}.W_{x}"], axis=(1, 2)) for x in (one, other)]
+                factor = _between(*sizes)
+                scale((f"{attn}.W_{one}", f"{attn}.b_{one}"), factor)
+                more = [f"{attn}.b_{other}"] if other in biases else []
+                scale((f"{attn}.W_{other}", *more), 1 / factor)
+        if parts.get("feed_forward"):
+            W_in, W_out = tensors[f"{mlp}.W_in"], tensors[f"{mlp}.W_out"]
+            factor = _between(np.linalg.norm(W_in, axis=0), np.linalg.norm(W_out, axis=1))
+            tensors[f"{mlp}.W_in"] = W_in * factor
+            scale((f"{mlp}.b_in",), factor)
+            scale((f"{mlp}.W_out",), 1 / factor)
+    return labelled.changed(tensors, labelled.directions)
+
+
+def _between(one: Array, other: Array) -> Array:
+    """Return the factors by which ``one`` must grow and ``other`` shrink to become equal; 1 if either
+    is 0.
+    """
+    both = (one > 0) & (other > 0)
+    factors: Array = np.sqrt(np.where(both, other, 1.0) / np.where(both, one, 1.0))
+    return factors
 
 
 def orthogonal(size: int, generator: np.random.Generator) -> Array:
-    """Return a rotation drawn uniformly."""
+    """Return a random orthogonal matrix, drawn uniformly."""
     q, r = np.linalg.qr(generator.normal(size=(size, size)))
     turned: Array = q * np.sign(np.diagonal(r))
     return turned
 
 
 def _rewritten(labelled: Labelled, write: Array, read: Callable[[str], Array]) -> dict[str, Array]:
-    """Return tensors that write x @ write for x, and read through ``read(reading point)``."""
+    """Return the tensors of the network in another basis of the residual stream.
+
+    A component that wrote x writes x @ ``write``. At each reading point, which is the name of a hook,
+    components read through the matrix ``read(point)``.
+    """
     rewritten: dict[str, Array] = {}
     for name, tensor in labelled.tensors.items():
         part, _, last = name.rpartition(".")
@@ -95,7 +197,7 @@ def _rewritten(labelled: Labelled, write: Array, read: Callable[[str], Array]) -
 
 
 def rotated(labelled: Labelled, generator: np.random.Generator) -> Labelled:
-    """Turn the stream, and the inside of every head."""
+    """Return the network with randomly rotated residual stream and heads."""
     turn = orthogonal(labelled.width, generator)
     tensors = _rewritten(labelled, turn, lambda point: turn.T)
     for layer in range(len(labelled.config["layers"])):
@@ -113,8 +215,32 @@ def rotated(labelled: Labelled, generator: np.random.Generator) -> Labelled:
     return labelled.changed(tensors, labelled.directions @ turn)
 
 
+def measure_weights(labelled: Labelled, batches: Batches, tie: float) -> dict[str, Any]:
+    """Return statistics in which compiled weights differ from trained weights: sizes, norms, score
+    gaps.
+
+    Scores that differ by less than ``tie`` are equal.
+    """
+    gammas = [
+        t[0] for name, t in labelled.tensors.items() if ".ln" in f".{name}" and name.endswith(".w")
+    ]
+    deviations = [value.std(axis=1) for value in streams(labelled, batches).values()]
+    return {
+        "largest_weight": max(float(np.abs(tensor).max()) for tensor in labelled.tensors.values()),
+        "attention_gaps": {
+            name: [float(number) if np.isfinite(number) else None for number in gap]
+            for name, gap in attention_gaps(labelled, batches, tie).items()
+        },
+        "norm_weights": [float(min(gammas)), float(max(gammas))] if gammas else None,
+        # Variation of the divisors of layer norms: standard deviation divided by mean.
+        "norm_variation": max(float(one.std() / one.mean()) for one in deviations) if gammas else 0.0,
+    }
+
+
 def streams(labelled: Labelled, batches: Batches) -> dict[str, Array]:
-    """Return what is read at every reading point, [inputs × positions, axis]."""
+    """Return the residual stream at every reading point on some of the inputs, [inputs × positions,
+    axis].
+    """
     seen: dict[str, list[Any]] = {}
     network = labelled.network
 
@@ -123,7 +249,7 @@ def streams(labelled: Labelled, batches: Batches) -> dict[str, Array]:
             seen.setdefault(name, []).append(value)
 
     for ids in batches:
-        network.stream(ids, keep)
+        network.stream(ids[:: len(ids) // _MEASURED + 1], keep)
     return {
         name: np.concatenate([value.reshape(-1, labelled.width) for value in values])
         for name, values in seen.items()
@@ -131,10 +257,12 @@ def streams(labelled: Labelled, batches: Batches) -> dict[str, Array]:
 
 
 def superposed(labelled: Labelled, right: Right, generator: np.random.Generator) -> Labelled:
-    """Project on as few axes as all that parts can write has dimensions; on all, if that is not right.
+    """Return the network with the residual stream projected onto as few axes as its signals have
+    dimensions.
 
-    Decoders are exact for whatever embeddings, heads and hidden units write, also where an intervention
-    puts together what they write on different inputs. So labels hold as they are.
+    If the projected network is not correct, one more axis is used, and finally all axes. Decoders are
+    exact for all outputs of embeddings, heads and hidden units, even if an intervention combines
+    outputs on different inputs. The labels therefore remain valid.
     """
     spans = _spans(labelled)
     needed = max(len(basis) for basis in spans.values())
@@ -147,7 +275,7 @@ def superposed(labelled: Labelled, right: Right, generator: np.random.Generator)
 
 
 def _spans(labelled: Labelled) -> dict[str, Array]:
-    """Return orthonormal rows that span what can have been written before each reading point."""
+    """Return an orthonormal basis (as rows) of all possible residual streams at each reading point."""
     tensors, spans = labelled.tensors, {}
     written = [tensors["embed.W_E"], tensors["pos_embed.W_pos"]]
     for layer in range(len(labelled.config["layers"])):
@@ -173,54 +301,117 @@ def _basis(written: Sequence[Array]) -> Array:
 def _projected(
     labelled: Labelled, spans: dict[str, Array], axes: int, generator: np.random.Generator
 ) -> Labelled:
-    project = generator.normal(size=(labelled.width, axes))
-    project /= np.linalg.norm(project, axis=1, keepdims=True)
-    decoders = {name: np.linalg.pinv(basis @ project) @ basis for name, basis in spans.items()}
+    best = np.inf
+    for _ in range(_DRAWS):  # keep the projection with the smallest decoders
+        drawn = generator.normal(size=(labelled.width, axes))
+        drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+        found = {name: np.linalg.pinv(basis @ drawn) @ basis for name, basis in spans.items()}
+        largest = max(float(np.linalg.norm(decoder, 2)) for decoder in found.values())
+        if largest < best:
+            best, project, decoders = largest, drawn, found
     tensors = _rewritten(labelled, project, lambda point: decoders[point])
     return labelled.changed(tensors, labelled.directions @ project)
 
 
 def decoding_error(labelled: Labelled, other: Labelled, batches: Batches) -> float:
-    """Return by how much a network's logits differ from those of another, at most."""
+    """Return the largest difference between the logits of two networks on all batches."""
     pairs = ((labelled.network.logits(ids), other.network.logits(ids)) for ids in batches)
     return max(float(np.abs(one - two).max()) for one, two in pairs)
 
 
 def normed(
-    labelled: Labelled, batches: Batches, generator: np.random.Generator | None = None
+    labelled: Labelled,
+    batches: Batches,
+    right: Right,
+    generator: np.random.Generator | None = None,
+    d_model: int | None = None,
 ) -> Labelled:
-    """Put layer norms in; with a generator, in a basis drawn at random, else mirrored axis by axis."""
-    width = labelled.width
-    if generator is None:
-        spread = np.concatenate([np.eye(width), -np.eye(width)], axis=1) / np.sqrt(2)
-    else:  # any orthonormal rows whose mean is 0
-        centred = np.linalg.qr(np.column_stack([np.ones(width + 1), np.eye(width + 1)[:, :-1]]))[0]
-        spread = orthogonal(width, generator) @ centred[:, 1:].T
-    longest = max(
-        float(np.linalg.norm(value, axis=1).max()) for value in streams(labelled, batches).values()
-    )
-    constant = _LONGER * 2.0 ** np.ceil(np.log2(max(longest, 1.0)))
-    wide = np.concatenate([spread, np.zeros((width, 2))], axis=1)
-    tensors = _rewritten(labelled, wide, lambda point: wide.T)
-    tensors["pos_embed.W_pos"][:, -2:] = [constant, -constant]
-    size = wide.shape[1]
-    scale = float(np.sqrt(2 * constant**2 / size + EPSILON))
-    points = ["ln_final"]
+    """Return the network with layer norms before each sublayer and before the unembedding.
+
+    With a ``generator``, the residual stream gets a random basis of ``d_model`` axes; without it, each
+    axis is mirrored. A constant direction of the stream limits changes of the variance. It is the
+    shortest direction, among doublings, for which the answers are correct.
+    """
+    seen = streams(labelled, batches)
+    longest = max(float(np.linalg.norm(value, axis=1).max()) for value in seen.values())
+    basis = _mirrored(labelled.width) if generator is None else None
+    if generator is not None:
+        size = labelled.width + 2 if d_model is None else d_model
+        if size < labelled.width + 2:
+            raise InputError(f"d_model: expected {labelled.width + 2} axes or more, got {d_model}")
+        basis = _centred(labelled.width + 1, size, generator)
+    assert basis is not None
+    for exponent in range(_DOUBLINGS):
+        candidate = _with_norms(labelled, seen, basis, longest * 2.0**exponent)
+        if right(candidate):
+            break
+    return candidate
+
+
+def _mirrored(width: int) -> Array:
+    """Return orthonormal rows that are differences of two axes; the last row is the constant
+    direction.
+    """
+    rows: Array = np.concatenate([np.eye(width + 1), -np.eye(width + 1)], axis=1) / np.sqrt(2)
+    return rows
+
+
+def _centred(rows: int, size: int, generator: np.random.Generator) -> Array:
+    """Return ``rows`` random orthonormal rows of ``size`` axes, each with mean 0."""
+    centred = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0][:, 1:]
+    basis: Array = orthogonal(size - 1, generator)[:rows] @ centred.T
+    return basis
+
+
+def _with_norms(labelled: Labelled, seen: dict[str, Array], basis: Array, constant: float) -> Labelled:
+    """Return the network with layer norms, in a basis of the residual stream whose last row is
+    constant.
+
+    The mean stream over all inputs becomes a bias after each norm, so that normalisation does not
+    change it. All signals are scaled so that the standard deviation of the stream is near 1.
+    """
+    size = basis.shape[1]
+    deviations = {
+        point: np.sqrt(((value**2).sum(axis=1) + constant**2) / size) for point, value in seen.items()
+    }
+    scale = float(np.mean([values.mean() for values in deviations.values()]))
+    write, last = basis[:-1] / scale, basis[-1]
+    means = {point: value.mean(axis=0) for point, value in seen.items()}
+
+    def read(point: str) -> Array:
+        # The mean stream is subtracted here and added as a bias, which no norm changes.
+        return scale * (basis[:-1].T - np.outer(last, means[point] / constant))
+
+    tensors = _rewritten(labelled, write, read)
+    tensors["pos_embed.W_pos"] = tensors["pos_embed.W_pos"] + constant * last / scale
+    norms = {"ln_final": FINAL}
     for layer, parts in enumerate(labelled.config["layers"]):
-        points += [f"blocks.{layer}.ln1"] if parts.get("attention") else []
-        points += [f"blocks.{layer}.ln2"] if parts.get("feed_forward") else []
-    for point in points:
-        tensors[f"{point}.w"], tensors[f"{point}.b"] = np.full(size, scale), np.zeros(size)
-    return labelled.changed(tensors, labelled.directions @ wide, norm={"epsilon": EPSILON})
+        block = f"blocks.{layer}"
+        if parts.get("attention"):
+            norms[f"{block}.ln1"] = point = f"{block}.hook_resid_pre"
+            for letter in "QKV":
+                name = f"{block}.attn.b_{letter}"
+                tensors[name] = (
+                    tensors[name] + means[point] @ labelled.tensors[f"{block}.attn.W_{letter}"]
+                )
+        if parts.get("feed_forward"):
+            norms[f"{block}.ln2"] = point = f"{block}.hook_resid_mid"
+            name = f"{block}.mlp.b_in"
+            tensors[name] = tensors[name] + means[point] @ labelled.tensors[f"{block}.mlp.W_in"]
+    tensors["unembed.b_U"] = tensors["unembed.b_U"] + means[FINAL] @ labelled.tensors["unembed.W_U"]
+    for norm, point in norms.items():
+        gamma = float(deviations[point].mean()) / scale
+        tensors[f"{norm}.w"], tensors[f"{norm}.b"] = np.full(size, gamma), np.zeros(size)
+    return labelled.changed(tensors, labelled.directions @ write, norm={"epsilon": EPSILON})
 
 
-#: Directions that decoys write, and hidden units of theirs in a layer.
+#: Number of directions that decoys write, and number of decoy units in a layer.
 _DIRECTIONS, _UNITS = 3, 6
 DECOY = "decoy"
 
 
 def with_decoys(labelled: Labelled, generator: np.random.Generator) -> Labelled:
-    """Return a network with one or two more heads, and some more units, in every layer."""
+    """Return the network with one or two decoy heads, and some decoy units, added to every layer."""
     return _Adding(labelled, generator).added()
 
 
@@ -230,13 +421,13 @@ class _Adding:
         self.draw = generator
         self.width = labelled.width + _DIRECTIONS
         self.tensors: dict[str, Array] = {}
-        #: Where each head (layer, number) and each unit of a layer is now.
+        #: New index of each head (layer, head), and of each hidden unit of a layer.
         self.places: dict[tuple[int, int], int] = {}
         self.units: dict[int, dict[int, int]] = {}
         self.nodes: list[CircuitNode] = []
 
     def added(self) -> Labelled:
-        """Add to every layer, and rename."""
+        """Return the network with decoys in every layer, and with the new indices in its circuit."""
         old = self.labelled
         for name in ("embed.W_E", "pos_embed.W_pos"):
             junk = self.draw.normal(size=(len(old.tensors[name]), _DIRECTIONS)) / 2
@@ -261,7 +452,9 @@ class _Adding:
         return np.concatenate([tensor, np.zeros(shape)], axis=axis)
 
     def _junk(self, size: int) -> Array:
-        """Return what a decoy writes: numbers of usual size, into the directions of decoys alone."""
+        """Return random output weights of ``size`` decoy units that write only to the directions of
+        decoys.
+        """
         junk = np.zeros((size, self.width))
         junk[:, -_DIRECTIONS:] = self.draw.normal(size=(size, _DIRECTIONS))
         return junk
@@ -295,13 +488,15 @@ class _Adding:
         return {"kinds": ["softmax"] * (true + more), "d_head": size}
 
     def _decoy_head(self, parts: dict[str, list[Array]], true: int, size: int) -> None:
-        """Make a head that attends as a true one does, or by what it draws, but moves other things."""
+        """Append the weights of a head that attends as a true head does, or randomly, but moves other
+        values.
+        """
         copied = int(self.draw.integers(true)) if true else None
         for name in ("W_Q", "W_K", "b_Q", "b_K"):
             shape = (self.width, size) if name.startswith("W") else (size,)
             fresh = self.draw.normal(size=shape) / 2
             parts[name].append(fresh if copied is None else parts[name][copied].copy())
-        # It moves numbers of order 1: what is moved is divided by how large it may be.
+        # Values are divided by their possible size, so that the head moves numbers of order 1.
         span = np.abs(self.tensors["embed.W_E"]).max(axis=0) + np.abs(
             self.tensors["pos_embed.W_pos"]
         ).max(axis=0)
@@ -368,7 +563,9 @@ class _Adding:
         return replace(edge, source=self._name(edge.source), target=self._name(edge.target))
 
     def _name(self, name: str) -> str:
-        """Return ``blocks.1.attn.head.0.q`` with the place that the head has now."""
+        """Return the id of a node, such as ``blocks.1.attn.head.0.q``, with the new index of its
+        head.
+        """
         parts = name.split(".")
         if "head" not in parts:
             return name

@@ -1,4 +1,6 @@
-"""A dataset as torch has it: weights as tensors, labels by names."""
+"""Provide a dataset of circuits as a PyTorch ``Dataset``, with weights as tensors and labels by
+name.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from torch.utils.data import Dataset
 
 
 class TorchCircuits(Dataset[tuple[dict[str, torch.Tensor], dict[str, Any]]]):
-    """(Tensors by name, label) pairs of the items of a dataset."""
+    """A PyTorch dataset of pairs (tensors by name, label), one pair for each item."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items

@@ -1,13 +1,13 @@
-"""Check a dataset of compiled circuits with NumPy and safetensors alone; nothing else is needed.
+"""Verify a dataset of compiled circuits, using only NumPy and safetensors.
 
-``python verify.py FOLDER`` checks that every file is the one that was written (``SHA256SUMS``), runs
-every network on its inputs in float64, and compares what it says with the expected outputs. Exit code
-0: all is right; 1: something is not, by name; 2: there is no such dataset.
+``python verify.py FOLDER`` checks the digest of every file (``SHA256SUMS``), runs every network on its
+inputs in float64, and compares the outputs with the expected outputs. It prints all errors. The exit
+code is 0 if everything is correct, 1 if there are errors, and 2 if the folder is not a dataset.
 
-A network is what ``config.json`` and ``model.safetensors`` of an item say: embeddings are added, every
-layer adds its heads (average-hard or softmax, scores q·k without scaling), then its relu units; where
-there are norms (``"norm"`` in the configuration) they come before each half and before the
-unembedding. With a sink, a position without a token stands before the input.
+``config.json`` and ``model.safetensors`` of an item define a network. Token and position embeddings are
+added. Every layer adds the output of its heads (average-hard or softmax, scores q·k without scaling),
+then the output of its ReLU units. Layer norms (``"norm"`` in the configuration) precede each sublayer
+and the unembedding. With a sink, a position without a token precedes the input.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-SUMS = "SHA256SUMS"
-#: What the unembedding reads.
-FINAL = "final"
-#: Where generation keeps what it needs to go on; not part of the dataset.
+SUMS, ROWS = "SHA256SUMS", "index.jsonl"
+#: Name of the hook at the input of the unembedding.
+FINAL = "unembed.hook_in"
+#: Folder with data for resuming generation, which is not part of the dataset.
 WORKSHOP = ".generation"
-#: Real-valued answers may be off by what a certificate states; by more than this none may be.
+#: Largest tolerance for real-valued answers that a certificate may state.
 LARGEST_ERROR = 0.05
 
 
 class Network:
-    """A transformer, by its configuration and its tensors; everything is computed in float64."""
+    """A transformer defined by its configuration and tensors, computed in float64."""
 
     def __init__(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
         self.config = config
@@ -47,11 +47,15 @@ class Network:
         return len((self.layers[layer].get("attention") or {"kinds": ()})["kinds"])
 
     def has_units(self, layer: int) -> bool:
-        """Return whether a layer has hidden units."""
+        """Return whether a layer contains hidden units."""
         return self.layers[layer].get("feed_forward") is not None
 
     def ids(self, tokens: list[Any]) -> list[int]:
-        """Return the row of W_E for each token: exactly that token, or else one that is equal."""
+        """Return the row of W_E for each token.
+
+        If no token of the vocabulary is identical in type and value, the row of an equal token is
+        returned.
+        """
         vocabulary = self.config["vocabulary"]
         rows = []
         for token in tokens:
@@ -60,11 +64,13 @@ class Network:
         return rows
 
     def embeddings(self, rows: list[list[Any]]) -> tuple[Any, Any]:
-        """Return what the tokens and the positions of inputs of one length add to the stream."""
+        """Return the token embeddings and the position embeddings of inputs of one length."""
         return self.embed([self.ids(row) for row in rows])
 
     def embed(self, ids: Any) -> tuple[Any, Any]:
-        """Return what tokens and what positions add to the stream, [batch, position, d_model]."""
+        """Return the token embeddings and the position embeddings of token ids, each [batch, position,
+        d_model].
+        """
         ids = np.asarray(ids)
         size = ids.shape[1] + self.sink
         places = np.repeat(self.tensors["pos_embed.W_pos"][None, :size], len(ids), axis=0)
@@ -73,7 +79,9 @@ class Network:
         return words, places
 
     def norm(self, hook: str, stream: Any) -> Any:
-        """Return what is read at a hook: the stream, after a layer norm where there is one."""
+        """Return the input of the component at ``hook``: the residual stream, after a layer norm if
+        there is one.
+        """
         norm = self.config.get("norm")
         if norm is None:
             return stream
@@ -85,13 +93,16 @@ class Network:
         return scaled * self.tensors[f"{name}.w"] + self.tensors[f"{name}.b"]
 
     def projected(self, layer: int, letter: str, read: Any) -> Any:
-        """Return queries, keys or values, [batch, position, head, d_head], of what is read."""
+        """Return the queries, keys or values of the heads of a layer, [batch, position, head, d_head].
+
+        ``letter`` is Q, K or V, and ``read`` is the input of the layer.
+        """
         weight = self.tensors[f"blocks.{layer}.attn.W_{letter}"]
         bias = self.tensors[f"blocks.{layer}.attn.b_{letter}"]
         return np.swapaxes(read[:, None] @ weight, 1, 2) + bias
 
     def attended(self, layer: int, q: Any, k: Any, v: Any) -> Any:
-        """Return what each head gives, [batch, position, head, d_head]."""
+        """Return the output of each head, [batch, position, head, d_head]."""
         scores = np.swapaxes(q, 1, 2) @ np.transpose(k, (0, 2, 3, 1))
         if self.config.get("causal"):
             ahead = np.triu(np.ones(scores.shape[-2:], bool), 1)
@@ -100,19 +111,20 @@ class Network:
         kinds = self.layers[layer]["attention"]["kinds"]
         hard = np.array([kind == "hard" for kind in kinds])[:, None, None]
         weights = np.where(hard, (scores == top).astype(float), np.exp(scores - top))
-        # Summed first and divided after: a mean of integers then has no rounding but the last.
+        # Sum first and divide afterwards, so that a mean of integers is rounded only once.
         mixed = weights @ np.swapaxes(v, 1, 2) / weights.sum(axis=-1, keepdims=True)
         return np.swapaxes(mixed, 1, 2)
 
     def stream(self, ids: Any, tap: Callable[[str, Any], Any] | None = None) -> Any:
-        """Return the residual stream after the last layer."""
+        """Return the residual stream after the last layer for a batch of token ids."""
         words, places = self.embed(ids)
         return self.forward(words + places, tap)
 
     def forward(self, stream: Any, tap: Callable[[str, Any], Any] | None = None, first: int = 0) -> Any:
-        """Return the residual stream after the last layer, from layer ``first`` on.
+        """Return the residual stream after the last layer, given the stream before layer ``first``.
 
-        ``tap`` gets the name of a hook and its activation; what it returns, if not None, replaces it.
+        ``tap`` is called with the name of a hook and its activation. The result, unless it is None,
+        replaces the activation.
         """
 
         def show(name: str, value: Any) -> Any:
@@ -140,7 +152,9 @@ class Network:
         return show(FINAL, stream)
 
     def read_off(self, stream: Any) -> Any:
-        """Return logits, [batch, position, d_vocab_out]; none for the sink."""
+        """Return the logits [batch, position, d_vocab_out] without the sink, for the final residual
+        stream.
+        """
         read = self.norm(FINAL, stream[:, self.sink :])
         return read @ self.tensors["unembed.W_U"] + self.tensors["unembed.b_U"]
 
@@ -149,11 +163,11 @@ class Network:
         return self.read_off(self.stream(ids))
 
     def answers(self, logits: Any) -> Any:
-        """Return the place of the largest logit; a number where answers are real numbers."""
+        """Return the indices of the largest logits, or the numbers for real-valued answers."""
         return logits.argmax(axis=-1) if self.is_categorical else logits[..., 0]
 
     def __call__(self, rows: list[list[Any]]) -> list[list[Any]]:
-        """Return the answers to inputs (lists of tokens) of any lengths."""
+        """Return the answers for inputs, which are lists of tokens of any lengths."""
         results: list[list[Any]] = [[] for _ in rows]
         for size in sorted({len(row) for row in rows}):
             places = [i for i, row in enumerate(rows) if len(row) == size]
@@ -165,13 +179,36 @@ class Network:
 
 
 def load_network(folder: Path) -> Network:
-    """Return the network of an item."""
+    """Return the network in the folder of an item."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return Network(config, load_file(str(folder / "model.safetensors")))
 
 
+def load_circuit(folder: Path) -> dict[str, Any]:
+    """Return the circuit in the folder of an item, as JSON data."""
+    circuit: dict[str, Any] = json.loads((folder / "circuit.json").read_text(encoding="utf-8"))
+    return circuit
+
+
+def load_rows(folder: Path, **columns: Any) -> list[dict[str, Any]]:
+    """Return the rows of the index whose columns have the given values."""
+    lines = (folder / ROWS).read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [row for row in rows if all(row[name] == columns[name] for name in columns)]
+
+
+def content_hash(folder: Path) -> str:
+    """Return the SHA-256 hash of the paths and digests of all files of the items."""
+    files = sorted(path for path in (folder / "items").rglob("*") if path.is_file())
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n"
+        for path in files
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 def agree(actual: list[Any], expected: list[Any], tolerance: float) -> bool:
-    """Return whether two answers are equal; real numbers up to the tolerance."""
+    """Return whether two answers are equal; real numbers may differ by the tolerance."""
     if len(actual) != len(expected):
         return False
     for one, other in zip(actual, expected, strict=True):
@@ -184,7 +221,7 @@ def agree(actual: list[Any], expected: list[Any], tolerance: float) -> bool:
 
 
 def check_item(folder: Path) -> tuple[int, list[str]]:
-    """Return the number of inputs that were run, and what is wrong with an item."""
+    """Return the number of inputs on which the network of an item ran, and a list of errors."""
     network = load_network(folder)
     examples = json.loads((folder / "examples.json").read_text(encoding="utf-8"))
     certificate = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
@@ -208,7 +245,7 @@ def check_item(folder: Path) -> tuple[int, list[str]]:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file that the dataset has, by its path."""
+    """Return the SHA-256 digest of every listed file of the dataset, by path."""
     sums = {}
     for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")
@@ -216,8 +253,15 @@ def listed(folder: Path) -> dict[str, str]:
     return sums
 
 
+def is_listed(path: Path) -> bool:
+    """Return whether a file belongs to the dataset, which excludes generation data and
+    ``__pycache__``.
+    """
+    return path.parts[0] not in (WORKSHOP, SUMS) and "__pycache__" not in path.parts
+
+
 def check_sums(folder: Path, sums: dict[str, str]) -> list[str]:
-    """Return which files are missing, changed, or not listed."""
+    """Return an error message for each file that is missing, changed or not listed."""
     wrong = []
     for name, digest in sums.items():
         path = folder / name
@@ -228,13 +272,13 @@ def check_sums(folder: Path, sums: dict[str, str]) -> list[str]:
         elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             wrong.append(f"{name}: has changed")
     present = {path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()}
-    names = {path.as_posix() for path in present if path.parts[0] != WORKSHOP}
-    wrong += [f"{name}: is not listed in {SUMS}" for name in sorted(names - {*sums, SUMS})]
+    names = {path.as_posix() for path in present if is_listed(path)}
+    wrong += [f"{name}: is not listed in {SUMS}" for name in sorted(names - set(sums))]
     return wrong
 
 
 def verify(folder: Path) -> dict[str, Any]:
-    """Return what was checked, and everything that is wrong."""
+    """Return a summary of all checks, with a list of all errors."""
     sums = listed(folder)
     wrong = check_sums(folder, sums)
     items = sorted({str(Path(name).parent) for name in sums if name.endswith("/model.safetensors")})
@@ -244,15 +288,22 @@ def verify(folder: Path) -> dict[str, Any]:
     for item in items:
         try:
             count, problems = check_item(folder / item)
-        except Exception as error:  # whatever a changed file leads to is one more thing that is wrong
+        except Exception as error:  # a changed file may cause any error
             count, problems = 0, [f"cannot be run: {type(error).__name__}: {error}"]
         inputs += count
         wrong += [f"{item}: {problem}" for problem in problems[:3]]
-    return {"items": len(items), "files": len(sums), "inputs": inputs, "wrong": wrong}
+    content = content_hash(folder)
+    return {
+        "items": len(items),
+        "files": len(sums),
+        "inputs": inputs,
+        "content": content,
+        "wrong": wrong,
+    }
 
 
 def main() -> int:
-    """Check a folder, and say what was found."""
+    """Check the dataset in a folder, print the result, and return the exit code."""
     parser = argparse.ArgumentParser(description="Check a dataset of compiled circuits.")
     parser.add_argument("folder", nargs="?", default=str(Path(__file__).parent), type=Path)
     folder = parser.parse_args().folder
@@ -264,6 +315,7 @@ def main() -> int:
         print(problem)  # noqa: T201
     size = f"{report['items']} networks, {report['inputs']} inputs, {report['files']} files"
     print(f"{size}: {'all right' if not report['wrong'] else 'NOT all right'}")  # noqa: T201
+    print(f"SHA-256 of the items: {report['content']}")  # noqa: T201
     return 1 if report["wrong"] else 0
 
 

@@ -1,0 +1,177 @@
+"""Label a trained network: components by the alignment with a program, edges by path patching.
+
+An edge is necessary if some answer changes when the signal of the edge is taken from another input. All
+edge labels are measured on the trained network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from locum.experiments.circuits.patching import PathPatching
+from locum.experiments.dataset.agreement import Inputs, RejectedProgramError
+from locum.experiments.dataset.labelled import Labelled
+from locum.experiments.dataset.parts import runs_of, unchanged_share
+from locum.experiments.dataset.scoring import Edge, Truth
+from locum.experiments.dataset.trained_alignment import Alignment, Targets
+from locum.graph import Atom, dumps, stable_hash
+from locum.graph.fingerprints import fingerprints
+from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
+from locum.networks.transformer.config import Config
+from locum.networks.transformer.folder.description import describe
+from locum.networks.transformer.folder.shapes import Shape
+from locum.networks.transformer.path_patching import UNEMBED, Path
+from locum.networks.transformer.weights import (
+    SOFTMAX,
+    Array,
+    AttentionWeights,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
+
+#: Roles of components inside and outside of the circuit.
+_HELD, _OUTSIDE = "holds an s-op", "decoy"
+
+
+def inputs_of(targets: Targets) -> Inputs:
+    """Return the inputs of a trained network, all of one length, with the program's answers."""
+    length = len(targets.rows[0])
+    answers = [[targets.outputs[place] for place in row] for row in targets.answers]
+    rows = [list(row) for row in targets.rows]
+    return Inputs({length: rows}, {length: answers}, True, len(rows))
+
+
+def label_network(
+    targets: Targets,
+    tensors: Mapping[str, Array],
+    vocabulary: Sequence[Atom],
+    pairs: Sequence[dict[str, Any]],
+    name: str,
+) -> Labelled:
+    """Return a trained network with its circuit, whose edges are measured on ``pairs`` of inputs."""
+    alignment = targets.alignment
+    weights = _weights({key: np.asarray(part, np.float64) for key, part in tensors.items()}, alignment)
+    length, width = len(targets.rows[0]), weights.W_E.shape[1]
+    config = Config(
+        vocabulary=tuple(vocabulary),
+        lengths=(length, length),
+        sink=True,
+        outputs=targets.outputs,
+        attention=SOFTMAX,
+        feed_forward="relu",
+        dtype="float64",
+        slots=tuple(f"axis {axis}" for axis in range(width)),
+        heads=tuple(tuple(f"head {h}" for h in range(alignment.heads)) for _ in weights.layers),
+        program=dumps(alignment.program),
+        program_hash=stable_hash(alignment.program),
+        name=name,
+    )
+    data = json.loads(describe(config, Shape.of(weights)))
+    circuit = Circuit(_nodes(alignment, weights), ())
+    labelled = Labelled(data, dict(weights.named()), circuit, np.zeros((1, width)))
+    return replace(labelled, circuit=_measured(labelled, pairs))
+
+
+def _weights(tensors: Mapping[str, Array], alignment: Alignment) -> Weights:
+    def part(prefix: str) -> dict[str, Any]:
+        start = f"{prefix}."
+        return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+
+    layers = tuple(
+        LayerWeights(
+            AttentionWeights(**part(f"blocks.{layer}.attn"), kinds=(SOFTMAX,) * alignment.heads),
+            FeedForwardWeights("relu", **part(f"blocks.{layer}.mlp")),
+        )
+        for layer in range(alignment.layers)
+    )
+    return Weights(
+        tensors["embed.W_E"],
+        tensors["pos_embed.W_pos"],
+        layers,
+        tensors["unembed.W_U"],
+        tensors["unembed.b_U"],
+    )
+
+
+def _nodes(alignment: Alignment, weights: Weights) -> tuple[CircuitNode, ...]:
+    """Return circuit nodes for all components of a trained network, with their s-ops."""
+    known = fingerprints(alignment.program)
+    held = {part.name: part for part in alignment.components}
+
+    def about(name: str) -> dict[str, Any]:
+        part = held.get(name)
+        if part is None:
+            return {"label": _OUTSIDE, "role": _OUTSIDE}
+        return {"label": part.label, "role": _HELD, "sop": known[part.sops[0]]}
+
+    nodes = [
+        CircuitNode("embed.0", "embed", "hook_embed", label="tokens"),
+        CircuitNode("pos_embed.0", "pos_embed", "hook_pos_embed", label="indices"),
+    ]
+    for layer, parts in enumerate(weights.layers):
+        assert parts.feed_forward is not None
+        attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
+        for head in range(alignment.heads):
+            name = f"{attn}.head.{head}"
+            nodes.append(CircuitNode(name, "head", f"{attn}.hook_z", layer, head, **about(name)))
+            nodes += [
+                CircuitNode(
+                    f"{name}.{letter}", letter, f"{attn}.hook_{letter}", layer, head, **about(name)
+                )
+                for letter in "qkv"
+            ]
+        units = tuple(range(len(parts.feed_forward.b_in)))
+        hook = f"{mlp}.hook_post"
+        nodes.append(CircuitNode(f"{mlp}.units.0", "units", hook, layer, None, units, **about(mlp)))
+    nodes.append(CircuitNode("output", "output", UNEMBED, label="output"))
+    return tuple(nodes)
+
+
+def _measured(labelled: Labelled, pairs: Sequence[dict[str, Any]]) -> Circuit:
+    """Return the circuit with all possible edges, labelled by path patching."""
+    circuit = labelled.circuit
+    truth, runs = Truth(circuit.data()), runs_of(labelled.network, pairs)
+    found = {edge: _tried(runs, edge) for edge in truth.candidates}
+    idle = [edge for edge, (necessary, _, _) in found.items() if not necessary]
+    if unchanged_share(runs, idle) < 1:  # some edges can replace each other, so one is necessary
+        kept: list[Edge] = []
+        for edge in idle:
+            if unchanged_share(runs, [*kept, edge]) == 1:
+                kept.append(edge)
+            else:
+                found[edge] = (True, found[edge][1], "jointly")
+        idle = kept
+    label = {node.id: node.label for node in circuit.nodes}
+    edges = tuple(
+        CircuitEdge(_node(source), _node(target), 0, label[_node(source)], *flags)
+        for (source, target), flags in found.items()
+    )
+    complete = unchanged_share(runs, idle) == 1
+    checked = {"pairs": len(pairs), "all inputs": False, "seed": 0, "complete": complete}
+    if not complete:
+        raise RejectedProgramError("the edges that are necessary are not all that matter")
+    return replace(circuit, edges=edges, checked=checked)
+
+
+def _tried(runs: Sequence[PathPatching], edge: Edge) -> tuple[bool, bool, str]:
+    """Return whether an edge is necessary, whether it is sufficient, and how it is necessary."""
+    necessary = sufficient = False
+    for run in runs:
+        patched = run.patch([Path.read(*edge)])
+        necessary = necessary or not bool(run.equal(patched).all())
+        differ = ~run.equal(run.other_answers)
+        sufficient = sufficient or bool(np.any(differ & run.equal(patched, run.other_answers)))
+    return necessary, sufficient, "alone" if necessary else ""
+
+
+def _node(part: str) -> str:
+    """Return the circuit node of a component, such as ``blocks.0.mlp.units.0`` for ``blocks.0.mlp``."""
+    if part.endswith(".mlp"):
+        return f"{part}.units.0"
+    return f"{part}.0" if part in ("embed", "pos_embed") else part
