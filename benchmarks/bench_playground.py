@@ -1,8 +1,9 @@
-"""The playground: time to values and weights, many users at a time, hostile programs among them.
+"""Measure the playground: latencies, and the behaviour under load with hostile programs.
 
-Latencies are those of requests through server and pool, and, where Playwright and Chromium are there,
-of keystrokes in the browser. Users ask for what they check: a wrong answer is counted as wrong. Each
-has an address of its own, as behind a proxy; two of them are strangers who send hostile programs.
+Latencies are measured for requests through the server and its workers. If Playwright and Chromium are
+installed, the latency of keystrokes in the browser is also measured. Users send requests with known
+results, so wrong answers are counted. Each user has a separate address, as with a proxy. Two additional
+clients send hostile programs.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from benchmarks.harness import Row, main
 from locum.interface.playground.example_programs import examples
 from locum.interface.playground.requests import tokens
 
-#: Seconds that the users ask for, and the hostile programs among them.
+#: Duration of the load in seconds, and number of hostile programs during the load.
 SECONDS, HOSTILE = 120.0, 200
 
 
 def ask(address: str, request: dict[str, Any], client: str = "10.0.0.1") -> tuple[int, dict[str, Any]]:
-    """Ask the server; return the status and the answer."""
+    """Send a request to the server; return the HTTP status and the answer."""
     body = json.dumps(request).encode()
     headers = {"Content-Type": "application/json", "X-Forwarded-For": client}
     message = urllib.request.Request(f"{address}answer", body, headers)
@@ -47,7 +48,7 @@ def ask(address: str, request: dict[str, Any], client: str = "10.0.0.1") -> tupl
 
 
 def latency(address: str, action: str, repeats: int) -> dict[str, float]:
-    """Return the least time of each example that can be answered, in milliseconds."""
+    """Return the minimum time in milliseconds for each example that the playground supports."""
     times = {}
     for example in examples():
         request = {"action": action, "source": example["source"], "input": example["input"]}
@@ -65,7 +66,7 @@ def latency(address: str, action: str, repeats: int) -> dict[str, float]:
 
 
 def hostile(generator: random.Random) -> dict[str, Any]:
-    """Return a request that asks for too much."""
+    """Draw a request whose program exceeds a limit of the playground."""
     size = generator.randrange(1_000, 9_000)
     source = generator.choice(
         [
@@ -80,19 +81,19 @@ def hostile(generator: random.Random) -> dict[str, Any]:
     )
     if generator.random() < 0.5:
         source += "\nreverse = aggregate(select(indices, length - 1 - indices, ==), tokens);"
-        return {"action": "exercise", "key": "reverse", "source": source[:20_000]}
+        return {"action": "exercise", "exercise": "reverse", "source": source[:20_000]}
     action = generator.choice(["run", "draw", "compile"])
     return {"action": action, "source": source[:20_000], "input": "a" * generator.randrange(1, 65)}
 
 
 def answered(reply: dict[str, Any]) -> list[str]:
-    """Return the values of an answer to ``run`` or ``compile``."""
+    """Return the values at all positions from an answer to ``run`` or ``compile``."""
     values: list[str] = reply["run"]["output"] if "run" in reply else reply["statements"][0]["values"]
     return values
 
 
 def load(address: str, pid: int, users: int) -> Row:
-    """Let users ask what they know, strangers ask for too much, and workers be killed at random."""
+    """Send requests of honest users and hostile programs, kill workers at random, and return a row."""
     counts: Counter[str] = Counter({"wrong": 0, "killed": 0})
     times: list[float] = []
     slowest = [0.0]
@@ -101,7 +102,7 @@ def load(address: str, pid: int, users: int) -> Row:
 
     def verdict(reply: dict[str, Any], right: bool) -> str:
         if not reply["ok"]:
-            return "told that the worker was ended" if "was ended" in reply["error"] else "wrong"
+            return "the worker was ended" if "was ended" in reply["error"] else "wrong"
         return "right" if right else "wrong"
 
     def user(seed: int) -> None:
@@ -160,7 +161,7 @@ def load(address: str, pid: int, users: int) -> Row:
 
 
 def processes(pid: int) -> list[tuple[int, int, str]]:
-    """List a process and its children: number, kilobytes in memory, command."""
+    """Return the id, the memory in kB and the command of a process and of its children."""
     command = ["ps", "-eo", "pid,ppid,rss,args"]
     table = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=3) for line in table.stdout.splitlines()[1:]]
@@ -168,7 +169,7 @@ def processes(pid: int) -> list[tuple[int, int, str]]:
 
 
 def keystrokes(address: str) -> Row | None:
-    """Return the time from a keystroke to values in the browser, as the page itself measures it."""
+    """Return a row with the times from a keystroke to new values, as measured by the page."""
     chromium = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright
@@ -189,7 +190,7 @@ def keystrokes(address: str) -> Row | None:
             page.wait_for_timeout(250)
         spent = page.evaluate("performance.getEntriesByName('locum-values').map((e) => e.duration)")
         browser.close()
-    # The page waits 40 ms for the next keystroke before it asks.
+    # The page sends a request 40 ms after the last keystroke.
     return {
         "what": "keystroke to values in the browser, ms",
         "median": 40 + statistics.median(spent),
@@ -199,7 +200,7 @@ def keystrokes(address: str) -> Row | None:
 
 
 def measure(sizes: list[int], repeats: int) -> list[Row]:
-    """Start the playground and measure it."""
+    """Start the playground, measure latencies and load, and return all rows."""
     command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -221,7 +222,7 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
 
 
 def lines(rows: list[Row]) -> list[str]:
-    """Write the rows for people."""
+    """Format each row as one line of text."""
     return [
         f"{row['what']}: "
         + ", ".join(
@@ -232,7 +233,7 @@ def lines(rows: list[Row]) -> list[str]:
 
 
 def shortened_to(seconds: float) -> None:
-    """Let users ask for so long, with as many hostile programs in proportion."""
+    """Set the duration of the load in seconds, and the number of hostile programs in proportion."""
     global SECONDS, HOSTILE
     SECONDS, HOSTILE = seconds, max(10, round(HOSTILE * seconds / SECONDS))
 

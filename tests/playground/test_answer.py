@@ -18,11 +18,12 @@ from locum.interface.playground.example_programs import FIRST_STEPS, examples
 from locum.interface.playground.exercises import EXERCISES
 from locum.interface.playground.program_pane import Program
 from locum.interface.playground.requests import tokens
+from locum.interface.playground.share import page_files
+from locum.interface.playground.solutions import SOLUTIONS
 from locum.interface.playground.universal_pane import PRESETS
-from locum.interface.playground.weights_pane import MAX_UNITS, _agrees
+from locum.interface.playground.weights_pane import MAX_UNITS, agrees
 from locum.rasp import Session
 from locum.simulators import Attention, UniversalSimulator
-from tests.playground.solutions import SOLUTIONS
 
 REVERSE = FIRST_STEPS["reverse"][1]
 
@@ -167,10 +168,10 @@ def test_a_network_is_held_to_its_own_bound() -> None:
     reply = ask("compile", source=source, input="[0.5, 0.25]", **options)
     assert 1e-6 < reply["run"]["difference"] <= 0.01
     assert reply["run"]["agrees"]
-    assert not _agrees(1.02, 1.0, 0.01)
-    assert _agrees(1, True, 0.01)  # the answers of a network have one type
-    assert not _agrees("1", 1, 0.01)
-    assert not _agrees(1.001, 1.0, float("inf"))
+    assert not agrees(1.02, 1.0, 0.01)
+    assert agrees(1, True, 0.01)  # the answers of a network have one type
+    assert not agrees("1", 1, 0.01)
+    assert not agrees(1.001, 1.0, float("inf"))
 
 
 def test_apply_compares_the_network_with_the_program() -> None:
@@ -309,8 +310,8 @@ def test_there_are_ten_exercises_from_reverse_to_brackets_of_two_kinds() -> None
 
 @pytest.mark.parametrize("key", EXERCISES)
 def test_an_exercise_is_solved_and_its_starter_is_not(key: str) -> None:
-    assert ask("exercise", key=key, source=SOLUTIONS[key])["solved"]
-    reply = ask("exercise", key=key, source=EXERCISES[key].starter)
+    assert ask("exercise", exercise=key, source=SOLUTIONS[key])["solved"]
+    reply = ask("exercise", exercise=key, source=EXERCISES[key].starter)
     wrong = reply["counterexample"]
     assert not reply["solved"]
     assert wrong["values"] != wrong["expected"]
@@ -326,7 +327,7 @@ def test_an_exercise_is_solved_and_its_starter_is_not(key: str) -> None:
 )
 def test_a_wrong_solution_is_not_accepted(key: str, source: str) -> None:
     name = re.findall(r"^(\w+) =", SOLUTIONS[key], re.MULTILINE)[-1]
-    reply = answer({"action": "exercise", "key": key, "source": source.replace("{}", name)})
+    reply = answer({"action": "exercise", "exercise": key, "source": source.replace("{}", name)})
     assert not (reply["ok"] and reply["solved"])
     assert "bug" not in str(reply.get("error"))
 
@@ -340,7 +341,7 @@ def test_brackets_are_checked_at_the_depth_where_shortcuts_fail() -> None:
         "shortcut = balanced if length < 6 else pair;"
     )
     name = re.findall(r"^(\w+) =", SOLUTIONS["two_kinds"], re.MULTILINE)[-1]
-    reply = ask("exercise", key="two_kinds", source=source.replace("balanced if", f"{name} if"))
+    reply = ask("exercise", exercise="two_kinds", source=source.replace("balanced if", f"{name} if"))
     assert not reply["solved"]
     assert len(reply["counterexample"]["input"]) == 6
     assert reply["checked"] > 340
@@ -358,15 +359,17 @@ def test_an_input_too_long_to_compile_is_refused() -> None:
 
 def test_the_library_does_not_solve_an_exercise() -> None:
     source = "sorted = sort(tokens, tokens);"
-    assert "without sort of the library" in refused("exercise", key="sort", source=source)
-    assert ask("exercise", key="sort", source=f"# sort(x)\n{SOLUTIONS['sort']}")["solved"]
+    assert "does not use the library function sort" in refused(
+        "exercise", exercise="sort", source=source
+    )
+    assert ask("exercise", exercise="sort", source=f"# sort(x)\n{SOLUTIONS['sort']}")["solved"]
 
 
 def test_the_counterexample_is_the_shortest() -> None:
     source = (
         'right = aggregate(select(indices + 1, indices, ==), tokens, "_") if length < 3 else tokens;'
     )
-    wrong = ask("exercise", key="shift", source=source)["counterexample"]
+    wrong = ask("exercise", exercise="shift", source=source)["counterexample"]
     assert len(wrong["input"]) == 3
 
 
@@ -396,7 +399,7 @@ def test_the_counterexample_is_the_shortest() -> None:
         ({"action": "explain", "X": [[1]] * 7, "A": [[1]], "V": [[1]]}, "X: expected a matrix"),
         ({"action": "prove", "name": "matmul", "shape": [12, 12, 12]}, "sum to at most 12"),
         ({"action": "prove", "name": "matmul", "shape": [1, 1, 1], "seconds": 600}, "got 'seconds'"),
-        ({"action": "exercise", "key": "none", "source": ""}, "key: expected one of"),
+        ({"action": "exercise", "exercise": "none", "source": ""}, "exercise: expected reverse"),
         ({"action": "save", "source": "x;", "input": "a", "pane": "<script>"}, "pane: expected one of"),
     ],
 )
@@ -428,7 +431,8 @@ def test_markup_in_names_and_strings_stays_text_in_saved_pages() -> None:
     source = 'x = tokens + "</script><img src=x onerror=alert(1)><!--";\n'
     page = ask("save", source=source, input="ab")["html"]
     assert "<img" not in page
-    assert page.count("</script>") == 11  # the data, and ten scripts
+    scripts = sum(name.endswith(".js") for name in page_files())
+    assert page.count("</script>") == scripts + 1  # and the data
     assert "\\u003c/script>" in page
 
 

@@ -14,7 +14,7 @@ from locum.interface.playground.example_programs import PROGRAMS as FOLDER
 from locum.interface.playground.program_pane import Program
 from locum.interface.playground.requests import tokens
 from locum.languages.cookbook import COOKBOOK as ENTRIES
-from locum.languages.cookbook.entries import Direct
+from locum.languages.cookbook import Direct
 from locum.paper import listings
 from locum.rasp.everyday import EVERYDAY as PROGRAMS
 from locum.rasp.handles import SOp
@@ -70,7 +70,7 @@ def test_listings_say_which_erratum_they_have() -> None:
     names = [name for group, name in ROWS if group == "the paper's listings"]
     printed = [name for name in names if "as printed" in name]
     assert "Listing 5, MaxMinSort as printed (erratum E2)" in printed
-    assert len(printed) == len([name for name in names if "mended" in name])
+    assert len(printed) == len([name for name in names if "corrected" in name])
 
 
 def test_an_example_that_looks_like_a_list_is_quoted() -> None:
@@ -83,8 +83,8 @@ def test_an_example_that_looks_like_a_list_is_quoted() -> None:
 NOT_BY_UNITS = {
     "Listing 2, softmaxrect_r as printed (erratum E1)",
     "Listing 5, MaxMinSort as printed (erratum E2)",
-    "inverse, mended",
-    "softmax, mended",
+    "inverse, corrected",
+    "softmax, corrected",
 }
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from locum.interface.playground.exercises import EXERCISES
 from locum.interface.playground.requests import MAX_TOKENS
+from locum.interface.playground.solutions import SOLUTIONS
 from locum.paper import listings
-from tests.playground.solutions import SOLUTIONS
 from tests.playground.test_answer import ask, refused
 
 SORT = SOLUTIONS["sort"]
@@ -50,15 +50,17 @@ def test_the_library_solves_no_exercise_by_any_detour(key: str, detour: str) -> 
     function, call = LIBRARY[key]
     arguments = call.removeprefix(function + "(")[:-1]
     source = detour.replace("…", arguments).replace("F", function)
-    assert f"without {function} of the library" in refused("exercise", key=key, source=source)
+    assert f"does not use the library function {function}" in refused(
+        "exercise", exercise=key, source=source
+    )
 
 
 def test_a_function_of_the_library_that_calls_it_is_it() -> None:
     source = (
         "own = select(indices, indices, ==);\nx = has_focus(select_from_first(tokens, tokens) and own);"
     )
-    words = refused("exercise", key="new", source=source)
-    assert "without mark_first_instance of the library (in select_from_first)" in words
+    words = refused("exercise", exercise="new", source=source)
+    assert "does not use the library function mark_first_instance (in select_from_first)" in words
 
 
 @pytest.mark.parametrize(
@@ -73,16 +75,16 @@ def test_a_function_of_the_library_that_calls_it_is_it() -> None:
     ],
 )
 def test_what_only_has_the_same_name_is_allowed(source: str) -> None:
-    assert ask("exercise", key="sort", source=source)["solved"]
+    assert ask("exercise", exercise="sort", source=source)["solved"]
 
 
 def test_the_library_is_whole_where_nothing_is_forbidden() -> None:
     """Taking a function away is of one session, not of the library."""
-    refused("exercise", key="sort", source="x = sort(tokens, tokens);")
+    refused("exercise", exercise="sort", source="x = sort(tokens, tokens);")
     reply = ask("run", source="x = sort(tokens, tokens);", input="cab")
     assert reply["statements"][0]["values"] == list("abc")
     task = EXERCISES["sort"].task
-    assert "without the library's sort" in task
+    assert "Do not use the library function sort" in task
 
 
 @pytest.mark.parametrize("key", [key for key in EXERCISES if key not in ("listing5",)])
@@ -92,17 +94,17 @@ def test_what_is_right_on_short_inputs_only_is_found_out(key: str) -> None:
     other = "tokens" if key in ("reverse", "shift", "sort") else "indices == 0"
     other = "indices" if key in ("count", "histogram") else other
     source = f"{SOLUTIONS[key]}\nshort = {name} if length < {longest + 1} else {other};"
-    assert not ask("exercise", key=key, source=source)["solved"]
+    assert not ask("exercise", exercise=key, source=source)["solved"]
 
 
 def test_the_example_is_checked() -> None:
     source = f'{SOLUTIONS["reverse"]}\nwrong = "a" if reverse == "h" else reverse;'
-    wrong = ask("exercise", key="reverse", source=source)["counterexample"]
+    wrong = ask("exercise", exercise="reverse", source=source)["counterexample"]
     assert wrong["input"] == list("hello")
 
 
 def test_the_mended_listing_solves_its_exercise() -> None:
-    assert ask("exercise", key="listing5", source=listings.text("maxmin_corrected"))["solved"]
+    assert ask("exercise", exercise="listing5", source=listings.text("maxmin_corrected"))["solved"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_the_mended_listing_solves_its_exercise() -> None:
     ],
 )
 def test_another_kind_of_value_is_told(key: str, source: str, words: str) -> None:
-    wrong = ask("exercise", key=key, source=source)["counterexample"]
+    wrong = ask("exercise", exercise=key, source=source)["counterexample"]
     assert words in wrong["problem"]
 
 
@@ -127,15 +129,15 @@ def test_another_kind_of_value_is_told(key: str, source: str, words: str) -> Non
     ("source", "words"),
     [
         ("", "there is no s-op yet; try"),
-        ("for i in [1, 2] { indices + i; }", "name what a loop computes"),
+        ("for i in [1, 2] { indices + i; }", "assign a name in it"),
         ("def f(x) { return x; }", "when it is called"),
-        ("x = [indices, tokens];", "name one of its members"),
+        ("x = [indices, tokens];", "assign one of its members"),
         ("x = 3;", "constant(3)"),
         ("x = select(tokens, tokens, ==);", "selector_width"),
     ],
 )
 def test_why_there_is_no_sop_is_said(source: str, words: str) -> None:
-    assert words in refused("exercise", key="reverse", source=source)
+    assert words in refused("exercise", exercise="reverse", source=source)
     assert words in ask("run", source=source, input="ab")["why"]
     assert ask("run", source="x = indices;", input="ab")["why"] is None
 
@@ -158,6 +160,6 @@ MOSTLY = {
 @pytest.mark.parametrize(("key", "source"), MOSTLY.items())
 def test_a_share_of_positions_is_not_all_of_them(key: str, source: str) -> None:
     """What is right on short inputs by a threshold is wrong on the longest that there are."""
-    reply = ask("exercise", key=key, source=source)
+    reply = ask("exercise", exercise=key, source=source)
     assert not reply["solved"]
     assert len(reply["counterexample"]["input"]) == MAX_TOKENS

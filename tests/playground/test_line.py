@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locum.interface.playground.pool import BusyError, Line, Ticket
+from locum.interface.playground.line import FORGIVEN, BusyError, Line, Ticket
 
 
 def entered(line: Line, clients: str) -> list[Ticket]:
@@ -74,6 +74,47 @@ def test_who_gives_up_is_forgotten() -> None:
     assert line.next() is None
     assert not line._queues
     assert not line._running
+
+
+def test_the_client_that_used_less_is_served_first() -> None:
+    line = Line(workers=1, waiting=9)
+    first, *_ = entered(line, "aab")
+    assert line.next() is first
+    line.leave(first, seconds=2.0)
+    assert served(line, 2) == "ba"
+
+
+def test_a_client_that_broke_a_limit_leaves_the_foreground_for_a_while() -> None:
+    moment = [0.0]
+    line = Line(workers=2, waiting=9, background=1, clock=lambda: moment[0])
+    first, *_ = entered(line, "aaab")
+    assert line.next() is first
+    line.leave(first, seconds=5.0, is_broken=True)
+    assert line.broken("a") == 1
+    other, slow = line.next(), line.next()
+    assert (other and other.client, slow and slow.client) == ("b", "a")
+    assert slow is not None
+    assert slow.in_background
+    assert line.next() is None  # one at a time
+    line.leave(slow)
+    moment[0] = FORGIVEN
+    again = line.next()
+    assert again is not None
+    assert not again.in_background
+
+
+def test_long_requests_move_to_the_background_for_others_only() -> None:
+    line = Line(workers=1, waiting=9, background=1)
+    first, *_ = entered(line, "aa")
+    assert line.next() is first
+    assert line.move(first) is None  # only its own client waits
+    line.enter("b")
+    assert line.move(first) is True
+    second = line.next()
+    assert second is not None
+    assert second.client == "b"
+    line.enter("c")
+    assert line.move(second) is False  # there is no room
 
 
 @given(st.lists(st.sampled_from("abcde-"), max_size=60), st.integers(1, 3), st.integers(0, 5))

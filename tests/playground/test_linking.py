@@ -11,7 +11,7 @@ from locum.interface.playground.example_programs import examples
 from locum.interface.playground.program_pane import Program
 from locum.interface.playground.requests import tokens
 from locum.networks.compiler import compile as compile_program
-from locum.networks.compiler.tracing import compile_traced
+from locum.networks.compiler.compiling import compile_traced
 from tests.playground.test_answer import ask
 
 

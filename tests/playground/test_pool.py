@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from locum.experiments.sweeps.worker_process import WorkerProcess
 from locum.interface.playground.playground_worker import Limits
 from locum.interface.playground.pool import BusyError, Pool
-from tests.playground.solutions import SOLUTIONS
+from locum.interface.playground.solutions import SOLUTIONS
 
 GOOD = {"action": "run", "source": "x = indices + 1;", "input": "abc"}
 HOSTILE = {
@@ -36,7 +38,7 @@ HOSTILE = {
 _HEAVY = "x = indices;\n" + "x = aggregate(select(x, indices, <=), x, 0) + 1;\n" * 150
 ENDLESS = {
     "action": "exercise",
-    "key": "reverse",
+    "exercise": "reverse",
     "source": f"{_HEAVY}{SOLUTIONS['reverse']}\nr = reverse if x == x else tokens;",
 }
 
@@ -47,6 +49,19 @@ def pool() -> Iterator[Pool]:
         yield pool
 
 
+@pytest.fixture(autouse=True)
+def _forgiven(pool: Pool) -> None:
+    """Let each test begin without penalties: the tests are one client."""
+    pool._line._records.clear()
+
+
+def free(pool: Pool) -> list[WorkerProcess]:
+    """Return the workers in the foreground, when all have started."""
+    while len(pool._free) < pool.size:
+        time.sleep(0.02)
+    return pool._free
+
+
 def asked(pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
     reply: dict[str, Any] = json.loads(pool.answer(request))
     return reply
@@ -55,7 +70,7 @@ def asked(pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_workers_are_deaf_to_interrupts_from_their_first_moment(pool: Pool) -> None:
     """The terminal interrupts them, too, and they would print where they are."""
-    (status,) = (Path(f"/proc/{worker.process.pid}/status") for worker in pool._free)
+    (status,) = (Path(f"/proc/{worker.process.pid}/status") for worker in free(pool))
     blocked = re.search(r"^SigBlk:\s*(\w+)$", status.read_text(encoding="ascii"), re.MULTILINE)
     assert blocked is not None
     assert int(blocked[1], 16) >> (signal.SIGINT - 1) & 1
@@ -85,7 +100,8 @@ def test_workers_that_break_a_limit_are_replaced(pool: Pool) -> None:
 
 
 def test_memory_is_bounded() -> None:
-    from locum.interface.playground.playground_worker import MEMORY, _reply
+    from locum.interface.playground.playground_worker import _reply
+    from locum.interface.playground.requests import MEMORY
 
     def greedy(request: Any) -> Any:
         raise MemoryError
@@ -96,7 +112,8 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_bug_is_told_without_its_traceback() -> None:
-    from locum.interface.playground.playground_worker import INTERNAL, LARGE, _reply
+    from locum.interface.playground.playground_worker import LARGE, _reply
+    from locum.interface.playground.requests import INTERNAL
 
     assert json.loads(_reply(b"not json", lambda request: request, 100)[0])["error"] == INTERNAL
     assert json.loads(_reply(b'"abc"', lambda request: request * 99, 100)[0])["error"] == LARGE
@@ -104,7 +121,7 @@ def test_a_bug_is_told_without_its_traceback() -> None:
 
 def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
     assert asked(pool, GOOD)["ok"]
-    (worker,) = pool._free
+    worker, *_ = free(pool)
     os.kill(worker.process.pid, signal.SIGKILL)
     worker.process.wait()
     reply = asked(pool, GOOD)
@@ -115,11 +132,11 @@ def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
 
 def test_a_worker_that_ends_is_not_asked_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an answer that says so it still runs for a moment, in which it looks alive."""
-    (worker,) = pool._free
+    worker, *_ = free(pool)
 
     def answered(request: bytes, wall: float) -> bytes:
         worker._has_ended = True
-        return b"{}"
+        return b"0.1 {}"
 
     monkeypatch.setattr(worker, "ask", answered)
     assert asked(pool, GOOD) == {}
@@ -145,4 +162,4 @@ def test_who_goes_away_leaves_the_place_to_others(pool: Pool) -> None:
     third = pool.enter("c")
     assert json.loads(pool.work(first, GOOD))["ok"]
     assert json.loads(pool.work(third, GOOD))["ok"]
-    assert len(pool._free) == 1
+    assert len(free(pool)) == 1

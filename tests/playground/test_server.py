@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from locum.interface.playground import answer
 from locum.interface.playground.pool import BusyError, Pool, Ticket
-from locum.interface.playground.server import FILES, MAX_BODY, application
+from locum.interface.playground.server import FILES, LOCAL, MAX_BODY, Protocol, application
 from locum.interface.playground.share import PAGE
 from tests.cli.commands import command_line
 
@@ -24,7 +24,7 @@ class FakePool(Pool):
     """Answers in this process."""
 
     def __init__(self) -> None:
-        self.size = 1
+        self.size = self.most = 1
         self.is_busy = False
         self.clients: list[str] = []
 
@@ -141,6 +141,59 @@ def test_a_long_body_without_a_length_is_cut_off(client: TestClient) -> None:
     assert client.post("/answer", content=pieces, headers=kind).status_code == 413
 
 
+def test_files_are_compressed_and_have_tags(client: TestClient) -> None:
+    plain = client.get("/main.js", headers={"Accept-Encoding": "identity"})
+    packed = client.get("/main.js", headers={"Accept-Encoding": "gzip"})
+    assert plain.content == packed.content == (PAGE / "main.js").read_bytes()
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert int(packed.headers["Content-Length"]) < len(plain.content) / 2
+    again = client.get("/main.js", headers={"If-None-Match": plain.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = client.get("/main.js", headers={"If-None-Match": '"other"'})
+    assert other.status_code == 200
+
+
+def test_types_have_no_case_and_other_methods_are_named(client: TestClient) -> None:
+    body = json.dumps(GOOD).encode()
+    reply = client.post("/answer", content=body, headers={"Content-Type": "APPLICATION/JSON"})
+    assert reply.json()["ok"]
+    reply = client.get("/answer")
+    assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8000", 200),
+        ("127.0.0.1:8000", 200),
+        ("[::1]:8000", 200),
+        ("[::1]", 200),
+        ("rasp.example", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example:8000", 421),
+        ("evil.example:localhost", 421),
+        ("", 421),
+    ],
+)
+def test_other_hosts_are_rejected(pool: FakePool, host: str, status: int) -> None:
+    """A name of another site that leads to this address is no way into the playground."""
+    with TestClient(application(pool, [*LOCAL, "rasp.example"])) as client:
+        assert client.get("/", headers={"Host": host}).status_code == status
+        assert client.post("/answer", json=GOOD, headers={"Host": host}).status_code == status
+
+
+def test_slow_headers_and_bodies_are_cut_off(
+    monkeypatch: pytest.MonkeyPatch, pool: FakePool, port: int
+) -> None:
+    monkeypatch.setattr("locum.interface.playground.server.PATIENCE", 0.3)
+    head = b"POST /answer HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    assert b"408" in sent(port, head + b"Content-Length: 50\r\n\r\n{")
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(head)  # and no end of the headers
+        assert connection.recv(100) == b""
+
+
 def test_busy_is_503(client: TestClient, pool: FakePool) -> None:
     pool.is_busy = True
     try:
@@ -168,7 +221,7 @@ def test_other_methods_are_refused(client: TestClient) -> None:
 def port(pool: FakePool) -> Iterator[int]:
     """A real server, for requests that no client would send."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application(pool), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(application(pool), http=Protocol, log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     yield listening.getsockname()[1]
@@ -221,6 +274,8 @@ def test_the_page_is_small_and_needs_nothing_from_elsewhere() -> None:
     for name in FILES:
         if name != "codemirror.js":
             text = (PAGE / name).read_text(encoding="utf-8")
+            text = text.replace("https://arxiv.org/abs/2506.18739", "")  # a link; nothing is loaded
+            text = text.replace('"http://www.w3.org/2000/svg"', "")  # the name of SVG
             assert not re.search(r"https?://|innerHTML|outerHTML|insertAdjacent|document\.write", text)
             assert not re.search(r"\beval\(|new Function|setAttribute\(.style", text)
     assert "Permission is hereby granted" in (PAGE / "CODEMIRROR.txt").read_text(encoding="utf-8")

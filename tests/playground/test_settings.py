@@ -29,7 +29,7 @@ def test_what_is_proven_is_the_u_that_is_shown(temperature: float, claim: str) -
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"base": 2}, "base: expected e, the base of what is proven, got 2"),
+        ({"base": 2}, "base: expected e, the base in the proof, got 2"),
         ({"recipe": "paper", "temperature": 0}, "recipe: expected fetch"),
         ({"V": [[1]]}, "V: expected 2×1, got 1×1"),
         ({"X": [[1] * 6] * 6, "A": [[1] * 6] * 6, "V": [[1]] * 6}, "sum to at most 12"),
@@ -118,8 +118,8 @@ def test_out_is_the_last_value(after: str) -> None:
 
 def test_ties_that_rounding_breaks_are_refused() -> None:
     inputs = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
-    assert "temperature: expected scores that floats tell apart" in refused("explain", **inputs)
-    assert "tell apart" in saved("save_universal", **inputs)["answers"]["explain"]["error"]
+    assert "temperature: expected scores that floats can distinguish" in refused("explain", **inputs)
+    assert "can distinguish" in saved("save_universal", **inputs)["answers"]["explain"]["error"]
     assert ask("explain", **inputs | {"X": [[0.25, 0.5], [0.75, 0.0]]})["error"] == 0
 
 
@@ -131,7 +131,7 @@ def test_ties_that_rounding_breaks_are_refused() -> None:
             "low and high: expected none, since the tokens are those of the vocabulary",
         ),
         ({"feed_forward": "exact", "tolerance": 0.1}, "tolerance: expected none"),
-        ({"numeric": True, "vocabulary": "ab"}, "vocabulary: expected none beside any real numbers"),
+        ({"numeric": True, "vocabulary": "ab"}, "vocabulary: expected none for real-valued tokens"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], words: str) -> None:

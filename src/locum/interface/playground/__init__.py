@@ -1,7 +1,7 @@
-"""The playground: RASP, its heads, its weights and U on one page in the browser.
+"""Implement the playground: a web page for RASP programs, their heads and weights, and U.
 
-:func:`answer` is the whole of it: JSON in, JSON out. The server (``server.py``) hands requests to it in
-worker processes with limits (``pool.py``), and the page (``page/``) draws what comes back.
+:func:`answer` maps a request to an answer; both are JSON objects. The server (``server.py``) calls it
+in worker processes with limits (``pool.py``). The scripts of the page (``page/``) draw the answers.
 """
 
 from locum.interface.playground.answer import answer

@@ -1,4 +1,4 @@
-"""``answer``: one request of the page in, one answer out, both JSON; no state, no files.
+"""Answer one request of the page, as a function from JSON to JSON without state or files.
 
 >>> reply = answer({"action": "run", "source": "x = indices + 1;", "input": "abc"})
 >>> reply["statements"][0]["values"]
@@ -11,28 +11,51 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from locum.errors import LocumError
-from locum.interface.playground import exercises, panes, share, universal_pane, weights_pane
+from locum.interface.playground import (
+    completion_codes,
+    custom_exercises,
+    exercises,
+    input_tables,
+    network_actions,
+    panes,
+    share,
+    universal_pane,
+    weights_pane,
+)
+from locum.interface.playground.custom_exercises import EXERCISE
 from locum.interface.playground.example_programs import examples
-from locum.interface.playground.requests import INPUT, MATRIX, SOURCE, TEMPERATURE
+from locum.interface.playground.requests import (
+    INPUT,
+    INTERNAL,
+    MATRIX,
+    MEMORY,
+    SOURCE,
+    TEMPERATURE,
+    decimal,
+)
 from locum.proofs.claims.named import FAMILIES
 from locum.rasp.text.session import Session
 from locum.settings import Setting, read_settings
 
 
 class Action(NamedTuple):
-    """What answers a request, and the fields that the request may have."""
+    """A kind of request: the function that answers it, and the settings of its fields."""
 
     function: Callable[..., dict[str, Any]]
     settings: dict[str, Setting]
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one request; ``ok`` is false, and ``error`` says why, where that is not possible."""
+    """Return the answer to a request of the page.
+
+    For an invalid request, ``ok`` is false in the answer, and ``error`` is the error message.
+    """
     try:
         if not isinstance(request, Mapping):
             raise LocumError(f"expected a JSON object as the request, got {type(request).__name__}")
@@ -48,8 +71,31 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         return {"ok": False, "error": str(error)[: share.MAX_ERROR]}
 
 
+def answer_text(text: str) -> str | None:
+    """Return the answer to a request in JSON as JSON, or None if the request needs python-flint.
+
+    None is returned only if python-flint is not installed.
+
+    >>> answer_text('{"action": "run", "source": "", "input": 1.00000000000000001}')[:12]
+    '{"ok": false'
+    """
+    try:
+        reply = answer(json.loads(text, parse_float=decimal))
+    except LocumError as error:
+        reply = {"ok": False, "error": str(error)}
+    except ModuleNotFoundError as error:
+        if error.name == "flint":
+            return None
+        reply = {"ok": False, "error": INTERNAL}
+    except MemoryError:
+        reply = {"ok": False, "error": MEMORY}
+    except Exception:
+        reply = {"ok": False, "error": INTERNAL}
+    return json.dumps(reply, ensure_ascii=False, allow_nan=False)
+
+
 def catalogue() -> dict[str, Any]:
-    """List what the page offers: examples, exercises, claims, recipes, names for completion."""
+    """Return the examples, exercises, claims, recipes and names for completion that the page offers."""
     session = Session("a", folders=())
     return {
         "examples": examples(),
@@ -63,6 +109,7 @@ def catalogue() -> dict[str, Any]:
 
 _FLAG = Setting("true or false", default=False)
 _PROGRAM = {"source": SOURCE, "input": INPUT}
+_SOLVED = {"exercise": EXERCISE, "source": SOURCE}
 _NAMED = {**_PROGRAM, "name": Setting("a text", default=None, longest=100)}
 _NETWORK = {**_NAMED, **weights_pane.SETTINGS}
 _UNIVERSAL = {
@@ -89,6 +136,18 @@ ACTIONS: dict[str, Action] = {
             "seed": Setting("an integer", default=0, least=0, most=2**32),
         },
     ),
+    "intervene": Action(
+        network_actions.intervene,
+        {
+            **_NETWORK,
+            "ablated": Setting("a list of texts", default=[], longest=64),
+            "temperature": Setting("a number", default=1.0, least=1e-3, most=1e6),
+        },
+    ),
+    "export": Action(
+        network_actions.export,
+        {**_NETWORK, "kind": Setting("a text", choices=network_actions.FORMATS)},
+    ),
     "explain": Action(universal_pane.explain, _UNIVERSAL),
     "certify": Action(universal_pane.certify, _UNIVERSAL),
     "prove": Action(
@@ -102,10 +161,27 @@ ACTIONS: dict[str, Action] = {
     ),
     "prove_universal": Action(universal_pane.prove, {**_UNIVERSAL, "certificate": _FLAG}),
     "classify": Action(panes.classify, {"regex": Setting("a text", longest=200)}),
-    "exercise": Action(
-        exercises.check,
-        {"key": Setting("a text", choices=tuple(exercises.EXERCISES)), "source": SOURCE},
+    "exercise": Action(exercises.check, _SOLVED),
+    "describe": Action(custom_exercises.describe, {"exercise": EXERCISE}),
+    "solution": Action(exercises.show_solution, _SOLVED),
+    "hand_in": Action(
+        completion_codes.hand_in,
+        {**_SOLVED, "by": Setting("a text", longest=completion_codes.LONGEST_NAME)},
     ),
+    "verify": Action(
+        completion_codes.verify,
+        {"code": Setting("a text", longest=40_000), "exercise": replace(EXERCISE, default=None)},
+    ),
+    "table": Action(
+        input_tables.table,
+        {
+            "source": SOURCE,
+            "name": _NAMED["name"],
+            "inputs": Setting("a list of texts", longest=50),
+            "expected": Setting("a list of texts", longest=50),
+        },
+    ),
+    "compare": Action(input_tables.compare, {**_PROGRAM, "other": SOURCE}),
     "save": Action(
         share.save,
         {

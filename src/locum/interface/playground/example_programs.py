@@ -1,6 +1,7 @@
-"""Programs to begin with: first steps, everyday programs, the surveys' cookbook, the paper's listings.
+"""Provide the example programs of the playground.
 
-The files say their input by ``set example``; on the page it stands in the box for the input.
+They are first steps, programs in dialects, everyday programs, the cookbook, and the paper's listings.
+Program files set their input by ``set example``. On the page, this input is in the input box instead.
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from locum.paper import listings
 PROGRAMS = Path(__file__).with_name("programs")
 _EXAMPLE = re.compile(r"^set example (.+)\n+", re.MULTILINE)
 _ASSIGNED = re.compile(r"^(\w+) = ", re.MULTILINE)
-#: ``Erratum E2: …`` in the comments of a listing as printed.
+#: ``Erratum E2: …`` in the comments of a listing that contains an error of the paper.
 _ERRATUM = re.compile(r"^# Erratum (E\d+)", re.MULTILINE)
 #: ``# Listing 5, MaxMinSort: …``, the first line of a listing.
 _LISTING = re.compile(r"# (Listings? [\d and]+, \w+)")
 
-#: Name → input and program.
+#: Maps the names of first examples to their input and program.
 FIRST_STEPS: dict[str, tuple[str, str]] = {
     "reverse": (
         "hello",
-        """# Queries ask for the key that stands where they would stand backwards.
+        """# Position i attends to position length-1-i.
 flip = select(indices, length - 1 - indices, ==);
 reverse = aggregate(flip, tokens);
 """,
     ),
     "histogram": (
         "hello",
-        """# How often does my own token occur?
+        """# The number of occurrences of the token at each position.
 same = select(tokens, tokens, ==);
 histogram = selector_width(same);
 """,
     ),
     "sort": (
         "hello",
-        """# A token's rank is the number of tokens that come before it.
+        """# The rank of a token is the number of tokens before it in the sorted sequence.
 smaller = select(tokens, tokens, <);
 earlier = select(tokens, tokens, ==) and select(indices, indices, <);
 rank = selector_width(smaller or earlier);
@@ -47,7 +48,7 @@ sorted = aggregate(select(rank, indices, ==), tokens);
     ),
     "balanced brackets": (
         "(()())",
-        """# The depth after each position; it must never be negative, and 0 at the end.
+        """# The depth after each position must never be negative, and must be 0 at the end.
 up_to_here = select(indices, indices, <=);
 sign = indicator(tokens == "(") - indicator(tokens == ")");
 depth = (indices + 1) * aggregate(up_to_here, sign);
@@ -59,9 +60,35 @@ balanced = (at_end == 0) and not bad;
     ),
     "causal: seen so far": (
         "abaab",
-        """# How often was my token here so far? It looks only back: try causal in the pane Weights.
+        """# The number of equal tokens so far. Heads never read later positions: try causal in Weights.
 past = select(indices, indices, <=);
 seen = selector_width(select(tokens, tokens, ==) and past);
+""",
+    ),
+}
+
+#: Programs in other languages than RASP; the first line names the language.
+DIALECTS: dict[str, tuple[str, str]] = {
+    "C-RASP: majority": (
+        "abaab",
+        """// C-RASP
+// Whether more a than b occur so far: # counts positions up to the current position.
+more = #"a" > #"b"
+""",
+    ),
+    "B-RASP: alternating": (
+        "ababb",
+        """// B-RASP
+// Whether a and b alternate; each attention reads one position.
+same = rightmost[j < i, true] ("a"(i) & "a"(j)) | ("b"(i) & "b"(j)) : false
+alternating = rightmost[j <= i, same(j)] false : true
+""",
+    ),
+    "LTL: every a is followed by b": (
+        "abaab",
+        """// LTL
+// G: at this and all later positions; F: at this or a later position; X: at the next position.
+G (a -> F b)
 """,
     ),
 }
@@ -84,8 +111,9 @@ COOKBOOK = {
 
 
 def examples() -> list[dict[str, Any]]:
-    """List the examples: name, group, source, input."""
+    """Return the name, the group, the source and the input of each example."""
     rows = [("first steps", name, source, typed) for name, (typed, source) in FIRST_STEPS.items()]
+    rows += [("C-RASP, B-RASP and LTL", name, text, typed) for name, (typed, text) in DIALECTS.items()]
     for group, folder, titles in (
         ("everyday programs", "everyday", EVERYDAY),
         ("cookbook of the surveys", "cookbook", COOKBOOK),
@@ -103,7 +131,7 @@ def examples() -> list[dict[str, Any]]:
 
 
 def program_names() -> list[str]:
-    """List the names that :func:`program_text` takes.
+    """Return the names that :func:`program_text` accepts.
 
     >>> "sort_freq" in program_names()
     True
@@ -112,7 +140,7 @@ def program_names() -> list[str]:
 
 
 def program_text(name: str) -> str:
-    """Return an everyday program, or one of the cookbook; it ends by showing its last name.
+    """Return an everyday or cookbook program, with a final statement that shows its last name.
 
     >>> program_text("reverse").splitlines()[-1]
     'reverse;'
@@ -123,10 +151,10 @@ def program_text(name: str) -> str:
 
 
 def without_example(text: str) -> tuple[str, str]:
-    """Take ``set example …`` out of a program; return the rest, and the example as one types it.
+    r"""Remove ``set example …`` from a program, and return the program and the example as typed text.
 
-    >>> without_example('# x\\nset example "abc"\\ntokens;')
-    ('# x\\ntokens;', 'abc')
+    >>> without_example('# x\nset example "abc"\ntokens;')
+    ('# x\ntokens;', 'abc')
     """
     example = _EXAMPLE.search(text)
     if example is None:
@@ -137,8 +165,8 @@ def without_example(text: str) -> tuple[str, str]:
 
 
 def _title(name: str, source: str) -> str:
-    """Name a listing by its number in the paper, with the erratum that it has as printed."""
+    """Return the title of a listing: its number in the paper, and its erratum if it is incorrect."""
     number = _LISTING.match(source)
-    words = number[1] if number else name.replace("_corrected", ", mended")
+    words = number[1] if number else name.replace("_corrected", ", corrected")
     erratum = _ERRATUM.search(source)
     return f"{words} as printed (erratum {erratum[1]})" if erratum else words

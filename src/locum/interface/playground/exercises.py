@@ -1,52 +1,60 @@
-"""Ten exercises, each checked on all short inputs and a few longer ones; the first wrong one is shown.
+"""Define the built-in exercises, and check solutions on all short inputs and some longer inputs.
 
-Whether a solution calls what it is to be written without is decided when it runs, by which function is
-called: an alias is that function, and a parameter of the same name is not.
+An exercise can forbid library functions. The check determines at run time which functions a solution
+calls: an alias of a forbidden function is also forbidden, but a parameter with the same name is
+allowed.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
+from locum.graph.architecture import architecture
 from locum.interface.playground.example_programs import without_example
 from locum.interface.playground.panes import texts
 from locum.interface.playground.program_pane import Program
 from locum.interface.playground.requests import tokens
+from locum.interface.playground.solutions import SOLUTIONS
 from locum.paper import listings
 from locum.rasp import echo
+from locum.rasp.handles import Selector, SOp
 
 Word = Sequence[Any]
-#: Numbers that differ by less look alike.
+#: Numbers with a smaller difference than this may be displayed as equal.
 SHOWN = 1e-2
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """A task, where to begin, and what is right; the s-op that the program ends with is checked."""
+    """An exercise: its task, its starter program and its correct answers. The last s-op is checked."""
 
     key: str
     title: str
     task: str
     hint: str
-    #: What stands in the editor at first, and the input beside it.
+    #: The initial content of the editor, and the input.
     starter: str
     example: str
-    #: The symbols and the lengths of the inputs on which a solution is checked: all of them.
+    #: Symbols and lengths of inputs: a solution is checked on all inputs of these lengths.
     alphabet: Word
     lengths: tuple[int, ...]
     right: Callable[[Word], list[Any]]
-    #: Longer inputs on which wrong solutions fail that are right on all short ones.
+    #: Longer inputs, to detect wrong solutions that are correct on all short inputs.
     longer: tuple[Word, ...]
-    #: Functions of the library that would be the solution itself.
+    #: Library functions that are forbidden because they would solve the task.
     without: tuple[str, ...] = ()
+    #: A program that solves the exercise, and whether it is shown on request before a correct solution.
+    solution: str = ""
+    on_request: bool = True
 
     def words(self) -> Iterator[Word]:
-        """Yield every input, by length: all short ones, the example and longer ones."""
+        """Yield every input on which solutions are checked, in order of length."""
         short = (
             "".join(word) if isinstance(self.alphabet, str) else list(word)
             for length in self.lengths
@@ -55,15 +63,23 @@ class Exercise:
         more = sorted((tokens(self.example), *self.longer), key=len)
         yield from heapq.merge(short, more, key=len)
 
-    def described(self) -> dict[str, str]:
-        """Describe it for the page."""
-        names = ("key", "title", "task", "hint", "starter", "example")
-        return {name: getattr(self, name) for name in names}
+    def described(self) -> dict[str, Any]:
+        """Return the fields of the exercise that the page shows."""
+        names = ("key", "title", "task", "hint", "starter", "example", "on_request")
+        return {name: getattr(self, name) for name in names} | {"without": list(self.without)}
 
 
-def check(key: str, source: str) -> dict[str, Any]:
-    """Check a solution: solved, or the shortest input on which it is wrong."""
-    exercise = EXERCISES[key]
+def size(value: SOp | Selector) -> dict[str, int]:
+    """Return the numbers of layers and heads of an s-op or selector."""
+    found = architecture(value)
+    return {"layers": found.layers, "heads": sum(found.heads)}
+
+
+def check(exercise: Exercise, source: str) -> dict[str, Any]:
+    """Check a solution, and return whether it is correct, or the shortest input with a wrong answer.
+
+    For a correct solution, the result contains its size and the size of the reference solution.
+    """
     program = Program(source, tokens(exercise.example), exercise.without)
     program.require_right()
     name, value = program.sop(None)
@@ -79,46 +95,62 @@ def check(key: str, source: str) -> dict[str, Any]:
             values, problem = None, str(error)
         if values is not None:
             problem = _unseen(values, expected)
-        if values is None or not _same(values, expected):
+        if values is None or not is_same(values, expected):
             return {
                 "solved": False,
                 "name": name,
                 "checked": checked,
                 "counterexample": {
                     "input": texts(word),
-                    "typed": word if isinstance(word, str) else str(word),
+                    "typed": word if isinstance(word, str) else json.dumps(word),
                     "expected": texts(expected),
                     "values": None if values is None else texts(values),
                     "problem": problem,
                 },
             }
         checked += 1
-    return {"solved": True, "name": name, "checked": checked, "counterexample": None}
+    solution = Program(exercise.solution, tokens(exercise.example)).sop(None)[1]
+    sizes = {"size": size(value), "possible": size(solution)}
+    return {"solved": True, "name": name, "checked": checked, "counterexample": None, **sizes}
 
 
-def _same(values: Sequence[Any], expected: Sequence[Any]) -> bool:
-    return all(_equal(value, right) for value, right in zip(values, expected, strict=True))
+def show_solution(exercise: Exercise, source: str) -> dict[str, Any]:
+    """Return the reference solution of an exercise.
+
+    If the exercise does not show it on request, the program ``source`` must first solve the exercise.
+    """
+    if not exercise.on_request and not check(exercise, source)["solved"]:
+        raise InputError("the solution of this exercise is shown after you have solved it")
+    return {"source": exercise.solution}
 
 
-def _equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
-    """Tell whether a value is the right one: a number up to rounding, a boolean as a boolean."""
+def is_same(values: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Return whether all values are correct, up to rounding errors."""
+    return all(equal(value, right) for value, right in zip(values, expected, strict=True))
+
+
+def equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
+    """Return whether a value is correct.
+
+    Numbers may differ by ``rounding``. Strings and booleans must be equal and of the same type.
+    """
     if isinstance(value, str | bool) or isinstance(expected, str | bool):
         return type(value) is type(expected) and bool(value == expected)
     try:
         return abs(float(value) - float(expected)) <= rounding
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # an integer beyond the range of floats
         return False
 
 
 def _unseen(values: Sequence[Any], expected: Sequence[Any]) -> str:
-    """Say what is wrong where it may not be seen: a value of another kind, or off by very little."""
+    """Return a note on an error that is hard to see: another type, or a very small difference."""
     for place, (value, right) in enumerate(zip(values, expected, strict=True)):
         kind, expected_kind = _kind(value), _kind(right)
         if kind != expected_kind:
             advice = "; try tokens_float" if (kind, expected_kind) == ("text", "number") else ""
             shown = f"the {kind} {echo.scalar(value)}"
             return f"at position {place} it is {shown}, not a {expected_kind}{advice}"
-        if kind == "number" and not _equal(value, right) and _equal(value, right, SHOWN):
+        if kind == "number" and not equal(value, right) and equal(value, right, SHOWN):
             return f"at position {place} it is {value!r}, not {right!r}"
     return ""
 
@@ -127,7 +159,7 @@ def _kind(value: Any) -> str:
     return {str: "text", bool: "boolean"}.get(type(value), "number")
 
 
-# What is right ------------------------------------------------------------------------------------
+# Correct answers -----------------------------------------------------------------------------------
 
 
 def _everywhere(value: Any, word: Word) -> list[Any]:
@@ -140,7 +172,7 @@ def _pairs_sorted(word: Word) -> list[Any]:
 
 
 def is_balanced(word: Word) -> bool:
-    """Tell whether every bracket is closed by its own kind.
+    """Return whether every bracket is closed by a bracket of the same kind, in the correct order.
 
     >>> is_balanced("([])"), is_balanced("([)]")
     (True, False)
@@ -155,7 +187,7 @@ def is_balanced(word: Word) -> bool:
 
 
 def _nested(pairs: int) -> tuple[str, ...]:
-    """List the words of so many pairs of brackets that are balanced if their kinds are ignored.
+    """Return all words of ``pairs`` pairs of brackets that are balanced if ``[ ]`` counts as ``( )``.
 
     >>> len(_nested(2)), "([)]" in _nested(2), ")(" in _nested(1)
     (32, True, False)
@@ -174,34 +206,37 @@ _LETTERS, _UP_TO_FIVE = "abc", (1, 2, 3, 4, 5)
 _WORDS = ("abcabc", "banana", "mississippi", "cbaabccbaabc")
 
 EXERCISES = {
-    exercise.key: exercise
+    exercise.key: replace(exercise, solution=SOLUTIONS[exercise.key])
     for exercise in (
         Exercise(
-            "reverse", "Reverse", "Give the input backwards: abc becomes cba.",
-            "Which position holds what position i must receive? select(keys, queries, ==) compares.",
+            "reverse", "Reverse", "Return the input in reverse order: abc becomes cba.",
+            "Which position contains the token for position i? Compare with select(keys, queries, ==).",
             "# An s-op has a value at each position. The last s-op of the program is your answer.\n"
             "reverse = tokens;\n",
             "hello", _LETTERS, _UP_TO_FIVE, lambda word: list(word)[::-1], _WORDS,
         ),
         Exercise(
             "shift", "One to the right",
-            'Move every token one place to the right; "_" stands at the first position (without the '
-            "library's shift).",
-            "aggregate(selector, values, default) gives the default where nothing is selected.",
+            'Move every token one position to the right, and return "_" at the first position. '
+            "Do not use the library function shift.",
+            "aggregate(selector, values, default) returns the default for a query that selects no key.",
             "right = tokens;\n",
             "hello", _LETTERS, _UP_TO_FIVE, lambda word: ["_", *word[:-1]], _WORDS,
             without=("shift",),
         ),
         Exercise(
             "count", "How many a",
-            "Give the number of a's in the input, at every position (without the library's count).",
-            "A head averages. What is the mean of a 0/1 sequence, and what is the length?",
+            "Return the number of a's in the input at every position. Do not use the library function "
+            "count.",
+            "A head computes a mean. How does the number of ones follow from the mean of a 0/1 "
+            "sequence and the length?",
             'is_a = indicator(tokens == "a");\nnumber = is_a;\n',
             "banana", _LETTERS, _UP_TO_FIVE, lambda word: _everywhere(list(word).count("a"), word),
             _WORDS, without=("count",),
         ),
         Exercise(
-            "histogram", "Histogram", "Give at each position how often its own token occurs.",
+            "histogram", "Histogram",
+            "Return at each position how often its token occurs in the input.",
             "selector_width(s) counts the keys that a query selects.",
             "same = select(tokens, tokens, ==);\nhistogram = indices;\n",
             "hello", _LETTERS, _UP_TO_FIVE, lambda word: [list(word).count(letter) for letter in word],
@@ -209,40 +244,46 @@ EXERCISES = {
         ),
         Exercise(
             "new", "Seen before?",
-            "True where a token occurs for the first time, False elsewhere (without the library's "
-            "mark_first_instance).",
-            "Selectors can be combined: s and t. Keys before the query: select(indices, indices, <).",
+            "Return True where a token occurs for the first time, and False elsewhere. Do not use the "
+            "library function mark_first_instance.",
+            "The selector s and t combines two selectors. select(indices, indices, <) selects all keys "
+            "before the query.",
             "new = indices == 0;\n",
             "hello", _LETTERS, _UP_TO_FIVE,
             lambda word: [letter not in word[:i] for i, letter in enumerate(word)], _WORDS,
             without=("mark_first_instance",),
         ),
         Exercise(
-            "palindrome", "Palindrome", "True everywhere if the input reads the same backwards.",
-            "Compare with the reversed input, then ask whether any position differs.",
+            "palindrome", "Palindrome",
+            "Return True at every position if the input equals its reverse, and False otherwise.",
+            "Compare with the reversed input, and then check whether any position differs.",
             "palindrome = tokens == tokens;\n",
             "level", "ab", (1, 2, 3, 4, 5, 6, 7), lambda word: _everywhere(word == word[::-1], word),
             ("abcba", "abcda", "abbccbba", "abbccabba", "abcdeedcba", "abcdefdcba",
              "ab" * 16 + "ba" * 16, "ab" * 16 + "ba" * 15 + "bb"),
         ),
         Exercise(
-            "sort", "Sort", "Give the tokens in alphabetical order (without the library's sort).",
-            "A token's rank is the number of tokens before it; equal ones keep their order.",
+            "sort", "Sort",
+            "Return the tokens in alphabetical order. Do not use the library function sort.",
+            "The rank of a token is the number of tokens before it in the sorted sequence. Equal "
+            "tokens keep their order.",
             "smaller = select(tokens, tokens, <);\nrank = selector_width(smaller);\nsorted = tokens;\n",
             "hello", _LETTERS, _UP_TO_FIVE, lambda word: sorted(word), _WORDS, without=("sort",),
         ),
         Exercise(
             "listing5", "Find the bug in Listing 5",
-            "The paper's MaxMin sorts each pair of numbers, the greater first. As printed it is wrong "
-            "(erratum E2). Mend it.",
-            "What does an odd position compute for MaxminusMin, and what does it ask for?",
+            "The paper's MaxMin sorts each pair of numbers in descending order. The printed program is "
+            "wrong (erratum E2). Correct it.",
+            "What is MaxminusMin at an odd position, and when does this position request a flip?",
             without_example(listings.text("maxmin"))[0],
             "[1.0, -2.0, 3.0, 4.0]", (-2.0, -1.0, 1.0, 3.0), (2, 4), _pairs_sorted,
             ([0.5, 0.5, -7.0, 9.0, 2.0, 1.0], [-1.0, -3.5, 0.0, 0.0, 8.0, -8.0, 4.0, 5.0]),
         ),
         Exercise(
-            "balanced", "Balanced brackets", "True everywhere if the brackets ( and ) are balanced.",
-            "The depth at a position: opened so far minus closed so far. It must never be negative.",
+            "balanced", "Balanced brackets",
+            "Return True at every position if the brackets ( and ) are balanced, and False otherwise.",
+            "The depth at a position is the number of opened brackets minus the number of closed "
+            "brackets so far. The depth must never be negative.",
             'opened = indicator(tokens == "(");\nclosed = indicator(tokens == ")");\n'
             "balanced = opened == closed;\n",
             "(()())", "()", (1, 2, 3, 4, 5, 6, 7, 8), lambda word: _everywhere(is_balanced(word), word),
@@ -251,9 +292,10 @@ EXERCISES = {
         ),
         Exercise(
             "two_kinds", "Balanced brackets of two kinds",
-            "True everywhere if ( ) and [ ] are balanced and closed by their own kind.",
-            "The opening bracket that belongs to a closing one is the last before it of its depth: "
-            "best(selector, indices) attends to the greatest index that is selected.",
+            "Return True at every position if the brackets ( ) and [ ] are balanced and each bracket "
+            "is closed by a bracket of the same kind, and False otherwise.",
+            "The opening bracket of a closing bracket is the last bracket of its depth before it. "
+            "best(selector, indices) attends to the largest selected index.",
             'opened = indicator(tokens == "(" or tokens == "[");\nbalanced = opened == 1;\n',
             "([]())", "()[]", (1, 2, 3, 4), lambda word: _everywhere(is_balanced(word), word),
             (*_nested(3), "([([])])", "([([)])]", "[[(())()]]", "[[(())(])]", "([])()[]()",

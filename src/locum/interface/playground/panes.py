@@ -1,4 +1,4 @@
-"""The content of the panes for values, counts, heads and claims."""
+"""Compute the content of the panes Values, Counts and proofs, and Heads."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ from typing import Any
 from locum.errors import InputError
 from locum.execution import run as run_program
 from locum.graph.architecture import architecture
-from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
+from locum.interface.playground.flow_pane import ProgramHeads
 from locum.interface.playground.program_pane import Program, described
 from locum.interface.playground.requests import tokens as read_tokens
 from locum.languages import regular
-from locum.languages.classification import classify as classify_automaton
-from locum.proofs import Unproven
-from locum.proofs import prove as prove_claim
 from locum.proofs.claims.named import FAMILIES
 from locum.rasp import echo
 from locum.rasp.drawing.flow import flow_svg, shown_heads
 from locum.rasp.handles import SOp
 
-#: Heads that are drawn.
+#: Maximum number of drawn heads.
 MAX_HEADS = 60
 
 
 def run(source: str, typed: str) -> dict[str, Any]:
-    """Run every statement on the input: values, types and mistakes, each with its line."""
+    """Run every statement on the input, and return values, types and errors with their lines."""
     program = Program(source, read_tokens(typed))
     sops = [name for name, value in program.programs().items() if isinstance(value, SOp)]
     return {
         "input": [echo.scalar(token) for token in program.tokens],
-        # A program may say ``set example``; what was typed is then not what is shown.
+        # If a program contains ``set example``, its values are not those of the typed input.
         "own": program.has_own_example,
         "used": program.used_until,
         "statements": [described(statement, program.tokens) for statement in program.statements],
@@ -43,7 +40,7 @@ def run(source: str, typed: str) -> dict[str, Any]:
 
 
 def analyse(source: str, typed: str) -> dict[str, Any]:
-    """Count layers and heads of every s-op and selector."""
+    """Return the layers and heads of every s-op and selector of a program."""
     program = right(source, typed)
     owners = {
         name: number for number, statement in enumerate(program.statements) for name in statement.built
@@ -57,72 +54,82 @@ def analyse(source: str, typed: str) -> dict[str, Any]:
 
 
 def draw(source: str, typed: str, name: str | None, svg: bool) -> dict[str, Any]:
-    """Return every head of an s-op on the input: pattern, values read and given, statements."""
+    """Return the heads of an s-op on the input: patterns, read and returned values, statements.
+
+    With ``svg``, the result also contains a drawing of the heads.
+    """
     program = right(source, typed)
     name, value = program.sop(name)
     tokens = list(program.tokens)
-    root = expand_definitions(value.node)
-    own = {expand_definitions(node): words for node, words in program.names.items()}
-    names = {**names_of_definitions(value.node), **own}
-    structure = architecture(root).structure
-    if sum(len(layer) for layer in structure) > MAX_HEADS:
+    own = ProgramHeads(program, value.node)
+    if sum(len(layer) for layer in own.structure) > MAX_HEADS:
         raise InputError(
             f"expected at most {MAX_HEADS} heads to draw; try a smaller s-op of the program"
         )
-    layers = []
-    for layer in structure:
+    layers, place = [], 0
+    for layer in own.structure:
         heads = []
         for head in layer:
             statements = program.statements_of((head.selector, *head.serves))
-            for shown in shown_heads(head, tokens, names):
+            drawn_heads = shown_heads(head, tokens, own.names)
+            for number, shown in enumerate(drawn_heads, own.heads[place][1][0]):
                 values = [
                     {"label": v.label, "reads": texts(v.reads), "gives": texts(v.gives)}
                     for v in shown.values
                 ]
                 pattern = [[int(cell) for cell in row] for row in shown.pattern]
-                entry = {"label": shown.label, "note": shown.note, "statements": statements}
+                entry: dict[str, Any] = {
+                    "label": shown.label,
+                    "note": shown.note,
+                    "statements": statements,
+                }
+                entry |= {"number": number, "for": own.purpose(place)}
                 heads.append(entry | {"pattern": pattern, "values": values})
+            place += 1
         layers.append(heads)
     drawn = {"name": name, "input": texts(tokens), "layers": layers}
-    drawn["output"] = texts(run_program(root, tokens))
+    drawn["output"] = texts(run_program(value.node, tokens))
     if svg:
         drawn["svg"] = flow_svg(value.node, tokens, name, program.names)
     return drawn
 
 
 def right(source: str, typed: str) -> Program:
-    """Return a program, or refuse it for its first mistake."""
+    """Return a program that has been run on its input; raise its first error if it has errors."""
     program = Program(source, read_tokens(typed))
     program.require_right()
     return program
 
 
 def texts(values: Sequence[Any]) -> list[str]:
-    """Write values as the REPL does."""
+    """Format values as in the REPL."""
     return [echo.scalar(value) for value in values]
 
 
-#: Seconds for the search of a proof, terms of a polynomial, entries of a shape together.
+#: Limits of a proof: seconds, terms of a polynomial, and sum of the sizes of the shape.
 SECONDS, TERMS, MAX_SHAPE = 3.0, 20_000, 12
 
 
 def prove(name: str, shape: list[int], recipe: str | None, certificate: bool) -> dict[str, Any]:
-    """Prove a claim for all inputs of a shape, or refute it, or say that neither was possible.
+    """Prove or refute a claim for all inputs of a shape, within limits.
 
-    With ``certificate``, what ``locum prove check`` goes through again is in the answer, as text.
+    With ``certificate``, the result contains the text of a certificate file for ``locum prove check``.
     """
+    from locum.proofs import Unproven  # needs python-flint, which the static site loads on demand
+    from locum.proofs import prove as prove_claim
+
     require_small(shape)
     verdict = prove_claim(name, *shape, recipe=recipe, seconds=SECONDS, terms=TERMS, megabytes=400)
     reply = {"text": str(verdict), **verdict.to_dict()}
     if certificate:
         if isinstance(verdict, Unproven):
-            raise InputError(f"there is no certificate: {verdict}")
+            raise InputError(f"expected a proven claim for a certificate, got: {verdict}")
         reply["certificate"] = json.dumps(verdict.certificate)
     return reply
 
 
 def require_small(shape: list[int]) -> None:
-    """Refuse a shape whose proof would take long."""
+    """Raise an error for a shape that is too large for a proof in the playground."""
     if sum(shape) > MAX_SHAPE:
         raise InputError(
             f"shape: expected integers that sum to at most {MAX_SHAPE}, got {sum(shape)}; "
@@ -131,7 +138,9 @@ def require_small(shape: list[int]) -> None:
 
 
 def classify(regex: str) -> dict[str, Any]:
-    """Classify a regular language: each verdict with its reason and its consequence."""
+    """Classify a regular language, and return each verdict with its reason and its consequence."""
+    from locum.languages.classification import classify as classify_automaton  # needs python-flint
+
     automaton = regular.language(regex.strip(), None, plus="union")
     verdicts = classify_automaton(automaton)
     lines = [
@@ -150,7 +159,7 @@ def classify(regex: str) -> dict[str, Any]:
 
 
 def claims() -> list[dict[str, Any]]:
-    """List the claims that can be proven, with their parameters and recipes."""
+    """Return the names, parameters and recipes of the claims that can be proven."""
     return [
         {"name": f.name, "parameters": list(f.parameters), "recipes": list(f.recipes)}
         for f in FAMILIES.values()

@@ -1,7 +1,9 @@
-"""A worker process: answers one request after another, within limits that the kernel enforces.
+"""Run a worker process that answers requests within limits enforced by the kernel.
 
-Requests and answers are JSON in bytes; nothing is unpickled. A worker that exceeds its CPU time is
-ended by the kernel; one that runs out of memory says so and ends itself, and a fresh one replaces it.
+Requests and answers are JSON in bytes, and nothing is unpickled. Before a request, the process receives
+its limit of CPU time. Before an answer, it sends the CPU time used. The kernel ends a worker that
+exceeds the limit. A worker that runs out of memory reports this and exits. In both cases, the pool
+starts a new worker.
 """
 
 from __future__ import annotations
@@ -9,39 +11,38 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from locum.experiments.sweeps.worker_process import serve
+from locum.interface.playground.requests import INTERNAL, MEMORY
 
-#: What a worker says when it cannot answer; the page shows it.
-MEMORY = "this needs more memory than the playground gives one program; try a smaller one"
-INTERNAL = "the playground has a bug here: this request could not be answered"
 LARGE = "the answer is too large to show; try a shorter input or a smaller program"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may take."""
+    """Limits of CPU time, wall time, memory and answer size of one request."""
 
-    #: Seconds of CPU and of wall time.
+    #: CPU time and wall time in seconds.
     cpu: int = 5
     wall: float = 8.0
-    #: Bytes of address space of a worker, and of an answer.
+    #: Size of the address space of a worker, and size of an answer, in bytes.
     memory: int = 2 * 2**30
     answer: int = 4 * 2**20
-    #: Requests after which a worker is replaced: whatever it has kept goes with it.
+    #: Number of requests after which a worker and its caches are replaced.
     requests: int = 500
 
 
 def main() -> None:
-    """Answer requests until the input ends; the limits are the argument, as JSON."""
+    """Answer requests until the input ends, within the limits in the first command-line argument."""
     from locum.interface.playground.answer import answer
 
     limits = Limits(**json.loads(sys.argv[1]))
     answer({"action": "run", "source": "x = length;", "input": "a"})  # loads what every request needs
-    # No file can be written, no core dumped, no process started.
+    # The process cannot write files or core dumps, and its memory is limited.
     for kind, most in (
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
@@ -52,15 +53,21 @@ def main() -> None:
     def prepare(request: bytes) -> Callable[[], tuple[bytes, bool]]:
         used = resource.getrusage(resource.RUSAGE_SELF)
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        allowed = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu
-        resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
-        return lambda: _reply(request, answer, limits.answer)
+        before = used.ru_utime + used.ru_stime
+        cpu, _, text = request.partition(b" ")
+        resource.setrlimit(resource.RLIMIT_CPU, (int(before) + 1 + int(cpu), hard))
+
+        def compute() -> tuple[bytes, bool]:
+            reply, is_last = _reply(text, answer, limits.answer)
+            return b"%.4f " % (time.process_time() - before) + reply, is_last
+
+        return compute
 
     serve(prepare)
 
 
 def _reply(text: bytes, answer: Any, largest: int) -> tuple[bytes, bool]:
-    """Return the answer as JSON, and whether the worker should be replaced after it."""
+    """Return the answer as JSON, and whether the worker must be replaced after this answer."""
     try:
         packed = json.dumps(answer(json.loads(text)), ensure_ascii=False, allow_nan=False).encode()
     except MemoryError:

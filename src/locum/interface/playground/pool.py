@@ -1,211 +1,254 @@
-"""A pool of worker processes for programs of strangers: bounded in time, memory and number.
+"""Run untrusted programs in a pool of worker processes, with limits on time, memory and processes.
 
-Each request has a worker to itself. One that takes too long, or dies, is killed and replaced; only its
-own request is lost, and its answer says why. Clients are served in turn; more requests than can wait
-are refused at once.
-
-The line is bounded. Where it is full, a newcomer of a client that has fewer waiting than another takes
-the place of the last that waits for the greediest client; a client that has as many waiting as any is
-refused. What waits, and for whom, is forgotten with the request.
-
->>> line = Line(workers=1, waiting=2)
->>> first = line.enter("a")
->>> [line.enter(client).client for client in ("a", "b")]
-['a', 'b']
->>> line.next() is first, line.next()
-(True, None)
->>> line.leave(first)
->>> line.next().client
-'b'
+Each request runs in one worker. A worker that exceeds a limit or ends is replaced. Only its request is
+lost, and the answer states the reason. ``line.py`` selects the next request. Background workers have
+the lowest priority of the operating system.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
-from collections import Counter, deque
+import threading
+import time
 from collections.abc import Mapping
-from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Self
 
+from locum.errors import LocumError
 from locum.experiments.sweeps.worker_process import WorkerEndedError, WorkerProcess
+from locum.interface.playground.line import BUSY, BusyError, Line, Ticket
 from locum.interface.playground.playground_worker import Limits
 from locum.shared_state import Lock
 
-
-class BusyError(Exception):
-    """More requests are waiting than the line keeps."""
-
-
-BUSY = "the playground is busy; try again in a moment"
-YIELDED = "the playground is busy, and others have waited for less; try again in a moment"
-
-
-@dataclass(eq=False)
-class Ticket:
-    """A place in the line: ``turn`` is done when a worker is there, or raises :class:`BusyError`."""
-
-    client: str
-    turn: Future[Any] = field(default_factory=Future)
-
-
-class Line:
-    """So many workers, so many that may wait; not safe for threads by itself."""
-
-    def __init__(self, workers: int, waiting: int, share: int | None = None) -> None:
-        self.workers = workers
-        self.waiting = waiting
-        #: The most workers that one client has at a time.
-        self.share = share or workers
-        self._running: set[Ticket] = set()
-        #: Clients with requests that wait; the first is served next.
-        self._queues: dict[str, deque[Ticket]] = {}
-
-    def enter(self, client: str) -> Ticket:
-        """Take a place behind one's own others; :class:`BusyError` where there is none."""
-        ticket = Ticket(client)
-        # Free workers are places, too: who can be served at once need not wait.
-        free = max(0, self.workers - len(self._running))
-        if sum(map(len, self._queues.values())) >= self.waiting + free:
-            greediest = max(self._queues, key=lambda name: len(self._queues[name]), default=client)
-            own = len(self._queues.get(client, ()))
-            if len(self._queues.get(greediest, ())) <= own + 1:
-                raise BusyError(BUSY)
-            last = self._queues[greediest][-1]
-            self.leave(last)
-            last.turn.set_exception(BusyError(YIELDED))
-        self._queues.setdefault(client, deque()).append(ticket)
-        return ticket
-
-    def next(self) -> Ticket | None:
-        """Return who is served next, if a worker is free and somebody may have it."""
-        if len(self._running) >= self.workers:
-            return None
-        held = Counter(ticket.client for ticket in self._running)
-        # In turn, and those first who hold the fewest workers.
-        for client in sorted(self._queues, key=lambda name: held[name]):
-            if held[client] < self.share:
-                ticket = self._queues[client].popleft()
-                queue = self._queues.pop(client)
-                if queue:  # to the end of the turn
-                    self._queues[client] = queue
-                self._running.add(ticket)
-                return ticket
-        return None
-
-    def leave(self, ticket: Ticket) -> None:
-        """Give a place back: that of a request that is answered, or that is not wanted any more."""
-        self._running.discard(ticket)
-        queue = self._queues.get(ticket.client)
-        if queue and ticket in queue:
-            queue.remove(ticket)
-            if not queue:
-                del self._queues[ticket.client]
+#: CPU seconds after which a request moves to the background if other requests wait.
+LONG = 0.25
+ENDING = "the playground is ending"
+#: Lowest priority of a process.
+_LOWEST = 19
 
 
 class Pool:
-    """So many workers, and so many requests that may wait for one, clients in turn."""
+    """A pool of worker processes with a queue of requests.
+
+    ``workers`` is the number of foreground workers. ``spare`` is the number of additional processes,
+    which replace workers that end.
+    """
 
     def __init__(
         self,
         workers: int = 2,
-        waiting: int = 32,
+        waiting: int = 400,
         limits: Limits | None = None,
         share: int | None = None,
+        spare: int = 0,
     ) -> None:
         self.limits = limits or Limits()
         self.size = workers
-        #: Workers that were replaced because they broke a limit or died.
+        #: Number of workers that were replaced because they exceeded a limit or ended.
         self.replaced = 0
         self._line = Line(self.size, waiting, share)
+        #: Maximum number of requests that are answered at the same time.
+        self.most = self.size + self._line.background
         self._lock = Lock()
         self._closed = False
-        self._free = [self._start() for _ in range(self.size)]
-        self._busy: set[WorkerProcess] = set()
+        self._free: list[WorkerProcess] = []
+        self._background: list[WorkerProcess] = []
+        self._busy: dict[Ticket, tuple[WorkerProcess, float]] = {}
+        #: Processes that are starting.
+        self._starting: set[WorkerProcess] = set()
+        #: Requests whose workers were terminated because other requests waited.
+        self._ended: set[Ticket] = set()
+        self._closing = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+        for _ in range(self.size + spare):
+            self._start()
 
-    def _start(self) -> WorkerProcess:
-        return WorkerProcess(
-            "locum.interface.playground.playground_worker", json.dumps(asdict(self.limits))
-        )
+    def _start(self, ticket: Ticket | None = None) -> None:
+        """Start a process for the background request ``ticket``, or without it for the foreground."""
+        module = "locum.interface.playground.playground_worker"
+
+        def begin() -> None:
+            worker = WorkerProcess(module, json.dumps(asdict(self.limits)))
+            with self._lock:
+                self._starting.add(worker)
+            if ticket is not None:
+                _lower(worker)
+            try:
+                worker.wait()
+            except LocumError:  # a new process may start later, when more memory is free
+                if not self._closing.wait(1.0):
+                    self._start(ticket)
+            with self._lock:
+                self._starting.discard(worker)
+                if self._closed or not worker.is_alive:
+                    worker.end()
+                    if ticket is not None and self._closed and not ticket.turn.done():
+                        ticket.turn.set_exception(BusyError(ENDING))
+                elif ticket is not None and not ticket.turn.done():
+                    self._assign(ticket, worker)
+                else:  # the request was cancelled, so other requests can use the worker
+                    (self._free if ticket is None else self._background).append(worker)
+                    self._serve()
+
+        threading.Thread(target=begin, daemon=True).start()
 
     def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
-        """Answer a request as JSON in bytes; raises :class:`BusyError` if too many are waiting."""
+        """Wait for a worker, and return the answer to a request as JSON in bytes.
+
+        Raise :class:`BusyError` if the queue is full.
+        """
         ticket = self.enter(client)
         ticket.turn.result()
         return self.work(ticket, request)
 
     def enter(self, client: str) -> Ticket:
-        """Take a place in the line; its ``turn`` comes when a worker is free."""
+        """Add a request of ``client`` to the queue, and return its ticket.
+
+        The future ``turn`` of the ticket contains the worker as soon as one is free.
+        """
         with self._lock:
+            if self._closed:
+                raise BusyError(ENDING)
             ticket = self._line.enter(client)
             self._serve()
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Give up waiting; whose turn it is already has to :meth:`work`."""
+        """Remove a waiting request from the queue.
+
+        If the request already has a worker, this has no effect, and :meth:`work` must be called.
+        """
         with self._lock:
             if not ticket.turn.done():
                 self._line.leave(ticket)
                 ticket.turn.cancel()
 
     def work(self, ticket: Ticket, request: Mapping[str, Any]) -> bytes:
-        """Answer the request whose turn it is, and let the next one have the worker."""
+        """Answer a request that has a worker, and release the worker."""
         worker: WorkerProcess = ticket.turn.result()
+        cost, is_broken = 0.0, False
+        with self._lock:
+            # The limit is lower for a client with requests that recently exceeded a limit.
+            broken, most = self._line.broken(ticket.client), self.limits.cpu
+            cpu = max(1, most >> broken) if broken else most
         try:
-            return self._ask(worker, json.dumps(request).encode())
+            body = json.dumps(request).encode()
+            wall = self.limits.wall - (most - cpu)
+            spent, _, reply = worker.ask(b"%d " % cpu + body, wall).partition(b" ")
+            cost = float(spent)
+        except WorkerEndedError as error:
+            self.replaced += 1
+            is_ended = ticket in self._ended
+            is_broken = is_ended or error.expired or error.code == -signal.SIGXCPU
+            cost = float(cpu) if is_broken else 0.0
+            if is_ended:
+                raise BusyError(BUSY) from None
+            reply = _failure(error, cpu, wall)
         finally:
-            with self._lock:
-                self._busy.discard(worker)
-            is_over = not worker.is_alive or worker.answered >= self.limits.requests
-            if is_over and not self._closed:
+            self._give_back(ticket, worker, cost, is_broken)
+        return reply
+
+    def _give_back(self, ticket: Ticket, worker: WorkerProcess, cost: float, is_broken: bool) -> None:
+        """Release the worker of a finished request, or replace the worker by a new process."""
+        with self._lock:
+            self._busy.pop(ticket, None)
+            self._ended.discard(ticket)
+        is_over = not worker.is_alive or worker.answered >= self.limits.requests
+        if is_over or self._closed:
+            worker.end()
+        with self._lock:
+            self._line.leave(ticket, cost, is_broken=is_broken)
+            if self._closed:
                 worker.end()
-                worker = self._start()
-            with self._lock:
-                self._line.leave(ticket)
-                if self._closed:
-                    worker.end()
-                else:
-                    self._free.append(worker)
-                    self._serve()
+            elif is_over:
+                if not ticket.in_background:
+                    self._start()
+            else:
+                (self._background if ticket.in_background else self._free).append(worker)
+            self._serve()
 
     def _serve(self) -> None:
-        """Give free workers to those whose turn it is."""
-        while self._free and (ticket := self._line.next()) is not None:
-            worker = self._free.pop(0)
-            self._busy.add(worker)
-            ticket.turn.set_result(worker)
-
-    def _ask(self, worker: WorkerProcess, request: bytes) -> bytes:
-        limits = self.limits
-        try:
-            return worker.ask(request, limits.wall)
-        except WorkerEndedError as error:
-            if error.expired:
-                why = f"this takes longer than {limits.wall:g} seconds, the limit"
-            elif error.code == -signal.SIGXCPU:
-                why = f"this takes more than {limits.cpu} seconds of work, the limit"
+        """Assign free workers to the next requests, and start background workers if necessary."""
+        while not self._closed and (ticket := self._line.next(is_free=bool(self._free))) is not None:
+            if not ticket.in_background:
+                self._assign(ticket, self._free.pop(0))
+            elif self._background:
+                self._assign(ticket, self._background.pop())
             else:
-                why = "the process that worked on this was ended; try again, or a smaller program"
-        self.replaced += 1
-        return json.dumps({"ok": False, "error": why}).encode()
+                self._start(ticket)
+
+    def _assign(self, ticket: Ticket, worker: WorkerProcess) -> None:
+        self._busy[ticket] = worker, _seconds(worker)
+        ticket.turn.set_result(worker)
+
+    def _watch(self) -> None:
+        """Move long requests to the background while other requests wait, until the pool is closed.
+
+        If the background is full, the worker of the long request is terminated.
+        """
+        while not self._closing.wait(LONG):
+            with self._lock:
+                if self._closed:
+                    return
+                for ticket, (worker, started) in list(self._busy.items()):
+                    has_room = None
+                    if _seconds(worker) - started > LONG:
+                        has_room = self._line.move(ticket)
+                    if has_room:
+                        _lower(worker)
+                        self._start()
+                    elif has_room is False:
+                        self._ended.add(ticket)
+                        worker.process.kill()
 
     def close(self) -> None:
-        """End all workers; requests that are being answered fail."""
+        """End all workers; waiting and running requests raise :class:`BusyError`."""
         with self._lock:
             self._closed = True
-            free, self._free = self._free, []
-            busy = list(self._busy)
-        for worker in free:
+            self._closing.set()
+            idle, self._free, self._background = self._free + self._background, [], []
+            self._ended |= self._busy.keys()
+            for worker in self._starting:  # its thread closes the pipes
+                worker.process.kill()
+            for worker, _ in self._busy.values():  # the thread of the request closes the pipes
+                worker.process.kill()
+            self._line.clear(BusyError(ENDING))
+        for worker in idle:
             worker.end()
-        for worker in busy:  # the thread of the request closes the pipes
-            worker.process.kill()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _lower(worker: WorkerProcess) -> None:
+    """Set the lowest priority for a worker process, unless the process has ended."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, worker.process.pid, _LOWEST)
+
+
+def _seconds(worker: WorkerProcess) -> float:
+    """Return the CPU seconds of a worker process, or the wall time if CPU time is not available."""
+    try:
+        with open(f"/proc/{worker.process.pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return time.monotonic()
+
+
+def _failure(error: WorkerEndedError, cpu: int, wall: float) -> bytes:
+    if error.expired:
+        why = f"this takes longer than {wall:g} seconds, the limit"
+    elif error.code == -signal.SIGXCPU:
+        why = f"this takes more than {cpu} seconds of work, the limit"
+    else:
+        why = "the process that worked on this was ended; try again, or a smaller program"
+    return json.dumps({"ok": False, "error": why}).encode()
 
 
 __all__ = ["BusyError", "Pool", "Ticket"]

@@ -1,11 +1,12 @@
-"""Run a program line by line, and remember which statement made which part of the graph.
+"""Run a program line by line, and record which statement built each node of the graph.
 
-That is what links the panes: a head, a slot or a row of values belongs to the statement that first
-built its node, and to those whose value it is.
+This information links the panes: a head, a slot or a row of values belongs to the statement that first
+built its node, and to every statement whose value is this node.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from locum.errors import InputError, LimitError
 from locum.graph import Node, postorder
 from locum.graph.atoms import identity
 from locum.graph.definitions import expand_definitions
+from locum.interface.playground.dialects import definitions, dialect_of
+from locum.languages.syntax import DialectError
 from locum.rasp import echo
 from locum.rasp.handles import Selector, SOp, wrap
 from locum.rasp.text.builtins import take_away
@@ -22,57 +25,70 @@ from locum.rasp.text.limits import Limits
 from locum.rasp.text.results import Result
 from locum.rasp.text.session import Session
 
-#: Tighter than those of a REPL: a page answers while one types.
+#: Lower limits than in a REPL, because the page runs the program while the user types.
 LIMITS = Limits(steps=50_000, text_steps=75_000, memory=150_000_000, heads=5_000)
 
-#: Why a program that ends so has no s-op, by what its last statement is.
+#: Reasons why a program has no s-op, by the kind of its last statement.
 _NO_SOP = {
-    "none": "a loop or a command gives none; name what a loop computes, as in x = indices + 1;",
-    "function": "a function makes one when it is called, as in x = f(tokens);",
-    "list": "a list is not an s-op; name one of its members, as in x = members[0];",
-    "dict": "a dict is not an s-op; name one of its members, as in x = members[0];",
+    "none": "a loop or a command defines no s-op; assign a name in it, as in x = indices + 1;",
+    "function": "a function defines an s-op only when it is called, as in x = f(tokens);",
+    "list": "a list is not an s-op; assign one of its members, as in x = members[0];",
+    "dict": "a dict is not an s-op; assign one of its members, as in x = members[0];",
     "atom": "a plain value is not an s-op; constant(3) is one",
-    "selector": "a selector is not an s-op; aggregate with it, or take its selector_width",
+    "selector": "a selector is not an s-op; use it in aggregate or selector_width",
 }
+
+
+#: Matches the error of an undefined name, and the names that a statement sets: names before =, or a
+#: function.
+_UNDEFINED = re.compile(r"Undefined variable: (\w+)")
+_SETS = re.compile(r"(?:^|[;{}])\s*(\w+(?:\s*,\s*\w+)*)\s*=(?!=)|\bdef\s+(\w+)", re.MULTILINE)
 
 
 @dataclass
 class Statement:
-    """A statement: the lines it begins and ends in (from 1), and what came of it."""
+    """A statement with its first and last line (counted from 1) and its results."""
 
     first: int
     last: int
     result: Result
-    #: What it built: names and graphs; and each of these on the example of the moment.
+    #: The line at which reading the statement began. An error may be in a later line.
+    begin: int = 1
+    #: Nodes of the assigned names, and the values of each node on the current example.
     built: dict[str, Node] = field(default_factory=dict)
     parts: list[Result] = field(default_factory=list)
 
     def was_run_on(self, tokens: Sequence[Any]) -> bool:
-        """Tell whether a value of it was computed on these tokens."""
+        """Return whether a value of the statement was computed on ``tokens``."""
         run_on = [part.tokens for part in (self.result, *self.parts) if part.tokens is not None]
         return any(same_tokens(one, tokens) for one in run_on)
 
 
 class Program:
-    """A source text, run on an input within the limits of a session; no file can be loaded.
+    """A program that is run on an input within the limits of a session, and cannot load files.
 
-    ``without``: functions of the library that it may not call.
+    ``without`` contains the names of library functions that the program may not call.
     """
 
     def __init__(self, source: str, tokens: Any, without: Sequence[str] = ()) -> None:
         self.session = Session(tokens, folders=(), limits=LIMITS)
+        if without and dialect_of(source) is not None:
+            raise InputError(
+                f"expected a program in RASP, since {without[0]} of its library is forbidden, got one "
+                f"in {dialect_of(source)}; try without the first line"
+            )
         for name in without:
             take_away(self.session.scope, name)
         self.statements: list[Statement] = []
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
-        #: Whether the example is the program's own in the end; and the lines up to the last value that
-        #: was computed on what was given, 0 if none was.
+        #: Whether the program sets its own example in the end, and the lines up to the last value
+        #: computed on the given input (0 if none was).
         self.has_own_example = not same_tokens(self.tokens, tokens)
         self.used_until = max((s.last for s in self.statements if s.was_run_on(tokens)), default=0)
         self.names = self.session.names_of_nodes()
-        #: Which statement built a node first, in the graph as written and with definitions expanded;
-        #: and which have it as their own value.
+        #: The statement that first built a node, in the original graph and with definitions expanded,
+        #: and the statements whose value is this node.
         self.owner: dict[Node, int] = {}
         self._valued: dict[Node, set[int]] = {}
         for number, statement in enumerate(self.statements):
@@ -84,9 +100,12 @@ class Program:
                         self.owner.setdefault(part, number)
 
     def _run(self, source: str) -> None:
+        # A single carriage return also ends a line, as in files and in the editor of the page.
+        self._lines = lines = with_newlines(source).split("\n")
+        if dialect_of(source) is not None:
+            self._run_dialect(with_newlines(source))
+            return
         session, begin = self.session, 1
-        # A lone carriage return ends a line, too, as it does in files and in the editor of the page.
-        lines = with_newlines(source).split("\n")
         for number, line in enumerate(lines, start=1):
             if session.finished or session.exhausted:
                 return
@@ -95,12 +114,32 @@ class Program:
             self._add(session.feeding(line + "\n"), begin, number)
         self._add(session.end(), begin, len(lines))
 
+    def _run_dialect(self, source: str) -> None:
+        """Run a C-RASP or B-RASP program or an LTL formula, with each definition as a statement."""
+        examples = self.session.examples
+        try:
+            found = definitions(source, examples.tokens["s-op"])
+            for name, first, last, node in found:
+                value = self.session.scope.names[name] = wrap(node)
+                result = examples.result(value, name)
+                self.statements.append(
+                    Statement(first, last, result, built={name: node}, parts=[result])
+                )
+        except DialectError as error:
+            result = Result(
+                "error", message=error.problem, category="syntax", line=error.line, column=error.column
+            )
+            self.statements.append(Statement(error.line, error.line, result))
+
     def _add(self, results: Iterable[Result], begin: int, end: int) -> None:
-        """Keep the results of one line; errors count their lines from where reading began."""
+        """Store the results of the lines from ``begin`` to ``end`` as statements.
+
+        The lines of errors are relative to ``begin``.
+        """
         scope = self.session.scope
         scope.changed.clear()
         for result in results:
-            statement = Statement(begin + (result.line or 1) - 1, end, result)
+            statement = Statement(begin + (result.line or 1) - 1, end, result, begin)
             if result.kind in ("none", "multi"):  # a loop, or several names at once
                 values = {name: scope.names[name] for name in scope.changed if name != "out"}
                 statement.built = {
@@ -116,7 +155,7 @@ class Program:
             scope.changed.clear()
 
     def _shown(self, built: dict[str, Node]) -> list[Result]:
-        """Run what has just been built on the example, as far as the budget of the text goes."""
+        """Run new s-ops and selectors on the example, within the limits of the program."""
         try:
             return [self.session.examples.result(wrap(node), name) for name, node in built.items()]
         except LimitError:
@@ -124,24 +163,42 @@ class Program:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """Return every mistake with its place."""
-        return [
-            {"line": s.first, "column": s.result.column or 1, "message": s.result.message}
-            for s in self.statements
-            if s.result.kind == "error"
-        ]
+        """Errors of the program with line, column and message.
+
+        If an error is a consequence of an earlier error, ``because`` is the line of the earlier error.
+        For example, a name is undefined if the statement that assigns it has an error.
+        """
+        found: list[dict[str, Any]] = []
+        #: Names that are not set because of an error, with the line of the first such error.
+        missing: dict[str, int] = {}
+        for s in self.statements:
+            if s.result.kind != "error":
+                for name in (*s.built, s.result.name or ""):
+                    missing.pop(name, None)
+                continue
+            error = {"line": s.first, "column": s.result.column or 1, "message": s.result.message}
+            undefined = _UNDEFINED.match(s.result.message or "")
+            cause = missing.get(undefined[1]) if undefined else None
+            if cause is not None:
+                error["because"] = cause
+            text = "\n".join(self._lines[s.begin - 1 : s.last])
+            for names in _SETS.findall(text):
+                for name in re.split(r"\s*,\s*", "".join(names)):
+                    missing.setdefault(name, s.first if cause is None else cause)
+            found.append(error)
+        return found
 
     def require_right(self) -> None:
-        """Refuse a program with a mistake in it."""
+        """Raise the first error of the program, if it has errors."""
         for error in self.errors:
             place = f"line {error['line']}, column {error['column']}"
             raise InputError(f"{place}: {error['message']}")
 
     def programs(self) -> dict[str, SOp | Selector]:
-        """Return every s-op and selector that the program names or shows, in order.
+        """Return every s-op and selector that the program assigns or shows, by name, in order.
 
-        A name that was set again, to a number or a function, say, is not an s-op any more; ``out`` is
-        the last value, whatever that is.
+        Names that were assigned again, for example to a number, are excluded. ``out`` is the last shown
+        value of any type.
         """
         built: dict[str, SOp | Selector] = {}
         for statement in self.statements:
@@ -156,7 +213,7 @@ class Program:
         }
 
     def sop(self, name: str | None) -> tuple[str, SOp]:
-        """Return the s-op of that name, or the last one."""
+        """Return the name and the s-op for a name, or for None the last s-op of the program."""
         sops = {n: value for n, value in self.programs().items() if isinstance(value, SOp)}
         if name is not None and name not in sops:
             known = ", ".join(sops) or "none"
@@ -167,7 +224,7 @@ class Program:
         return name, sops[name]
 
     def why_no_sop(self) -> str:
-        """Say why there is no s-op, and what would make one."""
+        """Return an error message for a program without s-ops, with advice."""
         shown = [s.result.kind for s in self.statements if s.result.kind in _NO_SOP]
         if not shown:
             return "there is no s-op yet; try reverse = aggregate(flip, tokens);"
@@ -176,7 +233,10 @@ class Program:
     # Links ----------------------------------------------------------------------------------------
 
     def statements_of(self, nodes: Iterable[Node]) -> list[int]:
-        """Return the statements that first built any of these nodes, or have it as their value."""
+        """Return the numbers of the statements that first built one of ``nodes``.
+
+        Statements with one of ``nodes`` as their value are included.
+        """
         statements: set[int] = set()
         for node in nodes:
             statements |= self._valued.get(node, set())
@@ -186,22 +246,25 @@ class Program:
 
 
 def _is_still(now: Any, built: SOp | Selector, exactly: bool) -> bool:
-    """Tell whether a name still stands for an s-op or selector; ``out``, for the very same one."""
+    """Return whether ``now``, the current value of a name, is an s-op or a selector.
+
+    With ``exactly``, it must also be the same node as ``built``.
+    """
     if not isinstance(now, (SOp, Selector)):
         return False
     return not exactly or now.node is built.node
 
 
 def same_tokens(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Tell whether two inputs are the same; 1, 1.0 and true are three tokens."""
+    """Return whether two inputs are equal, where 1, 1.0 and true are different tokens."""
     return list(map(identity, one)) == list(map(identity, other))
 
 
 def described(statement: Statement, tokens: Sequence[Any]) -> dict[str, Any]:
-    """Describe a statement as JSON; values are texts, as the REPL writes them.
+    """Return a statement as plain data, with values formatted as in the REPL.
 
-    ``input`` is there where it was run on other ``tokens`` than these; ``parts`` where it gave several
-    names, or those of a loop, their values.
+    ``input`` is present if the statement was run on an input other than ``tokens``. ``parts`` contains
+    the values of a loop or of several assigned names.
     """
     result = statement.result
     entry: dict[str, Any] = {"line": statement.last, "first": statement.first, "kind": result.kind}
@@ -225,7 +288,7 @@ def _values(result: Result, tokens: Sequence[Any]) -> dict[str, Any]:
 
 
 def _beside(statement: Statement) -> str:
-    """Write what stands beside the line."""
+    """Return the text that the editor shows next to the statement."""
     result = statement.result
     if result.kind == "multi" and len(statement.parts) == len(result.items or []):
         return ", ".join(f"{part.name} = {_echoed(part)}" for part in statement.parts)

@@ -1,4 +1,4 @@
-"""Limits of requests, and how inputs, vocabularies and matrices of a request are read."""
+"""Define the limits of requests, and read the inputs, vocabularies and matrices in requests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from typing import Any
 from locum.errors import InputError
 from locum.settings import Setting, has_surrogates
 
-#: Characters of a program and of an input, tokens of an input, tokens of a vocabulary.
+#: Maximum number of characters of a program and of an input, and of tokens of an input and of a
+#: vocabulary.
 MAX_SOURCE, MAX_INPUT, MAX_TOKENS, MAX_VOCABULARY = 20_000, 2_000, 64, 40
-#: Length of the longest input of a compiled network.
+#: Maximum length of an input of a compiled network.
 MAX_LENGTH = 32
-#: Rows and columns of a matrix of U, the largest of its numbers.
+#: Maximum number of rows and columns of a matrix of U, and maximum magnitude of its entries.
 MAX_SIDE, MAX_NUMBER = 6, 1e6
+
+#: Error messages for requests that fail.
+MEMORY = "this program needs more memory than the playground allows; try a smaller program"
+INTERNAL = "the playground has a bug here: this request could not be answered"
 
 
 def _matrix(value: Any) -> list[list[float]]:
@@ -41,9 +46,10 @@ MATRIX = Setting(
 
 
 def decimal(text: str) -> float:
-    """Read a decimal, if its digits are those of the float: none is dropped without a word.
+    """Convert a decimal to a float; raise an error if the float does not have the same digits.
 
-    Infinite ones are left to who knows where they stand. JSON is read by it: ``parse_float=decimal``.
+    Use it as ``parse_float`` to read JSON. Infinite results are returned, so that the caller can name
+    their position in an error.
 
     >>> decimal("0.30"), decimal("1e-3")
     (0.3, 0.001)
@@ -56,7 +62,7 @@ def decimal(text: str) -> float:
         return value
     try:
         is_held = Decimal(text) == Decimal(repr(value))
-    except InvalidOperation:  # an exponent beyond those of decimals, too
+    except InvalidOperation:  # an exponent that decimals do not support either
         is_held = False
     if not is_held:
         shown = text if len(text) <= 40 else text[:40] + "…"
@@ -71,7 +77,7 @@ def decimal(text: str) -> float:
 
 
 def tokens(typed: str) -> str | list[Any]:
-    """Read an input as it is typed: a JSON list of tokens, a JSON string, or else its characters.
+    """Return the tokens of a typed input: a JSON list, a JSON string, or otherwise its characters.
 
     >>> tokens("hello"), tokens('[1, 2.0, "a"]'), tokens("[()]"), tokens("[[]]"), tokens('"[1]"')
     ('hello', [1, 2.0, 'a'], '[()]', '[[]]', '[1]')
@@ -87,11 +93,15 @@ def tokens(typed: str) -> str | list[Any]:
 
 
 def _as_json(typed: str) -> str | list[Any]:
-    """Read a list or a string; brackets alone are characters, half a list is a slip."""
+    """Return the list or the string that is typed as JSON.
+
+    Text without letters and digits, such as brackets, is returned as characters. Other invalid JSON
+    raises an error.
+    """
     try:
         value = json.loads(typed, parse_float=decimal)
     except InputError:
-        raise  # of these the digits that would be dropped are named
+        raise  # this error names the digits that would be dropped
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, str):
@@ -117,7 +127,7 @@ def _is_token(value: Any) -> bool:
 
 
 def vocabulary(typed: str) -> Sequence[Any]:
-    """Read a vocabulary as an input is read."""
+    """Return the tokens of a vocabulary, which is typed like an input."""
     read_tokens = tokens(typed)
     if len(read_tokens) > MAX_VOCABULARY:
         raise InputError(

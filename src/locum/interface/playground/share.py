@@ -1,7 +1,7 @@
-"""Links with the state of the page, and files that the page saves.
+"""Make links that contain the state of the page, and save the page as one file.
 
-The state is JSON, compressed by raw deflate, in the alphabet of base64url, behind ``#v1=``: nothing is
-stored anywhere, and a server never sees it, since browsers do not send fragments.
+The fragment of a link is ``#v1=`` followed by the state as JSON, compressed with raw deflate and
+encoded in base64url. The state is not stored on a server, because browsers do not send fragments.
 
 >>> link = fragment({"source": "x = indices;", "input": "abc"})
 >>> link[:4], state(link)
@@ -25,13 +25,15 @@ from locum.interface.playground import panes, universal_pane, weights_pane
 from locum.interface.playground.requests import decimal
 
 PREFIX = "#v1="
-#: The most bytes that a link may unpack to, and the most lists and objects inside one another.
+#: Maximum size of an unpacked link in bytes, and maximum nesting of lists and objects.
 LARGEST, DEEPEST = 200_000, 8
 _PACKED = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def fragment(content: dict[str, Any]) -> str:
-    """Return the fragment of a link that opens the page in this state; no link that it would refuse.
+    """Return the fragment of a link that opens the page in the state ``content``.
+
+    States that a link cannot contain raise an error.
 
     >>> fragment({"source": "x" * 300_000})
     Traceback (most recent call last):
@@ -45,7 +47,7 @@ def fragment(content: dict[str, Any]) -> str:
         if state(link) == content:
             return link
     except (TypeError, ValueError, RecursionError, InputError):
-        pass  # what JSON or UTF-8 has no form for, or the page does not take
+        pass  # JSON or UTF-8 does not support the content, or the page rejects it
     raise InputError(
         "expected a state of the page that a link can hold: texts, finite numbers, lists and objects, "
         f"at most {DEEPEST} inside one another, {LARGEST:,} bytes in all; try a shorter program"
@@ -53,7 +55,7 @@ def fragment(content: dict[str, Any]) -> str:
 
 
 def state(link: str) -> dict[str, Any]:
-    """Return the state that a fragment holds; the page's script refuses the same ones."""
+    """Return the state in a fragment; the script of the page rejects the same invalid fragments."""
     try:
         if not link.startswith(PREFIX):
             raise ValueError
@@ -68,7 +70,7 @@ def state(link: str) -> dict[str, Any]:
 
 
 def _unpacked(text: str) -> str:
-    """Return the text that was packed: one stream to the last byte, and no longer than allowed."""
+    """Return the decompressed text of a fragment, a complete deflate stream within the size limit."""
     if not _PACKED.fullmatch(text) or len(text) % 4 == 1:
         raise ValueError
     packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
@@ -91,7 +93,7 @@ def _finite(text: str) -> float:
 
 
 def _held(text: str) -> int:
-    _finite(text)  # in a browser every number is a float
+    _finite(text)  # browsers represent all numbers as floats
     return int(text)
 
 
@@ -109,15 +111,20 @@ def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-#: Characters of a message that are shown.
+#: Maximum length of a displayed message.
 MAX_ERROR = 2_000
 PAGE = Path(__file__).with_name("page")
+#: Only scripts and styles of the page itself are allowed: no other addresses, and no inline scripts.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 _SCRIPT = re.compile(r'<script src="([a-z.]+)" defer></script>')
 _STYLE = re.compile(r'<link rel="stylesheet" href="([a-z.]+)">')
-#: Where the answers stand in the page; the page of the server has none.
+#: The element of the page that contains the answers of a saved page.
 _ANSWERS = '<script id="answers" type="application/json">null</script>'
 _POLICY = '<meta name="policy">'
-#: What the forms of a saved page offer, so that they show what was chosen.
+#: Choices and defaults of the forms on a saved page.
 CHOICES = {
     "attentions": weights_pane.SETTINGS["attention"].choices,
     "feedForwards": weights_pane.SETTINGS["feed_forward"].choices,
@@ -125,14 +132,14 @@ CHOICES = {
     "presets": {},
     "defaults": {"network": weights_pane.DEFAULTS, "universal": universal_pane.DEFAULTS},
 }
-#: The policy of a saved page loads no icon, and a file needs none.
+#: The icon, which a saved page omits because its policy does not allow icons.
 _ICON = '<link rel="icon" href="data:,">'
 
 
 def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
-    """Return the page of a program with everything it shows computed beforehand.
+    """Return the page of a program as one HTML file, with all answers included.
 
-    What the page refuses, the saved page refuses in the same words.
+    For an invalid program, the saved page shows the same error messages as the page.
     """
     name = options.pop("name")
     state = {"source": source, "input": typed, "pane": pane, "name": name, "options": dict(options)}
@@ -146,23 +153,36 @@ def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
 
 
 def save_universal(**settings: Any) -> dict[str, Any]:
-    """Return the page of U on this T and X, with its steps computed beforehand."""
+    """Return the page of U as one HTML file, with the steps of U on T and X included."""
     answers = {"explain": _answer(lambda: universal_pane.explain(**settings))}
     state = {"mode": "universal", "u": settings}
     return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
 
 
 def _answer(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return an answer, or why there is none."""
+    """Return the result of ``work`` as an answer, or an answer with the error message."""
     try:
         return {"ok": True, **work()}
     except LocumError as error:
         return {"ok": False, "error": str(error)[:MAX_ERROR]}
 
 
+def page_files() -> list[str]:
+    """List the files of the page: the HTML file, and its scripts and style sheets.
+
+    >>> page_files()[:3]
+    ['index.html', 'style.css', 'teaching.css']
+    """
+    page = _text("index.html")
+    return ["index.html", *_STYLE.findall(page), *_SCRIPT.findall(page)]
+
+
 def one_file(data: dict[str, Any]) -> str:
-    """Return the page with scripts and styles inside, allowed by their hashes alone, and its data."""
-    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    """Return the page as one HTML file that contains scripts, styles and ``data``.
+
+    Its Content-Security-Policy allows only scripts and styles with the hashes of the included ones.
+    """
+    page = _text("index.html")
     scripts = _SCRIPT.findall(page)
     page = _SCRIPT.sub("", page).replace(_ICON, "")
     page = _STYLE.sub(lambda link: f"<style>{_text(link[1])}</style>", page)

@@ -1,4 +1,4 @@
-"""U on a T and an X of the page: the tokens ⟨T, X⟩, every step, and its rounding error."""
+"""Run U on a T and an X from the page, and return tokens, steps and rounding errors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from locum.graph import abbreviate
 from locum.graph.architecture import architecture
 from locum.interface.playground import panes
 from locum.paper import figure2
-from locum.proofs import certify as certify_result
 from locum.proofs.claims.named import claim as named_claim
 from locum.simulators import UniversalSimulator
 from locum.simulators.formula.head import RECIPES
 from locum.simulators.modules.attention import Attention
 
-#: By how much a weight may be off.
+#: Maximum error of an attention weight.
 CLOSE = 1e-6
 
-#: Digits of the arithmetic that floats are held against.
+#: Precision of the reference arithmetic.
 _PRECISE = Context(prec=60)
 
 Matrix = list[list[float]]
@@ -33,9 +32,10 @@ Matrix = list[list[float]]
 def require_right(
     X: Matrix, A: Matrix, temperature: float, weights: Matrix, base: float | None = None
 ) -> None:
-    """Refuse attention weights that are not those of X A Xᵀ as these decimals say it.
+    """Raise an error if computed attention weights differ from the exact softmax of X A Xᵀ.
 
-    ``base`` is that of the exponential, e if None; below 1 the least scores have the greatest weight.
+    ``base`` is the base of the exponential, where None means e. For a base below 1, the lowest scores
+    have the largest weights.
     """
     for query, (row, computed) in enumerate(zip(_scores(X, A), weights, strict=True)):
         exact = _weights(row, Fraction(repr(temperature)), 1.0 if base is None else math.log(base))
@@ -43,15 +43,17 @@ def require_right(
         if off:
             size = max(abs(float(score)) for score in row)
             raise InputError(
-                "temperature: expected scores that floats tell apart as their decimals do; those of "
-                f"row {query} of X with the rows {', '.join(map(str, off))}, of up to {size:.2g}, "
+                f"temperature: expected scores that floats can distinguish; the scores of row {query} "
+                f"of X with the rows {', '.join(map(str, off))}, of up to {size:.2g}, "
                 "are rounded by more than they differ; try numbers such as 0.5 and 0.25, smaller ones, "
                 "or a higher temperature"
             )
 
 
 def off(X: Matrix, A: Matrix, V: Matrix, temperature: float, result: Matrix) -> float:
-    """Return how far a result is from T(X) of these decimals, at most: 60 digits against floats.
+    """Return the largest difference between ``result`` and T(X), which is computed with 60 digits.
+
+    The entries of matrices are read as exact decimals.
 
     >>> X, V, third = [[0.1, 0.3]], [[3.0], [-1.0]], 0.1 * 3 - 0.3
     >>> third, off(X, [[0.0, 0.0], [0.0, 0.0]], V, 1.0, [[third]]) == third
@@ -71,7 +73,10 @@ def off(X: Matrix, A: Matrix, V: Matrix, temperature: float, result: Matrix) -> 
 
 
 def _precise_weights(scores: list[Fraction], temperature: Fraction) -> list[Decimal]:
-    """Return the softmax of exact scores to 60 digits; at temperature 0, all on the greatest."""
+    """Return the softmax of exact scores to 60 digits.
+
+    At temperature 0, the weight is distributed equally over the largest scores.
+    """
     greatest = max(scores)
     if not temperature:
         powers = [Decimal(score == greatest) for score in scores]
@@ -90,13 +95,16 @@ def _exact(rows: Matrix) -> list[list[Fraction]]:
 
 
 def _scores(X: Matrix, A: Matrix) -> list[list[Fraction]]:
-    """Return X A Xᵀ, of the decimals as they are written."""
+    """Return the exact scores X A Xᵀ, where the entries of X and A are read as decimals."""
     x = _exact(X)
     return _product(_product(x, _exact(A)), [list(column) for column in zip(*x, strict=True)])
 
 
 def _weights(scores: list[Fraction], temperature: Fraction, logarithm: float) -> list[float]:
-    """Return the softmax of exact scores, by its base's logarithm; at temperature 0, the greatest."""
+    """Return the softmax of exact scores, for the base with the natural logarithm ``logarithm``.
+
+    At temperature 0, the weight is distributed equally over the largest scores.
+    """
     greatest = max(scores)
     if not temperature:
         count = scores.count(greatest)
@@ -117,28 +125,28 @@ def _product(a: list[list[Fraction]], b: list[list[Fraction]]) -> list[list[Frac
     return [[sum((p * q for p, q in zip(r, c, strict=True)), zero) for c in columns] for r in a]
 
 
-#: Heads of a step that are named.
+#: Maximum number of listed selectors of a step.
 MAX_NAMED = 40
 
-#: A head that was trained, not constructed: 1,500 steps of Adam on random rows (u, v, 1), to give
-#: everywhere the u and v of the row with the greatest u. Its mean squared error is 0.01.
+#: A trained head: 1,500 steps of Adam on random rows (u, v, 1), with the u and v of the row with the
+#: largest u as target everywhere. Its mean squared error is 0.01.
 TRAINED = {
     "X": [[0.3, -0.5, 1.0], [0.9, 0.4, 1.0], [-0.7, 0.8, 1.0], [0.1, -0.9, 1.0]],
     "A": [[1.974, -0.062, -0.636], [0.014, -0.028, -0.421], [14.224, -0.06, -0.139]],
     "V": [[0.993, -0.03], [0.0, 1.033], [0.014, 0.022]],
 }
-#: What the page offers to begin with.
+#: Preset matrices that the page offers.
 PRESETS = {
     "Figure 2": {"X": figure2.X.tolist(), "A": figure2.T.A.tolist(), "V": figure2.T.V.tolist()},
     "A trained head": TRAINED,
 }
-#: What a request means that does not say: the same as the page.
+#: Default options of U in requests and on the page.
 DEFAULTS: dict[str, Any] = {"recipe": "paper", "base": None, "temperature": 1.0}
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A T and an X of the page, and how U is made: what a request says."""
+    """A simulation of U that a request describes: T, X and the options of U."""
 
     X: list[list[float]]
     A: list[list[float]]
@@ -158,13 +166,15 @@ class Simulation:
 
     @property
     def shape(self) -> list[int]:
-        """n, d and d_v."""
+        """The sizes n, d and d_v."""
         return [len(self.X), len(self.A), len(self.V[0])]
 
     def parts(self) -> tuple[Attention, UniversalSimulator, Any]:
-        """Return T, the U of its order, and X."""
+        """Return T, the simulator U of its order, and X."""
         if self.temperature == 0 and self.base is not None:
-            raise InputError("base: expected none at temperature 0, where there is no exponential")
+            raise InputError(
+                "base: expected no base at temperature 0, since hard attention has no exponential"
+            )
         hard = self.temperature == 0
         scores = np.array(self.A) if hard else np.array(self.A) / self.temperature
         T = Attention(scores, np.array(self.V), pooling="average" if hard else "softmax")
@@ -173,19 +183,21 @@ class Simulation:
 
 
 def explain(**fields: Any) -> dict[str, Any]:
-    """Run U on ⟨T, X⟩ step by step, each beside the direct formula.
+    """Run U on ⟨T, X⟩ step by step, and compare each step with a direct formula.
 
-    T attends by softmax(X (A/t) Xᵀ) with the temperature t; at t = 0 it is average-hard attention.
+    T is attention with weights softmax(X (A/t) Xᵀ), where t is the temperature. At t = 0, T is
+    average-hard attention.
     """
     asked = Simulation(**fields)
     X, A, base, temperature = asked.X, asked.A, asked.base, asked.temperature
     T, U, x = asked.parts()
     explanation = U.explain(T, x)
     weights = next(step for step in explanation if step.name == "softmax")
-    # What U is off by is shown; what the direct formula is off by would not be. Of ties both keep all.
+    # The page shows the error of U, but not the error of the direct formula. At temperature 0, both
+    # must preserve ties.
     for matrix in (weights.direct, weights.matrix) if temperature == 0 else (weights.direct,):
         require_right(X, A, temperature, matrix.tolist())
-    if base is not None:  # then U is not what the direct formula gives
+    if base is not None:  # for another base, U differs from the direct formula
         require_right(X, A, temperature, weights.matrix.tolist(), base)
     programs = dict(U.each_step())
     tokens = U.encode(T, x).tolist()
@@ -200,20 +212,22 @@ def explain(**fields: Any) -> dict[str, Any]:
             for step in explanation
         ],
         "error": explanation.error,
-        # The direct formula is in floats, too: what both are rounded by is not an error between them.
+        # The direct formula also uses floats, so "error" excludes rounding errors that both share.
         "precise": off(X, A, asked.V, temperature, explanation.steps[-1].matrix.tolist()),
     }
 
 
 def certify(**fields: Any) -> dict[str, Any]:
-    """Enclose the true T(X), and bound what float64 can lose on these numbers."""
+    """Compute certified bounds on T(X) and on the rounding errors of U in float64."""
+    from locum.proofs import certify as certify_result  # needs python-flint
+
     asked = Simulation(**fields)
     if asked.base is not None:
-        raise InputError("base: expected none, since T(X) has the exponential of base e; try without")
+        raise InputError("base: expected no base, since T(X) uses base e; try without a base")
     T, U, x = asked.parts()
     if asked.temperature and not _divides(asked.A, asked.temperature, T.A):
         raise InputError(
-            f"temperature: expected one by which A is divided without rounding, got "
+            f"temperature: expected a temperature by which A can be divided without rounding, got "
             f"{asked.temperature}; try 1, 0.5 or 2"
         )
     certified = certify_result(U, T, x)
@@ -222,13 +236,14 @@ def certify(**fields: Any) -> dict[str, Any]:
 
 
 def prove(certificate: bool, **fields: Any) -> dict[str, Any]:
-    """Prove for all T and X of this order that this very U computes T(X).
+    """Prove that U computes T(X) for all T and X of this order.
 
-    At temperature 0 that is hard attention; at any other, T has A divided by it, and all A are meant.
+    At temperature 0, the claim is about hard attention. At other temperatures, the claim is about all
+    matrices A, and therefore also about A divided by the temperature.
     """
     asked = Simulation(**fields)
     if asked.base is not None:
-        raise InputError(f"base: expected e, the base of what is proven, got {asked.base:g}; try e")
+        raise InputError(f"base: expected e, the base in the proof, got {asked.base:g}; try e")
     _, U, _ = asked.parts()
     name, chosen = ("hard_attention", None) if asked.temperature == 0 else ("attention", asked.recipe)
     panes.require_small(asked.shape)
@@ -241,13 +256,13 @@ def prove(certificate: bool, **fields: Any) -> dict[str, Any]:
 
 
 def _divides(A: list[list[float]], temperature: float, scores: Any) -> bool:
-    """Say whether A divided by the temperature is exact: T(X) is enclosed, not a neighbour's."""
+    """Return whether A divided by the temperature is exact in floats, so that bounds apply to T(X)."""
     pairs = zip((x for row in A for x in row), np.ravel(scores).tolist(), strict=True)
     return all(Fraction(x) == Fraction(y) * Fraction(temperature) for x, y in pairs)
 
 
 def _heads(value: Any) -> dict[str, Any]:
-    """Count the heads of a step's program, and name the selectors of its last layer."""
+    """Return the layers and heads of the program of a step, and the selectors of its last layer."""
     size = architecture(value.sop)
     last = size.structure[-1] if size.structure else ()
     named = [f"{abbreviate(head.selector)} ×{head.members}" for head in last[:MAX_NAMED]]

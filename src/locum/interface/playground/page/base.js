@@ -1,4 +1,4 @@
-// What every part of the page uses: elements, requests, and the links between statements and what they became.
+// Functions for all parts of the page: elements, requests, and links between statements and the parts that belong to them.
 "use strict";
 const Locum = {};
 
@@ -9,6 +9,7 @@ Locum.add = (parent, tag, text, kind) => {
   const made = document.createElement(tag);
   if (text !== undefined && text !== null) made.textContent = text;
   if (kind) made.className = kind;
+  if (tag === "pre") made.tabIndex = 0; // long text can be scrolled with the keyboard
   parent.appendChild(made);
   return made;
 };
@@ -19,40 +20,60 @@ Locum.labelled = (parent, text, element) => {
   return element;
 };
 
-// A page that was saved as one file has its answers in it, and no server.
+// A page that was saved as one file contains its answers, and has no server.
 Locum.saved = JSON.parse(Locum.byId("answers").textContent);
 
-// Ask the server; a later request of the same kind makes the earlier one void (its answer is null).
-// Where the server is busy it is asked again, a few times.
+// Send one request, and return the status and the answer.
+Locum.send = async (request, signal) => {
+  const response = await fetch("answer", { method: "POST", headers: { "Content-Type": "application/json" }, signal, body: JSON.stringify(request) });
+  return { status: response.status, reply: await response.json() };
+};
+
+// Send a request to the server. A later request of the same kind cancels the earlier request, whose answer is
+// then null. If the server is busy, the request is repeated after a random time, so that the pages of a class
+// do not send requests at the same time. An answer with `server` reports a problem of the server, not of the request.
 Locum.pending = {};
-const ATTEMPTS = 4, pause = (wait) => new Promise((done) => setTimeout(done, wait));
+const ATTEMPTS = 4, SLOW = 500, pause = (wait) => new Promise((done) => setTimeout(done, wait));
+const slow = new Set();
+const isSlow = (control, is) => { if (is) slow.add(control); else slow.delete(control); Locum.byId("waiting").hidden = slow.size === 0; };
 Locum.ask = async (action, fields, kind = action) => {
-  if (Locum.saved) return Locum.saved.answers[action] || { ok: false, error: "this is a saved page: only what was saved with it can be shown" };
+  if (Locum.saved) return Locum.saved.answers[action] || { ok: false, error: "this page was saved as a file, which contains only the answers for the saved program" };
   if (Locum.pending[kind]) Locum.pending[kind].abort();
-  const control = (Locum.pending[kind] = new AbortController());
+  const control = (Locum.pending[kind] = new AbortController()), isMine = () => Locum.pending[kind] === control;
+  const timer = setTimeout(() => { if (isMine()) isSlow(control, true); }, SLOW);
+  control.signal.addEventListener("abort", () => isSlow(control, false));
   try {
     for (let attempt = 1; ; attempt++) {
-      const response = await fetch("answer", {
-        method: "POST", headers: { "Content-Type": "application/json" }, signal: control.signal,
-        body: JSON.stringify({ action, ...fields }),
-      });
-      const reply = await response.json();
-      if (Locum.pending[kind] !== control) return null;
-      if (response.status !== 503 || attempt === ATTEMPTS) return reply;
-      await pause(1000 * attempt);
-      if (Locum.pending[kind] !== control) return null;
+      const { status, reply } = await Locum.send({ action, ...fields }, control.signal);
+      if (!isMine()) return null;
+      if (status === 503 && attempt === ATTEMPTS) return { ok: false, error: "The server is busy and did not answer.", server: true };
+      if (status !== 503) return status >= 500 ? { ok: false, error: `The server failed (status ${status}).`, server: true } : reply;
+      await pause(1000 * attempt * (0.5 + Math.random()));
+      if (!isMine()) return null;
     }
   } catch (error) {
-    if (error.name === "AbortError") return null;
-    return { ok: false, error: "the playground cannot be reached; is `locum playground` still running?" };
+    if (error.name === "AbortError" || !isMine()) return null;
+    return { ok: false, error: "The server cannot be reached. Is `locum playground` still running?", server: true };
+  } finally {
+    clearTimeout(timer);
+    isSlow(control, false);
+    if (isMine()) delete Locum.pending[kind];
   }
 };
 
-// What was asked, and is not wanted any more: its answer is null.
+// Cancel requests whose answers are no longer needed; their answers are null.
 Locum.forget = (...kinds) => { for (const kind of kinds) if (Locum.pending[kind]) { Locum.pending[kind].abort(); delete Locum.pending[kind]; } };
 
-// Statements and what they became light up together: every such element has data-statements="0 2".
-Locum.link = (element, statements) => { if (statements && statements.length) element.dataset.statements = statements.join(" "); return element; };
+// A statement and the elements that belong to it are highlighted together: such an element has data-statements="0 2".
+// Each statement has a colour, and an element has a bar in the colour of its last statement.
+const COLOURS = 8;
+Locum.link = (element, statements) => {
+  if (statements && statements.length) {
+    element.dataset.statements = statements.join(" ");
+    element.dataset.colour = String(statements[statements.length - 1] % COLOURS);
+  }
+  return element;
+};
 Locum.lit = new Set();
 Locum.light = (statements) => {
   const lit = (Locum.lit = new Set(statements));
@@ -74,7 +95,7 @@ Locum.number = (value) => {
   const size = Math.abs(value);
   return (size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4)))).replaceAll("-", "−");
 };
-// A decimal as it is typed: no words, no hexadecimals. Its digits and exponent, without zeros at the ends, say which one it is.
+// A typed decimal, without words or hexadecimal numbers. Its digits and exponent, without leading and trailing zeros, identify it.
 const DECIMAL = /^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?$/i;
 Locum.isPlain = (text) => DECIMAL.test(text) && Number.isFinite(Number(text));
 const decimal = (text) => {
@@ -82,16 +103,16 @@ const decimal = (text) => {
   const digits = (whole + part).replace(/^0+/, ""), kept = digits.replace(/0+$/, "");
   return kept === "" ? "0" : `${kept}e${Number(exponent) - part.length + digits.length - kept.length}`;
 };
-// The number that a text is; null if it is none, or has digits that a number would drop: 0.99999999999999999, 1e-400.
+// The number that a text denotes; null if the text is not a number, or if a float would lose digits: 0.99999999999999999, 1e-400.
 Locum.numberOf = (text) => (Locum.isPlain(text) && decimal(text) === decimal(String(Number(text))) ? Number(text) : null);
-// A bound with few digits, and never below what it is.
+// A bound with few digits, rounded up.
 Locum.atMost = (value, digits) => {
   const text = value.toExponential(digits), [mantissa, exponent] = text.split("e");
   return Number(text) >= value ? text : Number(`${(Number(mantissa) + 10 ** -digits).toFixed(digits)}e${exponent}`).toExponential(digits);
 };
 Locum.store = {
   get: (key) => { try { return localStorage.getItem("locum " + key); } catch { return null; } },
-  set: (key, value) => { try { localStorage.setItem("locum " + key, value); } catch { /* storage may be forbidden */ } },
+  set: (key, value) => { try { localStorage.setItem("locum " + key, value); } catch { /* storage may be disabled */ } },
 };
 Locum.download = (name, text, type) => {
   const link = document.createElement("a");
@@ -100,18 +121,18 @@ Locum.download = (name, text, type) => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
-// A button that asks for the certificate of a proof, and downloads it; `locum prove check` goes through it again.
+// A button that requests the certificate of a proof and downloads it. `locum prove check` verifies the certificate.
 Locum.certificate = (button, text, action, fields, name, problem = () => "") => {
   button.addEventListener("click", async () => {
     const reply = problem() ? { ok: false, error: problem() } : await Locum.ask(action, { ...fields(), certificate: true }, name + " certificate");
     if (!reply) return;
     text.hidden = false;
-    text.textContent = reply.ok ? `${reply.text}\nlocum prove check certificate.json goes through it again.` : reply.error;
+    text.textContent = reply.ok ? `${reply.text}\nTo verify the certificate: locum prove check certificate.json` : reply.error;
     if (reply.ok) Locum.download("certificate.json", reply.certificate, "application/json");
   });
   return button;
 };
-// Tabs as the keyboard expects them: arrows move, one of them is in the order of Tab.
+// Tabs with keyboard support: arrow keys select a tab, and only the selected tab is in the tab order.
 Locum.tabs = (list, choose) => {
   const tabs = [...list.querySelectorAll('[role="tab"]')];
   const select = (tab, focus) => {

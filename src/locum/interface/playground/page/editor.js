@@ -1,16 +1,19 @@
-// The editor: CodeMirror with RASP's words, completion, mistakes at their place, and values beside lines.
+// The editor: CodeMirror with RASP's keywords, completion, error markers, and values next to lines.
 "use strict";
 Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
   const { EditorState, EditorView, StateField, StateEffect, Decoration, WidgetType, tags } = CM;
   const KEYWORDS = ["select", "aggregate", "def", "return", "for", "in", "if", "else", "and", "or", "not", "round", "indicator", "range", "zip", "len", "sum", "load", "draw", "set", "show", "example", "examples"];
   let names = [];
 
-  // Words as the grammar has them (language/rasp/rasp.lark).
+  // Tokens as in the grammar (language/rasp/rasp.lark).
   const language = CM.StreamLanguage.define({
     name: "rasp",
-    token(stream) {
+    // If the first line names a dialect, comments begin with //, and # is the counting operator.
+    startState: () => ({ isFirst: true, isDialect: false }),
+    token(stream, state) {
+      if (state.isFirst) Object.assign(state, { isFirst: false, isDialect: /^\/\/[ \t]*(C-RASP|B-RASP|LTL)[ \t]*$/.test(stream.string) });
       if (stream.eatSpace()) return null;
-      if (stream.match(/^#.*/)) return "comment";
+      if (stream.match(state.isDialect ? /^\/\/.*/ : /^#.*/)) return "comment";
       if (stream.match(/^"[^"\r\n]*"/)) return "string";
       if (stream.match(/^([0-9]+\.[0-9]+|\.[0-9]+)([eE][+-]?[0-9]+)?|^[0-9]+([eE][+-]?[0-9]+)?/)) return "number";
       const word = stream.match(/^[a-zA-Z_][a-zA-Z_0-9]*/);
@@ -38,8 +41,9 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     ".cm-cursor": { borderLeftColor: "var(--ink)" },
     ".cm-gutters": { backgroundColor: "var(--page)", color: "var(--soft)", border: "none" },
     ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 7%, transparent)" },
-    ".cm-lit": { backgroundColor: "var(--lit)", boxShadow: "inset 3px 0 0 var(--litline)" },
-    "&.old .cm-value": { opacity: ".5" },
+    ".cm-lit": { backgroundColor: "var(--lit)" },
+    ...Object.fromEntries([0, 1, 2, 3, 4, 5, 6, 7].map((n) => [`.cm-colour-${n}`, { boxShadow: `inset 4px 0 0 var(--c${n})` }])),
+    "&.old .cm-value": { opacity: ".8", fontStyle: "italic" },
     ".cm-value": { color: "var(--soft)", marginLeft: "18px", fontSize: "12.5px", display: "inline-block" },
     "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
     "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--accent) 25%, transparent) !important" },
@@ -52,7 +56,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     eq(other) { return other.text === this.text; }
     toDOM() { const span = document.createElement("span"); span.className = "cm-value"; span.textContent = this.text; return span; }
   }
-  // Decorations that are set from outside: values beside lines, and lit lines.
+  // Decorations that are set from outside: values next to lines, and highlighted lines.
   const decorations = () => {
     const set = StateEffect.define();
     const field = StateField.define({
@@ -66,7 +70,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     });
     return [set, field];
   };
-  const [setValues, valuesField] = decorations(), [setLit, litField] = decorations();
+  const [setValues, valuesField] = decorations(), [setLit, litField] = decorations(), [setColours, coloursField] = decorations();
 
   const complete = (context) => {
     const word = context.matchBefore(/[a-zA-Z_][a-zA-Z_0-9]*/);
@@ -77,8 +81,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     return { from: word ? word.from : context.pos, options, validFor: /^[a-zA-Z_0-9]*$/ };
   };
 
-  // What is typed over a selection is put in here: the browser would merge lines by inline styles, which the
-  // policy forbids.
+  // Replace a selection by typed text here: the browser would merge lines with inline styles, which the policy forbids.
   const typedOver = (event, view) => {
     const { from, to, empty } = view.state.selection.main, text = event.data;
     if (event.inputType !== "insertText" || !text || empty || event.isComposing || view.state.readOnly) return false;
@@ -98,7 +101,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
       extensions: [
         CM.lineNumbers(), CM.history(), CM.drawSelection(), CM.highlightActiveLine(), CM.bracketMatching(), CM.closeBrackets(),
         CM.autocompletion({ override: [complete] }), CM.keymap.of([...CM.completionKeymap, ...CM.defaultKeymap, ...CM.historyKeymap]),
-        language, CM.syntaxHighlighting(colours), CM.lintGutter(), theme, valuesField, litField,
+        language, CM.syntaxHighlighting(colours), CM.lintGutter(), theme, valuesField, litField, coloursField,
         EditorView.lineWrapping, EditorState.readOnly.of(readOnly),
         EditorView.contentAttributes.of({ "aria-label": "RASP program" }),
         EditorView.updateListener.of((update) => {
@@ -114,6 +117,11 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     }),
   });
   const line = (number) => view.state.doc.line(Math.max(1, Math.min(number, view.state.doc.lines)));
+  // Columns count characters, but the editor counts UTF-16 code units.
+  const placeOf = (error) => {
+    const there = line(error.line);
+    return Math.min(there.from + [...there.text].slice(0, error.column - 1).join("").length, there.to);
+  };
   const at = (place) => {
     const number = view.state.doc.lineAt(place).number;
     return statements.flatMap((s, i) => (s.first <= number && number <= s.line ? [i] : []));
@@ -124,9 +132,14 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     set: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
     names: (list) => { names = list; },
     focus: () => view.focus(),
-    // The values are those of before, until the next ones are shown.
+    // Mark the values as outdated until new values are shown.
     fade: () => view.dom.classList.add("old"),
-    // Values beside the lines in which statements end, mistakes at their place.
+    // Move the cursor to an error, and focus the editor.
+    goTo: (error) => {
+      view.dispatch({ selection: { anchor: placeOf(error) }, scrollIntoView: true });
+      view.focus();
+    },
+    // Show values next to the last lines of statements, and mark errors.
     show: (result) => {
       statements = result.statements;
       const texts = new Map();
@@ -136,12 +149,14 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
         return Decoration.widget({ widget: new Value(short), side: 1 }).range(line(number).to);
       });
       const diagnostics = result.errors.map((error) => {
-        // Columns count characters; the editor counts halves of some.
-        const there = line(error.line), from = Math.min(there.from + [...there.text].slice(0, error.column - 1).join("").length, there.to);
-        const rest = there.text.slice(from - there.from), word = (rest.match(/^(\w+|\S)/) || [""])[0];
-        return { from, to: Math.min(there.to, from + Math.max(1, word.length)), severity: "error", message: error.message };
+        const there = line(error.line), from = placeOf(error), rest = there.text.slice(from - there.from), word = (rest.match(/^(\w+|\S)/) || [""])[0];
+        return { from, to: Math.min(there.to, from + Math.max(1, word.length)), severity: error.because ? "info" : "error", message: error.message + (error.because ? ` (caused by line ${error.because})` : "") };
       });
-      view.dispatch({ effects: setValues.of(Decoration.set(marks)) });
+      // The bar at a line has the colour of its statement, as in the figures.
+      const bars = new Map();
+      statements.forEach((s, i) => { if (s.values || s.matrix || s.parts) for (let n = s.first; n <= s.line; n++) bars.set(n, i % 8); });
+      const coloured = [...bars].sort((a, b) => a[0] - b[0]).map(([n, colour]) => Decoration.line({ class: `cm-colour-${colour}` }).range(line(n).from));
+      view.dispatch({ effects: [setValues.of(Decoration.set(marks)), setColours.of(Decoration.set(coloured))] });
       view.dispatch(CM.setDiagnostics(view.state, diagnostics));
       view.dom.classList.remove("old");
     },

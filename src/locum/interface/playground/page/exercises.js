@@ -1,47 +1,95 @@
-// Examples to begin with, and exercises that check themselves; what is solved is remembered in this browser.
+// Examples, and exercises whose solutions are checked. The list of solved exercises is stored in this browser.
+// An exercise is built in, or is written by a teacher. A link contains the whole custom exercise, as an object.
 "use strict";
 Locum.exercises = (() => {
   const { add, byId, ask, clear } = Locum;
-  // Other pages of this address may have written there, too.
+  // Other pages of this origin may also have written to this key.
   const solved = () => { try { return new Set(JSON.parse(Locum.store.get("solved") || "[]")); } catch { return new Set(); } };
-  let current = null, load = null;
+  // `current` is the description that is shown. `asked` is the exercise in requests and links: a key, or a whole custom exercise.
+  let current = null, asked = null, load = null, turn = 0;
   const list = () => {
     const choose = byId("exercises"), done = solved();
     while (choose.options.length > 1) choose.remove(1);
     Locum.catalogue.exercises.forEach((exercise, i) => { add(choose, "option", `${done.has(exercise.key) ? "✓ " : ""}${i + 1}. ${exercise.title}`).value = exercise.key; });
-    choose.value = current ? current.key : "";
+    choose.value = typeof asked === "string" ? asked : "";
   };
-  const open = (key, fresh = true) => {
-    current = Locum.catalogue.exercises.find((exercise) => exercise.key === key) || null;
-    byId("exercise").hidden = !current;
-    byId("verdict").textContent = "";
-    byId("exercises").value = current ? key : "";
-    if (!current) return;
+  const open = (exercise, fresh = true) => {
+    asked = exercise || null;
+    current = typeof exercise === "string" ? Locum.catalogue.exercises.find(({ key }) => key === exercise) || null : null;
+    if (!current && typeof exercise === "string") asked = null;
+    turn++;
+    touched();
+    byId("exercises").value = current ? current.key : "";
+    byId("exercise").hidden = !asked;
+    if (!asked) return;
     byId("examples").value = "";
+    if (current) show(); else describe(turn);
+    if (fresh && current) load(Locum.store.get("exercise " + current.key) || current.starter, current.example);
+  };
+  // The server runs the reference program of a custom exercise on every input, and returns its description.
+  const describe = async (mine) => {
+    byId("exercise-title").textContent = "…";
+    for (const id of ["exercise-task", "exercise-hint", "exercise-without"]) byId(id).textContent = "";
+    const reply = await ask("describe", { exercise: asked });
+    if (!reply || mine !== turn) return;
+    if (!reply.ok) { byId("exercise-title").textContent = "This exercise is invalid"; byId("exercise-task").textContent = reply.error; byId("exercise-tools").hidden = true; return; }
+    current = reply.exercise;
+    show();
+    if (!Locum.editor.text()) load(current.starter, current.example); // the link contains only the exercise
+  };
+  const show = () => {
+    byId("exercise-tools").hidden = false;
     byId("exercise-title").textContent = current.title;
     byId("exercise-task").textContent = current.task;
     byId("exercise-hint").textContent = current.hint;
-    if (fresh) load(Locum.store.get("exercise " + key) || current.starter, current.example);
+    byId("exercise-hint").parentElement.hidden = !current.hint;
+    byId("exercise-without").textContent = current.without.length ? `Not allowed: ${current.without.join(", ")}` : "";
   };
+  const layersAndHeads = ({ layers, heads }) => `${layers} layer${layers === 1 ? "" : "s"} and ${heads} head${heads === 1 ? "" : "s"}`;
   const check = async () => {
-    const verdict = clear(byId("verdict")), source = Locum.editor.text(), key = current.key;
-    Locum.store.set("exercise " + key, source);
+    const verdict = clear(byId("verdict")), source = Locum.editor.text(), exercise = asked, mine = turn;
+    if (current) Locum.store.set("exercise " + current.key, source);
     verdict.textContent = "checking…";
-    const reply = await ask("exercise", { key, source });
-    // A verdict is on the program that was checked, not on one that was typed meanwhile.
-    if (!reply || Locum.editor.text() !== source || !current || current.key !== key) return;
+    const reply = await ask("exercise", { exercise, source });
+    // The verdict is shown only if the program has not changed since the check.
+    if (!reply || Locum.editor.text() !== source || mine !== turn) return;
     clear(verdict);
     verdict.className = reply.ok && reply.solved ? "good" : "bad";
     if (!reply.ok) { verdict.textContent = reply.error; return; }
     if (reply.solved) {
-      verdict.textContent = `✓ solved: ${reply.name} is right on all ${reply.checked} inputs`;
-      Locum.store.set("solved", JSON.stringify([...solved().add(key)]));
-      list();
+      const fewer = reply.possible.heads < reply.size.heads || reply.possible.layers < reply.size.layers;
+      verdict.textContent = `✓ solved: ${reply.name} is correct on all ${reply.checked} inputs, with ${layersAndHeads(reply.size)}. ${fewer ? `${layersAndHeads(reply.possible)} ${reply.possible.heads === 1 && reply.possible.layers === 1 ? "is" : "are"} possible.` : "No smaller solution is known."}`;
+      if (typeof exercise === "string") { Locum.store.set("solved", JSON.stringify([...solved().add(exercise)])); list(); }
+      byId("hand-in").hidden = false;
       return;
     }
     const wrong = reply.counterexample;
-    add(verdict, "span", `✗ on ${wrong.input.join(" ")} it should be ${wrong.expected.join(" ")}, but ${reply.name} ${wrong.values ? "is " + wrong.values.join(" ") + (wrong.problem ? ` (${wrong.problem})` : "") : "has no value: " + wrong.problem} `);
-    add(verdict, "button", "show it").addEventListener("click", () => load(source, wrong.typed));
+    add(verdict, "span", "✗ input ");
+    add(verdict, "code", wrong.input.join(" "));
+    add(verdict, "span", `: expected `);
+    add(verdict, "code", wrong.expected.join(" "));
+    add(verdict, "span", wrong.values ? `, but ${reply.name} is ` : `, but ${reply.name} has no value: ${wrong.problem} `);
+    if (wrong.values) add(verdict, "code", wrong.values.join(" "));
+    if (wrong.values) add(verdict, "span", wrong.problem ? ` (${wrong.problem}) ` : " ");
+    add(verdict, "button", "Show this input").addEventListener("click", () => load(source, wrong.typed));
+  };
+  const solution = async () => {
+    const mine = turn, reply = await ask("solution", { exercise: asked, source: Locum.editor.text() });
+    if (!reply || mine !== turn) return;
+    byId("solution-text").hidden = false;
+    byId("solution-text").textContent = reply.ok ? reply.source : reply.error;
+  };
+  const handIn = async () => {
+    const mine = turn, reply = await ask("hand_in", { exercise: asked, source: Locum.editor.text(), by: byId("by").value });
+    if (!reply || mine !== turn) return;
+    byId("code").hidden = false;
+    byId("code").value = reply.ok ? reply.code : reply.error;
+    byId("code").select();
+  };
+  const touched = () => {
+    clear(byId("verdict"));
+    for (const id of ["solution-text", "hand-in", "code"]) byId(id).hidden = true;
+    Locum.forget("exercise", "solution", "hand_in");
   };
   const start = (loader) => {
     load = loader;
@@ -56,7 +104,16 @@ Locum.exercises = (() => {
     });
     byId("exercises").addEventListener("change", (event) => open(event.target.value));
     byId("check").addEventListener("click", check);
+    byId("solution").addEventListener("click", solution);
+    byId("make-code").addEventListener("click", handIn);
+    byId("by").value = Locum.store.get("by") || "";
+    byId("by").addEventListener("input", () => { Locum.store.set("by", byId("by").value); byId("code").hidden = true; });
+    byId("sheet").addEventListener("click", () => Locum.teaching.print(asked));
     list();
   };
-  return { start, open, touched: () => { byId("verdict").textContent = ""; }, current: () => current && current.key };
+  // An exercise in a link is a key, or an object of texts, numbers, booleans and lists of texts. The server checks its fields.
+  const isPlain = (value) => ["string", "number", "boolean"].includes(typeof value) || (Array.isArray(value) && value.every((one) => typeof one === "string"));
+  const isExercise = (value) => (typeof value === "string" ? Locum.catalogue.exercises.some(({ key }) => key === value)
+    : value !== null && typeof value === "object" && !Array.isArray(value) && typeof value.title === "string" && typeof value.reference === "string" && Object.values(value).every(isPlain));
+  return { start, open, touched, isExercise, current: () => asked };
 })();

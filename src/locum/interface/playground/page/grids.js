@@ -1,13 +1,13 @@
-// Heads as grids: queries as rows, keys as columns, what is read below, what comes out on the right.
+// A head as a grid: queries are rows, keys are columns, the values that are read are below, and outputs are on the right.
 "use strict";
 Locum.grid = (parent, { tokens, rows, values, labels, caption }) => {
   const { add } = Locum, table = add(parent, "table", null, "grid");
   if (caption) add(table, "caption", caption);
   const marks = labels || tokens;
   const top = add(add(table, "thead"), "tr"), body = add(table, "tbody"), keys = [];
-  add(top, "th", "");
+  add(top, "td", "");
   marks.forEach((token, k) => { const cell = add(top, "th", token); cell.scope = "col"; keys[k] = [cell]; });
-  values.forEach((value, v) => { const cell = add(top, "th", values.length > 1 ? String(v) : "→"); cell.title = `gives ${value.label}`; });
+  values.forEach((value, v) => { const cell = add(top, "th", values.length > 1 ? String(v) : "→"); cell.title = `returns ${value.label}`; });
   const queries = rows.map((row, q) => {
     const line = add(body, "tr"), cells = [add(line, "th", marks[q])];
     cells[0].scope = "row";
@@ -18,15 +18,15 @@ Locum.grid = (parent, { tokens, rows, values, labels, caption }) => {
       cell.title = `query ${q} (${marks[q]}) → key ${k} (${marks[k]}): ${Locum.number(weight)}`;
       cell.dataset.cell = `${q} ${k}`;
     });
-    for (const value of values) cells.push(Object.assign(add(line, "td", value.gives[q], "gives"), { title: `${value.label} gives ${value.gives[q]} at ${q}` }));
+    for (const value of values) cells.push(Object.assign(add(line, "td", value.gives[q], "gives"), { title: `${value.label} is ${value.gives[q]} at query ${q}` }));
     return cells;
   });
   values.forEach((value, v) => {
     const line = add(body, "tr");
     add(line, "th", values.length > 1 ? String(v) : "↑").title = `reads ${value.label}`;
-    value.reads.forEach((read, k) => { keys[k].push(Object.assign(add(line, "td", read, "reads"), { title: `${value.label} is ${read} at ${k}` })); });
+    value.reads.forEach((read, k) => { keys[k].push(Object.assign(add(line, "td", read, "reads"), { title: `${value.label} is ${read} at key ${k}` })); });
   });
-  // A cell marks its query, its key, and what flows from one to the other.
+  // Pointing to a cell highlights its query, its key, and the values that move between them.
   const mark = (event, on) => {
     const cell = event.target.closest("[data-cell]");
     if (!cell) return;
@@ -38,12 +38,12 @@ Locum.grid = (parent, { tokens, rows, values, labels, caption }) => {
   return table;
 };
 
-// The raw scores q·k of a head: a row for each query; the greatest of a row is marked, and a mask is a dot.
+// The scores q·k of a head, with a row for each query. The largest score of a row is marked, and a masked score is a dot.
 Locum.scores = (parent, { labels, rows }) => {
   const { add, number } = Locum, table = add(parent, "table", null, "grid scores");
   add(table, "caption", "scores q·k");
   const top = add(add(table, "thead"), "tr"), body = add(table, "tbody");
-  add(top, "th", "");
+  add(top, "td", "");
   for (const label of labels) add(top, "th", label).scope = "col";
   rows.forEach((row, q) => {
     const line = add(body, "tr"), greatest = Math.max(...row.filter((score) => score !== null));
@@ -63,13 +63,19 @@ Locum.dense = ({ shape, at, values }) => {
   return rows;
 };
 
-// A matrix of numbers as a table; `wrong` marks cells that differ from another matrix.
+// A matrix of numbers as a table. Cells that differ from the matrix `other` are marked as wrong.
 Locum.matrix = (parent, title, rows, other) => {
   const { add, number } = Locum, box = add(parent, "div", null, "matrix"), table = add(box, "table");
   add(table, "caption", title);
+  const largest = Math.max(1e-6, ...rows.flat().map(Math.abs));
   rows.forEach((row, i) => {
     const line = add(table, "tr");
-    row.forEach((value, j) => { const cell = add(line, "td", number(value), other && Math.abs(value - other[i][j]) > 1e-4 * Math.max(1, Math.abs(other[i][j])) ? "wrong" : ""); cell.title = String(value); });
+    row.forEach((value, j) => {
+      const isWrong = other && Math.abs(value - other[i][j]) > 1e-4 * Math.max(1, Math.abs(other[i][j]));
+      const cell = add(line, "td", number(value), isWrong ? "wrong" : value > 0 ? "pos" : value < 0 ? "neg" : "");
+      cell.style.setProperty("--w", Math.abs(value) / largest);
+      cell.title = String(value);
+    });
   });
   return box;
 };

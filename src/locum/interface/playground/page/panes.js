@@ -1,11 +1,11 @@
-// Panes of a program: heads, values, counts and claims (weights.js has the fourth).
+// The panes Heads, Values, and Counts and proofs (the pane Weights is in weights.js).
 "use strict";
 Locum.panes = (() => {
   const { add, clear, byId, link, grid } = Locum;
   const MAX_DRAWN = 32;
   const say = (pane, text, kind = "bad") => add(clear(byId(pane)), "p", text, kind);
 
-  // Heads: layers as columns. `ask` answers null where the program has changed meanwhile.
+  // Heads, with layers as columns. `ask` returns null if the program has changed in the meantime.
   const heads = async (state, ask) => {
     const reply = await ask("draw", { source: state.source, input: state.input, ...(state.name ? { name: state.name } : {}) });
     if (!reply) return;
@@ -14,7 +14,7 @@ Locum.panes = (() => {
     clear(pane);
     add(pane, "p", `${reply.name}(${reply.input.join(" ")}) = ${reply.output.join(" ")}`, "mono");
     if (reply.input.length > MAX_DRAWN) { add(pane, "p", `Grids are drawn for at most ${MAX_DRAWN} tokens.`, "soft"); return; }
-    if (!reply.layers.length) add(pane, "p", "No head: every position is computed from itself alone, by a feed-forward.", "soft");
+    if (!reply.layers.length) add(pane, "p", "No heads: feed-forwards compute each position from its own token and index.", "soft");
     const columns = add(pane, "div", null, "layers");
     reply.layers.forEach((layer, number) => {
       const column = add(columns, "div", null, "layer");
@@ -22,15 +22,19 @@ Locum.panes = (() => {
       for (const head of layer) {
         const card = link(add(column, "div", null, "head"), head.statements);
         card.tabIndex = 0;
+        card.dataset.head = head.number;
+        add(card, "div", `head ${head.number}`, "number");
         add(card, "div", head.label, "title");
+        if (head.for) add(card, "div", `for ${head.for}`, "soft");
         grid(card, { tokens: reply.input, rows: head.pattern, values: head.values });
-        for (const [v, value] of head.values.entries()) add(card, "div", `${head.values.length > 1 ? v + ": " : ""}carries ${value.label}`, "soft");
+        for (const [v, value] of head.values.entries()) add(card, "div", `${head.values.length > 1 ? v + ": " : ""}moves ${value.label}`, "soft");
         if (head.note) add(card, "div", head.note, "soft");
+        add(card, "div", "", "became");
       }
     });
   };
 
-  // Values: every s-op on the input. What was run on another one (applied to it, or before `set example`) has its own table.
+  // Values of every s-op on the input. S-ops that were run on another input (by a call, or before `set example`) have a separate table.
   const values = (result) => {
     const pane = clear(byId("values"));
     const shown = result.statements.flatMap((s, n) => (s.parts || [s]).map((part) => [part, n]));
@@ -46,13 +50,13 @@ Locum.panes = (() => {
       add(line, "td", part.name || "out"); add(line, "td", part.type || "");
       for (const value of part.values) add(line, "td", value, "cell");
     };
-    const first = table("every s-op on the input", result.input), others = new Map();
+    const first = table("values of every s-op on the input", result.input), others = new Map();
     row(first, { name: "tokens", values: result.input }, null);
     for (const [part, n] of shown) {
       if (part.kind !== "s-op") continue;
       if (!part.input) { row(first, part, n); continue; }
       const input = JSON.stringify(part.input);
-      if (!others.has(input)) others.set(input, table(`on ${part.input.join(" ")}, as the program asks`, part.input));
+      if (!others.has(input)) others.set(input, table(`on ${part.input.join(" ")}, an input that the program sets`, part.input));
       row(others.get(input), part, n);
     }
     const selectors = shown.filter(([part]) => part.kind === "selector" && part.matrix && part.matrix.length <= MAX_DRAWN);
@@ -76,7 +80,7 @@ Locum.panes = (() => {
     const box = clear(byId("sizes"));
     if (!reply.ok) { add(box, "p", reply.error, "bad"); return; }
     const table = add(box, "table", null, "list"), top = add(table, "tr");
-    add(table, "caption", "layers and heads of the transformer that each s-op or selector asks for");
+    add(table, "caption", "layers and heads of each s-op and selector, as in the pane Heads; the compiler may merge heads");
     for (const text of ["name", "layers", "heads per layer", "width"]) add(top, "th", text);
     for (const one of reply.programs) {
       const line = link(add(table, "tr"), one.statements);
@@ -97,7 +101,7 @@ Locum.panes = (() => {
       const reply = await ask("prove", asked());
       if (reply) { text.textContent = reply.ok ? reply.text : reply.error; text.hidden = false; }
     });
-    // A verdict is on what was asked, not on what is typed afterwards.
+    // A verdict is hidden if the claim or the shape changes afterwards.
     for (const box of [name, shape]) box.addEventListener("input", () => { text.hidden = true; Locum.forget("prove", "prove certificate"); });
     Locum.certificate(add(row, "button", "Certificate"), text, "prove", asked, "prove").id = "certificate";
     add(pane, "h3", "classify a regular language");

@@ -3,7 +3,7 @@
 Locum.share = (() => {
   const PREFIX = "#v1=", LARGEST = 200000, DEEPEST = 8;
   const through = async (bytes, stream) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
-  // Null where the link would be refused.
+  // Null if the link would be rejected.
   const pack = async (state) => {
     const data = new TextEncoder().encode(JSON.stringify(state));
     if (data.length > LARGEST || isDeep(state, DEEPEST)) return null;
@@ -12,7 +12,7 @@ Locum.share = (() => {
     for (const byte of bytes) text += String.fromCharCode(byte);
     return PREFIX + btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   };
-  // What a stream gives, or an error as soon as it gives more than is allowed.
+  // The output of a stream; raises an error as soon as the output is larger than the limit.
   const bounded = async (bytes, stream) => {
     const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader(), parts = [];
     for (let size = 0; ; ) {
@@ -24,10 +24,10 @@ Locum.share = (() => {
     }
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   };
-  // Whether numbers hold all digits of those of a JSON text: what stands outside of its strings.
+  // Whether floats represent all numbers in a JSON text, outside of its strings, without loss of digits.
   const isHeld = (text) => (text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"/g, "").match(/-?[0-9][0-9.]*(?:e[-+]?[0-9]+)?/gi) || []).every((one) => Locum.numberOf(one) !== null);
   const isDeep = (value, left) => value !== null && typeof value === "object" && (left === 0 || Object.values(value).some((part) => isDeep(part, left - 1)));
-  // Null if the fragment is not one of ours; playground/share.py refuses the same ones.
+  // Null if the fragment is not valid; playground/share.py rejects the same fragments.
   const unpack = async (fragment) => {
     const packed = fragment.slice(PREFIX.length);
     if (!fragment.startsWith(PREFIX) || !/^[A-Za-z0-9_-]*$/.test(packed) || packed.length % 4 === 1) return null;

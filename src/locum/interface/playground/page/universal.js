@@ -1,18 +1,18 @@
-// U mode: X, A and V as grids to edit, the tokens ⟨T, X⟩, U's steps one by one, each beside the direct formula.
+// The mode Universal simulator: editable matrices X, A and V, the tokens ⟨T, X⟩, and the steps of U, each with the direct formula.
 "use strict";
 Locum.universal = (() => {
   const { add, clear, byId, ask, number } = Locum;
   const LARGEST = 6, NAMES = ["X", "A", "V"];
-  let state, changed, reply = null, step = 0, typed = new Map();
+  let state, changed, reply = null, step = 0, typed = new Map(), from = "";
   const size = (name) => [state[name].length, state[name][0].length];
   const random = (rows, columns) => Array.from({ length: rows }, () => Array.from({ length: columns }, () => Math.round((Math.random() * 2 - 1) * 100) / 100));
   const resized = (rows, r, c) => Array.from({ length: r }, (_, i) => Array.from({ length: c }, (_, j) => (rows[i] && rows[i][j] !== undefined ? rows[i][j] : i === j ? 1 : 0)));
   const asked = () => ({ X: state.X, A: state.A, V: state.V, recipe: state.recipe, temperature: state.temperature, ...(state.base === null ? {} : { base: state.base }) });
 
-  // What cannot be taken: where it stands, and what is said of it.
+  // Invalid entries: their places and messages.
   const refuse = (what, expected, text) => typed.set(what, `${what}: expected ${expected}, got ${text.trim() === "" ? "nothing" : text}`);
   const expected = (text) => (Locum.isPlain(text) ? "a number that floats hold to its last digit (15 digits always are)" : "a number");
-  // A box for a number. What is no number is refused in words, and nothing is shown for it.
+  // A box for a number. Other text gives an error message and no result.
   const entry = (input, what, set) => {
     input.disabled = Boolean(Locum.saved);
     input.setAttribute("aria-label", what);
@@ -56,16 +56,17 @@ Locum.universal = (() => {
     dimension("d_v", dv, (value) => shape(n, d, value));
     if (Locum.saved) return;
     const presets = add(left, "div", null, "row");
-    const preset = (text, make) => add(presets, "button", text).addEventListener("click", () => { Object.assign(state, make()); draw(); run(); });
+    const preset = (text, make) => add(presets, "button", text).addEventListener("click", () => { from = ""; Object.assign(state, make()); draw(); run(); });
     for (const [name, matrices] of Object.entries(Locum.catalogue.presets)) preset(name, () => structuredClone(matrices));
     preset("Random", () => ({ X: random(n, d), A: random(d, d), V: random(d, dv) }));
   };
   const draw = () => {
     typed = new Map();
     const main = clear(byId("universal")), left = add(main, "section"), right = add(main, "section");
-    left.setAttribute("aria-label", "T and X"); right.setAttribute("aria-label", "U's steps");
+    left.setAttribute("aria-label", "T and X"); right.setAttribute("aria-label", "steps of U");
     const formula = add(left, "h2", "");
-    add(left, "p", "U is one fixed network for every T of an order. It receives T and X as tokens.", "soft");
+    add(left, "p", "U is one fixed network for every T of an order (n, d, d_v). It receives the attention head T = (A, V) and its input X as tokens, and computes T(X).", "soft");
+    if (from) add(left, "p", `T is ${from}; the rows of X are the positions of the input.`).id = "u-from";
     dimensions(left);
     for (const name of NAMES) edit(left, name);
     const choices = add(left, "div", null, "row"), recipe = Locum.labelled(choices, "recipe", document.createElement("select"));
@@ -74,7 +75,7 @@ Locum.universal = (() => {
     recipe.value = state.recipe;
     recipe.addEventListener("change", () => { state.recipe = recipe.value; run(); });
     const base = Locum.labelled(choices, "base", document.createElement("input"));
-    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number: Figure 2 was made with 2.718", disabled: Boolean(Locum.saved) });
+    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number; Figure 2 of the paper uses 2.718", disabled: Boolean(Locum.saved) });
     base.addEventListener("input", () => {
       const text = base.value.trim(), value = Locum.numberOf(text), isBase = text === "e" || value !== null;
       base.setAttribute("aria-invalid", String(!isBase));
@@ -94,15 +95,17 @@ Locum.universal = (() => {
     add(right, "p", "", "bad").id = "u-problem";
     byId("u-problem").setAttribute("role", "status");
     const result = add(right, "div"); result.id = "u-result";
-    add(result, "p", "").id = "u-error";
     add(result, "h3", "⟨T, X⟩: the tokens that U receives");
     add(result, "div", null, "strip").id = "u-tokens";
-    add(result, "h3", "U's steps");
+    add(result, "h3", "layers of U, which are the same for every T of this order");
+    add(result, "ol").id = "u-layers";
+    add(result, "h3", "steps of U");
     add(result, "div", null, "steps").id = "u-steps";
     add(result, "div").id = "u-step";
+    add(result, "p", "", "soft").id = "u-error";
     if (Locum.saved) return;
-    add(right, "h3", "how sure is it?");
-    const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove it for all T and X of this order"), text = add(right, "pre", "");
+    add(right, "h3", "proof and rounding error");
+    const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove this for all T and X of this order"), text = add(right, "pre", "");
     prove.id = "u-prove"; text.id = "u-proof"; text.hidden = true;
     prove.addEventListener("click", async () => {
       const verdict = problem() ? { ok: false, error: problem() } : await ask("prove_universal", asked(), "u-prove");
@@ -115,10 +118,10 @@ Locum.universal = (() => {
       const sure = problem() ? { ok: false, error: problem() } : await ask("certify", asked());
       if (!sure) return;
       text.hidden = false;
-      text.textContent = sure.ok ? `T(X) is ${sure.text}.\nThe error that this run has: ${sure.seen.toExponential(2)}.` : sure.error;
+      text.textContent = sure.ok ? `T(X) is ${sure.text}.\nError of this run: ${sure.seen.toExponential(2)}.` : sure.error;
     });
   };
-  // Every change makes what is shown old at once; proofs of before go.
+  // Every change marks the displayed results as outdated and hides earlier proofs.
   const run = () => {
     byId("u-result").classList.add("stale");
     byId("u-problem").textContent = "";
@@ -137,7 +140,7 @@ Locum.universal = (() => {
     reply = now;
     step = Math.min(step, reply.steps.length - 1);
     const { layers, heads } = reply.architecture;
-    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers, heads ${heads.join(", ")}; greatest error of T(X) against the direct formula in float64: ${reply.error.toExponential(2)}, against 60 digits: ${reply.precise.toExponential(2)}`;
+    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers with ${heads.join(", ")} heads; largest difference from the direct formula in float64: ${reply.error.toExponential(2)}, and from T(X) in 60-digit arithmetic: ${reply.precise.toExponential(2)}`;
     const strip = clear(byId("u-tokens"));
     for (const token of reply.tokens) add(strip, "span", number(token.value), token.entry[0]).title = `${token.entry} = ${token.value}`;
     const buttons = clear(byId("u-steps"));
@@ -148,17 +151,32 @@ Locum.universal = (() => {
     buttons.firstChild.setAttribute("aria-label", "previous step"); buttons.lastChild.setAttribute("aria-label", "next step");
     show();
   });
+  // The layers of U. Layers before the current step are marked as done, and its last layer as the current one.
+  const layers = (count) => {
+    const list = clear(byId("u-layers")), { heads } = reply.architecture;
+    add(list, "li", "⟨T, X⟩", count === 0 ? "used" : "done");
+    heads.forEach((size, layer) => {
+      const item = add(list, "li", `layer ${layer}: ${size} head${size === 1 ? "" : "s"} `, layer + 1 === count ? "used" : layer < count ? "done" : "");
+      for (let n = 0; n < Math.min(size, 40); n++) add(item, "i");
+      if (layer + 1 === count) item.setAttribute("aria-current", "step");
+    });
+    add(list, "li", "T(X)", count === heads.length ? "done" : "");
+  };
   const show = () => {
     const one = reply.steps[step], box = clear(byId("u-step"));
     [...byId("u-steps").children].slice(1, -1).forEach((button, i) => button.setAttribute("aria-pressed", String(i === step)));
-    add(box, "p", `step ${step + 1} of ${reply.steps.length}: ${one.name}, error ${one.error.toExponential(2)}`).id = "u-step-name";
-    Locum.matrix(box, "U", one.matrix, one.direct).id = "u-matrix";
-    Locum.matrix(box, "directly", one.direct);
+    add(box, "h3", `step ${step + 1} of ${reply.steps.length}: ${one.name}`).id = "u-step-name";
+    Locum.matrix(box, "computed by U", one.matrix, one.direct).id = "u-matrix";
+    Locum.matrix(box, "computed by the formula", one.direct);
+    add(box, "p", `largest difference: ${one.error.toExponential(2)}`, "soft").id = "u-step-error";
     const made = one["made by"];
-    add(box, "p", made.layers ? `made by ${made.heads.reduce((a, b) => a + b, 0)} heads in ${made.layers} layer${made.layers === 1 ? "" : "s"} (${made.heads.join(", ")}); in the last of them:` : "made without a head: it is a view of the tokens", "soft");
+    layers(made.layers);
+    add(box, "p", made.layers ? `computed by ${made.heads.reduce((a, b) => a + b, 0)} heads in ${made.layers} layer${made.layers === 1 ? "" : "s"} (${made.heads.join(", ")}); selectors of the last layer:` : "computed without heads: the step is a view of the tokens", "soft");
     for (const selector of made.selectors) add(box, "div", selector, "mono soft");
   };
   return {
+    // The head of a compiled network from which the matrices were taken.
+    origin: (text) => { from = text; },
     open: (given, onchange) => { state = given; changed = onchange; draw(); run(); },
     initial: () => ({ ...structuredClone(Object.values(Locum.catalogue.presets)[0] || {}), ...Locum.catalogue.defaults.universal }),
     problem, asked, LARGEST,
