@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.languages.cookbook import COOKBOOK
-from locum.languages.cookbook.entries import Compiled
+from locum.languages.cookbook import COOKBOOK, Compiled
 from locum.languages.recogniser import Recogniser
 from tests.cli.commands import command_line, json_of
 

@@ -167,7 +167,7 @@ MISTAKES = [
     ('x = #"a" > y', "y is not defined before this"),
     ('x = "a"\nx = "b"', "line 2, column 1: x is defined twice"),
     ("x = 5 && true", "expected booleans for &&"),
-    ('x = #"a" * #"b" > 1', "counts are not multiplied"),
+    ('x = #"a" * #"b" > 1', "got a product of counts"),
     ('x = 99999999999 < #"a"', "at most 1,000,000,000"),
     ("#import oddity\nx = true", "got 'oddity'"),
     ("#accept begin\nx = true", "expected last or end"),

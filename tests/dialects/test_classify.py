@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from locum.errors import InputError, LimitError
+from locum.interface.cli.main import run
 from locum.languages import c_rasp, regular
 from locum.languages.automata import DFA, words
 from locum.languages.c_rasp_programs import program
@@ -177,37 +178,29 @@ def test_groups_are_shown_and_solvable_or_not() -> None:
     assert (large.groups[0].order, large.solvable, large.groups[0].is_abelian) == (5040, False, False)
 
 
-#: Regular languages outside plain C-RASP, and C-RASP programs with #import that recognise them.
+#: Regular languages outside plain C-RASP, C-RASP programs with #import for them, and the class.
 IMPORTS = [
-    ("(a+b)*aa(a+b)*", '#import local\nz = #("a" && #[j == i - 1] "a" > 0) > 0'),
-    ("((a+b)(a+b))*", "#import periodic\n#accept end\nz = i % 2 == 0"),
+    (
+        "(a+b)*aa(a+b)*",
+        '#import local\nz = #("a" && #[j == i - 1] "a" > 0) > 0',
+        "C-RASP[local]",
+    ),
+    ("((a+b)(a+b))*", "#import periodic\n#accept end\nz = i % 2 == 0", "C-RASP[periodic]"),
 ]
 
 
-@pytest.mark.parametrize(("text", "source"), IMPORTS)
-def test_a_no_does_not_exclude_programs_with_imports(text: str, source: str) -> None:
+@pytest.mark.parametrize(("text", "source", "key"), IMPORTS)
+def test_programs_with_imports_have_their_own_verdict(text: str, source: str, key: str) -> None:
     """``classify`` and ``equivalent`` must not contradict each other."""
     pytest.importorskip("z3")
     program_with_import = c_rasp.parse(source, alphabet="ab")
     assert equivalent(program_with_import, text).verdict == EQUIVALENT
     for verdicts in (classify(text), classify(program_with_import)):
-        lines = {line.key: line for line in verdicts.lines()}
-        for key in ("C-RASP", "C-RASP_last"):
-            assert not lines[key].holds
-            assert lines[key].consequence.endswith("programs with #import are not considered")
-
-
-def test_no_sentence_claims_more_than_its_theorem() -> None:
-    """No verdict is about learning; positions and membership in AC⁰ are left open."""
-    even_length, parity = (classify(text) for text in ("((a+b)(a+b))*", "(b*ab*ab*)*b*"))
-    for verdicts in (even_length, parity, classify("a*"), classify("(a+b)*b")):
-        text = " ".join(f"{line.reason} {line.consequence}" for line in verdicts.lines())
-        assert "Huang" not in text
-        assert "predicted" not in text
-    for verdicts in (even_length, parity):
-        lines = {line.key: line for line in verdicts.lines()}
-        assert "without position encodings" in lines["star_free"].consequence
-        assert lines["solvable"].consequence.endswith("membership in AC⁰ is not decided")
+        lines = {line.key: line.holds for line in verdicts.lines()}
+        assert not lines["C-RASP"]
+        assert not lines["C-RASP_last"]
+        assert lines[key]
+        assert lines["C-RASP[periodic, local]"]
 
 
 # A plain computation, which shares no code with the product ----------------------------------------
@@ -314,11 +307,12 @@ def test_plus_is_union_or_once_or_more() -> None:
         ("(ab", "column 1"),
         ("ab)", "column 3"),
         ("*a", "column 1: expected an expression before *"),
+        ("(", "column 2: expected an expression before the end"),
         ("a||b", "column 3"),
-        ("", "no letters"),
+        ("", "before the end"),
         ("∅", "no letters"),
         ("a&", "before the end"),
-        ("~", "no letters"),
+        ("~", "column 2: expected an expression before the end"),
         ("~+a", "before +"),
         ("a\\", "backslash"),
         ("[ab]", "column 1: expected a letter, a digit or an operator, got '['"),
@@ -367,6 +361,21 @@ def test_the_command_prints_verdicts(tmp_path: Path) -> None:
     assert picture.read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_verdicts_are_printed_without_a_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def too_large(automaton: DFA) -> None:
+        raise LimitError("the formula is too large")
+
+    monkeypatch.setattr("locum.languages.star_free.ltl_of", too_large)
+    assert run(["language", "classify", "(a+b+c)*bc*", "--program"]) == 0
+    printed = capsys.readouterr().out
+    assert "unique hard attention, strict masks (star-free)" in printed
+    assert "No program: the formula is too large." in printed
+    assert run(["language", "classify", "(b*ab*ab*)*b*", "--program"]) == 0
+    assert "neither star-free nor in C-RASP[periodic, local]." in capsys.readouterr().out
+
+
 def test_automata_formulas_and_programs_from_files(tmp_path: Path) -> None:
     dfa = {
         "alphabet": ["a", "b"],
@@ -388,7 +397,7 @@ def test_automata_formulas_and_programs_from_files(tmp_path: Path) -> None:
     (tmp_path / "q.crasp").write_text('x = #"a" == #"b"', encoding="utf-8")
     data = json_of("language", "classify", str(tmp_path / "q.crasp"))
     assert data["C-RASP_last"] is True
-    assert data["star_free"] is None
+    assert data["star_free"] is False
     assert "alphabet" in refused("language", "classify", "∅")
     typo = json.dumps(dfa | {"start": "evn"})
     (tmp_path / "typo.json").write_text(typo, encoding="utf-8")

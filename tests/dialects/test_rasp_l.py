@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from locum import selector_width as width
 from locum.errors import InputError
 from locum.languages import rasp_l
 from locum.rasp.handles import SOp
+from tests.cli.commands import command_line, json_of, refused
 
 
 def _examples(usual: int) -> int:
@@ -159,3 +161,55 @@ def test_what_is_allowed_is_allowed() -> None:
         rasp_l.shift_right(tokens, -1)
     with pytest.raises(InputError, match="expected one of mean, max, min"):
         rasp_l.kqv(tokens, tokens, tokens, rasp_l.equals, reduction="sum")
+
+
+# Length generalisation ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", rasp_l.PROGRAMS)
+def test_published_programs_are_reported_as_rasp_l(name: str) -> None:
+    made = rasp_l.PROGRAMS[name]()
+    sop = made.sop if isinstance(made, rasp_l.NextToken) else made
+    report = rasp_l.report_generalisation(sop, [rasp_l.SOS, rasp_l.SEP, 0, 1, rasp_l.HINTS])
+    assert report.is_rasp_l
+    assert report.layers == sop.architecture.layers
+    assert report.sequences == 25
+
+
+def test_every_part_that_is_not_rasp_l_is_listed() -> None:
+    looking = aggregate(select(tokens, tokens, "=="), indices)
+    report = rasp_l.report_generalisation(looking + indices * length, [0, 1])
+    assert [problem.part for problem in report.problems] == [
+        "select(tokens, tokens, ==)", "length", "indices * length",
+        "aggregate(select(tokens, tokens, ==), indices) + (indices * length)",
+    ]  # fmt: skip
+    assert report.changed is not None
+    assert not report.is_rasp_l
+
+
+def test_a_program_that_looks_ahead_is_found_by_running() -> None:
+    report = rasp_l.report_generalisation(aggregate(select(indices, indices + 1, "=="), tokens), [0, 1])
+    assert report.changed is not None
+
+
+def test_counting_programs_are_found() -> None:
+    from locum.languages.c_rasp import count, symbol
+
+    majority = count(symbol("a")) > count(symbol("b"))
+    assert rasp_l.report_generalisation(majority, "ab").counting == "C-RASP"
+    local = count(symbol("a"), distance=1) > 0
+    assert rasp_l.report_generalisation(local, "ab").counting == "C-RASP[periodic, local]"
+    assert rasp_l.report_generalisation(rasp_l.mode(), [0, 1]).counting == ""
+
+
+def test_the_command_line_reports(tmp_path: Path) -> None:
+    assert json_of("language", "generalise", "copy")["rasp_l"] is True
+    path = tmp_path / "reverse.rasp"
+    path.write_text("aggregate(select(indices, length - 1 - indices, ==), tokens);")
+    done = command_line("language", "generalise", path, "--input", "abc")
+    assert done.returncode == 1
+    problem = "the length of the input, which prefixes do not determine, in length; try indices + 1"
+    assert problem in done.stdout
+    dyck = json_of("language", "generalise", Path(__file__).parents[2] / "examples" / "dyck.crasp")
+    assert dyck["counting"] == "C-RASP"
+    assert "cannot read" in refused("language", "generalise", tmp_path / "nothing.rasp")

@@ -89,3 +89,14 @@ def test_random_star_free_automata_become_formulas_and_programs() -> None:
                 if word:
                     assert program.accepts(word) == automaton.accepts(word)
     assert made >= 10
+
+
+def test_formulas_that_occur_several_times_are_written_once() -> None:
+    """The text of this program was longer than the limit, and parts of it were replaced by "…"."""
+    text = "(cca)*(aa+b+c)cb*a*ac+c*(b+b)+b*+(b)+a*b"
+    program = b_rasp.from_ltl(ltl_of(regular.language(text)), strict=True)
+    assert "…" not in str(program)
+    assert len(str(program)) < 200_000
+    short = b_rasp.from_ltl(LTL.parse("X (a & X b) | (a & X b)"))
+    assert str(short).count('"a" & ') == 1
+    assert b_rasp.parse(str(short)).definitions == short.definitions

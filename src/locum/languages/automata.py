@@ -1,7 +1,8 @@
-"""Finite automata: made, minimised, combined and compared.
+"""Create, minimise and compare finite automata.
 
-A :class:`DFA` is complete: every state has a transition for every letter. States are numbers, 0 is the
-initial one. What may have exponentially many states draws on a :class:`~locum.budget.Budget`.
+A :class:`DFA` is complete: every state has a transition for every letter. States are numbers, and 0 is
+the initial state. A :class:`~locum.budget.Budget` limits operations that may create exponentially many
+states.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from locum.budget import Budget
 from locum.errors import InputError, LimitError
 
 State = TypeVar("State", bound=Hashable)
-#: A letter of a word: a string, of one character where words are written without blanks.
+#: A letter of a word: a string, which has one character if words are written without blanks.
 Letter = str
 Word = Sequence[Letter]
 
-#: The most states of an automaton, and the steps that may be spent on one language.
+#: Maximum number of states of an automaton, and of steps for one language.
 MAX_STATES = 5_000
 MAX_STEPS = 250_000
 
 
 def account() -> Budget:
-    """Open an account for the work on one language."""
+    """Return a new budget of steps for the work on one language."""
     return Budget(steps=MAX_STEPS, text_steps=MAX_STEPS)
 
 
 @dataclass(frozen=True)
 class DFA:
-    """A complete deterministic automaton with the initial state 0.
+    """A complete deterministic finite automaton with the initial state 0.
 
     >>> even = DFA(("a", "b"), ((1, 0), (0, 1)), frozenset({0}))
     >>> even.accepts("aab"), even.accepts("ab")
@@ -40,7 +41,7 @@ class DFA:
     """
 
     alphabet: tuple[Letter, ...]
-    #: For each state, the next state by the place of each letter in the alphabet.
+    #: For each state, the next state by the index of each letter in the alphabet.
     transitions: tuple[tuple[int, ...], ...]
     accepting: frozenset[int]
 
@@ -48,7 +49,7 @@ class DFA:
         return len(self.transitions)
 
     def accepts(self, word: Word) -> bool:
-        """Return whether the automaton accepts a word; unknown letters are refused."""
+        """Return whether the automaton accepts a word; letters outside the alphabet raise an error."""
         place = {letter: i for i, letter in enumerate(self.alphabet)}
         state = 0
         for letter in word:
@@ -61,7 +62,7 @@ class DFA:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the language is finite: no useful state lies on a cycle."""
+        """Whether the language is finite, that is, no accepting state can be reached from a cycle."""
         useful = self.useful()
         return all(
             len(part) == 1 and part[0] not in self.transitions[part[0]]
@@ -70,7 +71,7 @@ class DFA:
         )
 
     def useful(self) -> frozenset[int]:
-        """Return the states from which an accepting one can be reached."""
+        """Return the states from which an accepting state can be reached."""
         before: list[list[int]] = [[] for _ in self.transitions]
         for state, row in enumerate(self.transitions):
             for target in row:
@@ -85,7 +86,7 @@ class DFA:
         return frozenset(states)
 
     def minimal(self) -> DFA:
-        """Return the automaton with the fewest states, numbered as a breadth-first search runs."""
+        """Return the minimal automaton of the language, with states numbered in breadth-first order."""
         reached = [0]
         seen = {0}
         for state in reached:
@@ -105,7 +106,7 @@ class DFA:
             if len(signatures) == count:
                 break
             count = len(signatures)
-        # Numbered as ``reached`` runs: each block by its first state.
+        # Blocks are numbered in the order in which their first states were reached.
         rows: dict[int, tuple[int, ...]] = {}
         for state in reached:
             rows.setdefault(block[state], tuple(block[target] for target in self.transitions[state]))
@@ -113,7 +114,7 @@ class DFA:
         return DFA(self.alphabet, tuple(rows[i] for i in range(count)), accepting)
 
     def reversed(self, budget: Budget | None = None) -> DFA:
-        """Return the minimal automaton of all words read backwards."""
+        """Return the minimal automaton of the reversed language."""
         before: dict[tuple[int, Letter], list[int]] = {}
         for state, row in enumerate(self.transitions):
             for letter, target in zip(self.alphabet, row, strict=True):
@@ -132,7 +133,7 @@ class DFA:
         )
 
     def over(self, alphabet: Sequence[Letter]) -> DFA:
-        """Return the automaton of the same words over a larger alphabet."""
+        """Return an automaton of the same language over a larger ``alphabet``."""
         missing = set(self.alphabet) - set(alphabet)
         if missing:
             raise InputError(f"expected an alphabet with {show_alphabet(sorted(missing))}")
@@ -147,7 +148,9 @@ class DFA:
         return DFA(tuple(alphabet), tuple(rows), self.accepting).minimal()
 
     def separate(self, other: DFA) -> tuple[Letter, ...] | None:
-        """Return a shortest word that one of the two accepts and the other does not, or None."""
+        """Return a shortest word that exactly one of two automata accepts, or None if they are
+        equivalent.
+        """
         alphabet = tuple(dict.fromkeys((*self.alphabet, *other.alphabet)))
         one, two = self.over(alphabet), other.over(alphabet)
         start = (0, 0)
@@ -174,7 +177,7 @@ def _path(came: dict[State, tuple[State, Letter] | None], state: State) -> tuple
 
 
 def words(alphabet: Sequence[Letter], longest: int) -> Iterator[tuple[Letter, ...]]:
-    """Yield all words of up to ``longest`` letters, shortest first."""
+    """Yield all words of up to ``longest`` letters, shorter words first."""
     for size in range(longest + 1):
         yield from itertools.product(alphabet, repeat=size)
 
@@ -187,9 +190,9 @@ def explore(
     budget: Budget | None = None,
     cost: Callable[[State], float] = lambda state: 1.0,
 ) -> DFA:
-    """Make the automaton of all states that can be reached by ``step``, minimised.
+    """Return the minimal automaton of all states that can be reached from ``start`` by ``step``.
 
-    More than :data:`MAX_STATES` states are refused, and so is more work than the budget allows.
+    More than :data:`MAX_STATES` states, and work beyond the budget, raise an error.
     """
     budget = budget or account()
     numbers: dict[State, int] = {start: 0}
@@ -203,8 +206,8 @@ def explore(
             if target not in numbers:
                 if len(order) >= MAX_STATES:
                     raise LimitError(
-                        f"the automaton has more than {MAX_STATES:,} states, the limit; "
-                        "try a smaller expression"
+                        f"expected an automaton of at most {MAX_STATES:,} states, got more; try a "
+                        "smaller expression"
                     )
                 numbers[target] = len(order)
                 order.append(target)
@@ -215,7 +218,11 @@ def explore(
 
 
 def components(transitions: Sequence[Iterable[int]]) -> list[list[int]]:
-    """Return the strongly connected components, each before those it can be reached from."""
+    """Return the strongly connected components of a graph in reverse topological order.
+
+    ``transitions`` lists the successors of each state. Each component precedes the components from
+    which it can be reached.
+    """
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -256,13 +263,16 @@ def components(transitions: Sequence[Iterable[int]]) -> list[list[int]]:
 
 
 def show_alphabet(letters: Iterable[Letter]) -> str:
-    """Write an alphabet as a set, with … for what is too long."""
+    """Format an alphabet as a set; letters after the twelfth are replaced by an ellipsis."""
     shown = [letter if letter.isprintable() and letter.strip() else repr(letter) for letter in letters]
     return "{" + ", ".join(shown[:12] + (["…"] if len(shown) > 12 else [])) + "}"
 
 
 def show_word(word: Word) -> str:
-    """Write a word: letters of one character run together; ε is the empty one."""
+    """Format a word, with ε for the empty word.
+
+    Letters are concatenated if each consists of one character, and separated by blanks otherwise.
+    """
     if not word:
         return "ε"
     return "".join(word) if all(len(letter) == 1 for letter in word) else " ".join(word)

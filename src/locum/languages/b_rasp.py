@@ -1,15 +1,15 @@
-"""B-RASP: Boolean programs with masked unique hard attention. Text, on the one graph; LTL and back.
+"""Parse B-RASP (Boolean programs with masked unique hard attention) and convert it from and to LTL.
 
-A program is a list of definitions, one on each line (or ended by ``;``); the last one accepts, read at
-the last symbol. A definition is a Boolean expression of symbols (``"a"``) and earlier names with
-``!``, ``&``, ``|``; or attention to one position::
+A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
+acceptance and is read at the last symbol. A definition is a Boolean expression of symbols (``"a"``) and
+earlier names with ``!``, ``&``, ``|``, or an attention operation::
 
     before = rightmost[j < i, "a"(j) | "b"(j)] "a"(j) : false
 
-The position j is the leftmost or rightmost one that the mask (``j < i``, ``j <= i``, ``j > i``, ``j >=
-i`` or ``true``) allows and at which the score holds; the value there is the answer, and the default
-behind the colon where there is no such j. In score and value every name says where it is read, ``(i)``
-or ``(j)``.
+The position j is the leftmost or rightmost position that the mask allows and at which the score is
+true. The mask is ``j < i``, ``j <= i``, ``j > i``, ``j >= i`` or ``true``. The result is the value at
+j, or the default after the colon if no such j exists. In the score and in the value, every name is
+followed by its position, ``(i)`` or ``(j)``.
 
 >>> program = parse('''
 ... first = leftmost[j < i, true] true : false
@@ -24,6 +24,7 @@ or ``(j)``.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -45,24 +46,29 @@ from locum.languages.formulas import (
     disjunction,
     fold,
     negation,
+    parts_of,
     rebuilt,
     show,
     substitute,
 )
 from locum.languages.ltl import FIRST, LAST, LTL, FormulaReader, binary, unary
+from locum.languages.recogniser import LAST as AT_LAST
 from locum.languages.recogniser import Recogniser
 from locum.languages.syntax import COMMON, alphabet_of, listed
 from locum.rasp.handles import SOp, wrap
 
 MASKS = ("true", "j < i", "j <= i", "j > i", "j >= i")
 LEFTMOST, RIGHTMOST = "leftmost", "rightmost"
-#: Names that a score and a value read at i, each of which doubles a formula of temporal logic.
+#: Maximum number of names that the score and the value read at i. Each of these names doubles the
+#: formula of temporal logic.
 MAX_QUERIES = 6
 
 
 @dataclass(frozen=True)
 class Attention:
-    """One attention operation; atoms of score and value end in @i or @j."""
+    """An attention operation; each atom of the score and of the value ends in its position,
+    @i or @j.
+    """
 
     direction: str
     mask: str
@@ -73,7 +79,10 @@ class Attention:
 
 @dataclass(frozen=True)
 class Program:
-    """Definitions in order; the last one accepts. Atoms are names and, in quotes, symbols."""
+    """Definitions in order, of which the last determines acceptance.
+
+    The atoms of definitions are names or, in quotes, symbols.
+    """
 
     definitions: Mapping[str, Formula | Attention]
     alphabet: tuple[Letter, ...]
@@ -85,7 +94,7 @@ class Program:
 
     @property
     def accepted(self) -> str:
-        """Return the name of the last definition, which accepts."""
+        """Name of the last definition, which determines acceptance."""
         return list(self.definitions)[-1]
 
     @property
@@ -94,8 +103,11 @@ class Program:
         attentions = [each for each in self.definitions.values() if isinstance(each, Attention)]
         return all(each.mask in ("j < i", "j <= i") for each in attentions)
 
-    def recogniser(self) -> Recogniser:
-        """Return the program on the graph."""
+    def recogniser(self, accept: str = AT_LAST) -> Recogniser:
+        """Convert the program to a :class:`Recogniser`, which evaluates the program as an s-op.
+
+        ``accept`` is "last" (read at the last symbol) or "end" (read at an end marker).
+        """
         nodes: dict[str, Node] = {
             f'"{letter}"': build("equal", build("tokens", cast="asis"), constant(letter))
             for letter in self.alphabet
@@ -109,15 +121,15 @@ class Program:
         assert isinstance(root, SOp)
         names = {node: name for name, node in nodes.items() if name in self.definitions}
         return Recogniser(
-            "B-RASP", root, self.alphabet, names=names, text=str(self), causal=self.is_causal
+            "B-RASP", root, self.alphabet, accept, names, text=str(self), causal=self.is_causal
         )
 
     def accepts(self, word: Sequence[Letter]) -> bool:
-        """Return the answer of dense execution on a word."""
+        """Return whether the program accepts a word, computed by dense execution."""
         return self.recogniser().accepts(word)
 
     def to_ltl(self) -> LTL:
-        """Return the formula of temporal logic that holds at the last position of the same words."""
+        """Return a temporal formula that holds at the last position of exactly the accepted words."""
         formulas = {f'"{letter}"': atom(letter) for letter in self.alphabet}
         for name, value in self.definitions.items():
             if isinstance(value, Attention):
@@ -127,27 +139,41 @@ class Program:
         return LTL(formulas[self.accepted], self.alphabet, LAST)
 
     def automaton(self) -> DFA:
-        """Return the minimal automaton of the words that it accepts."""
+        """Return the minimal automaton of the words that the program accepts."""
         return self.to_ltl().automaton()
 
 
-def from_ltl(ltl: LTL) -> Program:
-    """Return the program that accepts the words that satisfy a formula: one head for each operator.
+def from_ltl(ltl: LTL, *, strict: bool = False) -> Program:
+    """Return a program that accepts the words that satisfy a formula.
 
-    >>> print(from_ltl(LTL.parse("a S b", at="last")))
+    The program contains one attention operation for each temporal operator. If ``strict`` is true, no
+    position attends to itself. Otherwise only the operators X and Y require strict masks.
+
+    >>> since = LTL.parse("a S b", at="last")
+    >>> print(from_ltl(since))
     v0 = rightmost[j <= i, !"a"(j) | "b"(j)] "b"(j) : false
+    <BLANKLINE>
+    >>> print(from_ltl(since, strict=True))
+    v0 = rightmost[j < i, !"a"(j) | "b"(j)] "b"(j) : false
+    accepted = "b" | ("a" & v0)
     <BLANKLINE>
     """
     definitions: dict[str, Formula | Attention] = {}
+    known: dict[Formula, Formula] = {}
+    uses = Counter(below for part in parts_of(ltl.formula) for below in part.parts)
 
     def named(value: Formula) -> Formula:
         if value.op in ("atom", "true", "false"):
             return value
-        definitions[name := f"v{len(definitions)}"] = value
-        return atom(name)
+        if value not in known:
+            definitions[name := f"v{len(definitions)}"] = value
+            known[value] = atom(name)
+        return known[value]
 
-    def attend(direction: str, mask: str, score: Formula, value: Formula) -> Formula:
-        definitions[name := f"v{len(definitions)}"] = Attention(direction, mask, score, value, FALSE)
+    def attend(
+        direction: str, mask: str, score: Formula, value: Formula, default: Formula = FALSE
+    ) -> Formula:
+        definitions[name := f"v{len(definitions)}"] = Attention(direction, mask, score, value, default)
         return atom(name)
 
     def translated(part: Formula, below: Sequence[Formula]) -> Formula:
@@ -157,29 +183,36 @@ def from_ltl(ltl: LTL) -> Program:
             case "true" | "false":
                 return part
             case "not" | "and" | "or":
-                return rebuilt(part, below)
+                whole = rebuilt(part, below)
+                # A formula that occurs several times is written once.
+                return named(whole) if part.op != "not" and uses[part] > 1 else whole
             case "next" | "yesterday":
                 there = _at(named(below[0]), "j")
                 if part.op == "next":
                     return attend(LEFTMOST, "j > i", TRUE, there)
                 return attend(RIGHTMOST, "j < i", TRUE, there)
             case op:
-                holds, reached = (_at(named(each), "j") for each in below)
+                here = [named(each) for each in below]
+                holds, reached = (_at(each, "j") for each in here)
                 score = disjunction(negation(holds), reached)
-                if op == "until":
-                    return attend(LEFTMOST, "j >= i", score, reached)
-                return attend(RIGHTMOST, "j <= i", score, reached)
+                direction, mask = (LEFTMOST, "j >= i") if op == "until" else (RIGHTMOST, "j <= i")
+                if not strict:
+                    return attend(direction, mask, score, reached)
+                beyond = attend(direction, mask.replace("=", ""), score, reached)
+                return disjunction(here[1], conjunction(here[0], beyond))
 
     whole = fold(ltl.formula, translated)
-    if ltl.at == FIRST:
-        whole = attend(LEFTMOST, "true", TRUE, _at(named(whole), "j"))
+    if ltl.at == FIRST:  # the leftmost position that the last position may attend to
+        first = named(whole)
+        mask, default = ("j < i", first) if strict else ("j <= i", FALSE)
+        whole = attend(LEFTMOST, mask, TRUE, _at(first, "j"), default)
     if not definitions or whole is not atom(next(reversed(definitions))):
         definitions["accepted"] = whole
     return Program(definitions, ltl.alphabet)
 
 
 def _at(formula: Formula, place: str) -> Formula:
-    """Read a name at a position."""
+    """Return an atom with the position at which it is read; other formulas are returned unchanged."""
     return atom(f"{formula.name}@{place}") if formula.op == "atom" else formula
 
 
@@ -218,7 +251,7 @@ def _attended(attention: Attention, nodes: Mapping[str, Node]) -> Node:
     if attention.mask != "true":
         mask = build("select", at, at, predicate=attention.mask.split()[1])
         allowed = mask if attention.score is TRUE else build("selector_and", allowed, mask)
-    # The best position is the last, or, of negated positions, the first.
+    # The last position has the largest index, and the first has the largest negated index.
     rightmost = attention.direction == RIGHTMOST
     chosen = build("best", allowed, at if rightmost else build("negate", at))
     one = constant(1)
@@ -241,7 +274,7 @@ def _attended(attention: Attention, nodes: Mapping[str, Node]) -> Node:
 
 
 def _as_formula(attention: Attention, formulas: Mapping[str, Formula]) -> Formula:
-    """Say the same in temporal logic, case by case of what is read at i."""
+    """Return the temporal formula of an attention operation, by cases over the names read at i."""
     both = sorted({*atoms(attention.score), *atoms(attention.value)})
     at_query = [name for name in both if name.endswith("@i")]
     if len(at_query) > MAX_QUERIES:
@@ -270,16 +303,16 @@ def _at_nearest(attention: Attention, score: Formula, value: Formula, default: F
     past, future = ("Y", "O", "S"), ("X", "F", "U")
     hit = conjunction(score, value)
 
-    def nearest(words: tuple[str, str, str]) -> Formula:  # from here on, the first one met
+    def nearest(words: tuple[str, str, str]) -> Formula:  # the match nearest to i
         return binary(words[2], negation(score), hit)
 
-    def farthest(words: tuple[str, str, str]) -> Formula:  # the last one met
+    def farthest(words: tuple[str, str, str]) -> Formula:  # the match farthest from i
         step, some, _ = words
         further = unary(step, unary(some, score))
         return unary(some, conjunction(hit, negation(further)))
 
     def on(words: tuple[str, str, str], near: bool, strict: bool) -> tuple[Formula, Formula]:
-        """Return whether there is one on that side, and whether the value holds at it."""
+        """Return two formulas: a match exists on one side, and the value holds at the match."""
         formula = nearest(words) if near else farthest(words)
         there = unary(words[1], score)
         return (unary(words[0], there), unary(words[0], formula)) if strict else (there, formula)
@@ -291,7 +324,8 @@ def _at_nearest(attention: Attention, score: Formula, value: Formula, default: F
         case "j > i" | "j >= i":
             there, holds = on(future, not rightmost, attention.mask == "j > i")
         case _:
-            # Without a mask: behind i first, or before it first; then from i on to the other side.
+            # Without a mask, rightmost attention first searches the positions after i, and then i and
+            # the positions before it. Leftmost attention searches in mirrored order.
             first, second = (future, past) if rightmost else (past, future)
             there_first, holds_first = on(first, near=False, strict=True)
             there_second, holds_second = on(second, near=True, strict=False)
@@ -343,7 +377,7 @@ _MASK = f"a mask ({', '.join(MASKS)})"
 
 
 def parse(text: str, *, alphabet: Iterable[Letter] | None = None) -> Program:
-    """Read a program; ``alphabet`` defaults to the symbols it names."""
+    """Parse a B-RASP program; ``alphabet`` defaults to the symbols in the program."""
     reader = _Reader()
     definitions = reader.read(text)
     return Program(definitions, alphabet_of("B-RASP", reader.letters, alphabet), text)
@@ -355,7 +389,7 @@ class _Reader(FormulaReader):
         "STRING": "a symbol in quotes or a name",
         "TRUE": _MASK,
         "COMPARISON": _MASK,
-        "COLON": ": and a default, for positions that nothing is found from",
+        "COLON": ": and a default, for positions without a match",
         "NAME": "a name",
         "EQUAL": "=",
         "RPAR": ")",

@@ -1,15 +1,18 @@
-"""C-RASP: counts of earlier positions, compared. Text and Python, on the one graph.
+"""Parse and print C-RASP programs, which compare counts of earlier positions.
 
-A program is a list of definitions, one on each line (or ended by ``;``); the last one accepts.
-Booleans: ``"a"`` (the symbol here is a), ``true``, ``false``, ``!``, ``&&``, ``||``, comparisons of
-counts (``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``). Counts: ``#P`` or ``#[P]`` (positions up to here
-where P holds), integers, ``+``, ``-``, an integer ``*`` a count, ``min(x, y)``, ``max(x, y)``, ``x if
-P else y``. Whatever stands behind ``#`` binds to it as tightly as to ``!``. ``//`` begins a comment.
+A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
+acceptance. Boolean expressions are ``"a"`` (true if the current symbol is a), ``true``, ``false``,
+``!``, ``&&``, ``||`` and comparisons of counts (``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``). Counts
+are ``#P`` or ``#[P]`` (the number of positions up to the current one where P holds), integers, ``+``,
+``-``, an integer ``*`` a count, ``min(x, y)``, ``max(x, y)`` and ``x if P else y``. ``#`` binds as
+tightly as ``!``. ``//`` begins a comment.
 
-``#import periodic`` declares positions modulo a constant, ``i % 2 == 0``, and ``#import local`` counts
-at one distance, ``#[j == i - 1] P``: extensions, with which more languages are recognised. ``#accept
-last`` or ``#accept end`` and ``#positions 0`` or ``#positions 1`` say the conventions: by default the
-answer is read at the last symbol, and positions are counted from 0.
+Two extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
+constant, ``i % 2 == 0``, and ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.
+``#import future`` allows counts from the current position to the end, ``#[j >= i] P``. ``#accept last``
+or ``#accept end`` sets where the answer is read, and ``#positions 0`` or ``#positions 1`` sets the
+number of the first position. By default the answer is read at the last symbol, and positions are
+counted from 0.
 
 >>> dyck = parse('''
 ... opened = #"("
@@ -35,10 +38,12 @@ from locum.graph.operations import constant as constant_node
 from locum.languages.automata import Letter
 from locum.languages.counting import (
     EXTENSIONS,
+    FUTURE,
     as_count,
     as_sop,
     count,
     count_node,
+    counts_ahead,
     is_boolean,
     is_remainder,
     is_symbol,
@@ -63,7 +68,7 @@ _INFIX = {row.operation: symbol for symbol, row in COMPARISONS.items()} | {
 
 
 def show(program: Recogniser) -> str:
-    """Write a program as text that is read back as the same; parts keep their names."""
+    """Return a program as text that can be parsed again; named parts keep their names."""
     root = program.sop.node
     order = parts_of(root)
     uses: dict[Node, int] = {}
@@ -76,6 +81,7 @@ def show(program: Recogniser) -> str:
         for name, needed in (
             ("periodic", any(map(is_remainder, order))),
             ("local", any(c is not None and c.distance is not None for c in map(as_count, order))),
+            (FUTURE, counts_ahead(root)),
         )
         if needed
     ]
@@ -98,7 +104,10 @@ def show(program: Recogniser) -> str:
 
 
 def _text(node: Node, texts: dict[Node, str]) -> str:
-    """Write a part whose own parts are written, in brackets where it has operators."""
+    """Return a part of a program as text, given the texts of its operands.
+
+    Binary operations are in parentheses.
+    """
     counted = as_count(node)
     if is_symbol(node):
         return f'"{node.inputs[1].attributes["value"]}"'
@@ -107,11 +116,14 @@ def _text(node: Node, texts: dict[Node, str]) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
     if counted is not None:
         where = "" if counted.distance is None else f"[j == i - {counted.distance}] "
+        where = "[j >= i] " if counted.ahead else where
         return f"#{where}{texts[counted.condition]}"
     if is_remainder(node):
         if node.inputs[0].op != "indices":
             shift = node.inputs[0].inputs[1].attributes["value"]
-            raise InputError(f"C-RASP: positions that are counted from {shift} have no text here")
+            raise InputError(
+                f"C-RASP: a program whose positions are counted from {shift} cannot be printed"
+            )
         return f"i % {node.inputs[1].attributes['value']}"
     inner = [texts[part] for part in node.inputs]
     match node.op:
@@ -132,21 +144,20 @@ def parse(
     accept: str | None = None,
     positions: int | None = None,
 ) -> Recogniser:
-    """Read a program; ``alphabet`` defaults to the symbols it names.
+    """Parse a C-RASP program; ``alphabet`` defaults to the symbols in the program.
 
     ``accept`` ("last", the default, or "end") and ``positions`` (0, the default, or 1: the number of
-    the first position, for periodic predicates) are said here or in the text, and must not contradict
-    it.
+    the first position, for periodic predicates) can be given as arguments or in the text. If both are
+    given, they must agree.
     """
     reader = ProgramReader(accept, positions)
     root = reader.read(text)
     letters = alphabet_of("C-RASP", symbols(root), alphabet)
-    return Recogniser(
-        "C-RASP", as_sop(root), letters, reader.conventions["accept"] or LAST, reader.names, text
-    )
+    where, causal = reader.conventions["accept"] or LAST, not counts_ahead(root)
+    return Recogniser("C-RASP", as_sop(root), letters, where, reader.names, text, causal)
 
 
-#: The largest integer in a program, distance and period.
+#: Maximum integer in a program, and maximum distance and period.
 MAX_INTEGER, MAX_DISTANCE = 10**9, 64
 
 GRAMMAR = (
@@ -195,7 +206,7 @@ _ALIASES = {"∧": "&&", "∨": "||", "≤": "<=", "≥": ">=", "≠": "!="}
 
 
 class ProgramReader(Reader):
-    """Reads one program; its conventions and names are there afterwards."""
+    """A parser of one program, whose attributes contain the conventions and names after parsing."""
 
     dialect, grammar = "C-RASP", GRAMMAR
     expected: ClassVar = {
@@ -211,7 +222,7 @@ class ProgramReader(Reader):
         "ELSE": "else of a conditional",
         "_END": "the end of the definition",
         "I": "i - a distance, as in j == i - 1",
-        "COMPARISON": "== (a distance: j == i - 1)",
+        "COMPARISON": "== or >= (j == i - 1, j >= i)",
     }
 
     def __init__(self, accept: str | None, positions: int | None) -> None:
@@ -228,7 +239,7 @@ class ProgramReader(Reader):
         self.names: dict[Node, str] = {}
 
     def start(self, lines: list[Node | None]) -> Node:
-        """Return the last definition."""
+        """Return the node of the last definition, which must be a boolean."""
         last = next((value for value in reversed(lines) if value is not None), None)
         if last is None:
             self.fail('expected a definition, such as more = #"a" > #"b"')
@@ -237,7 +248,7 @@ class ProgramReader(Reader):
         return last
 
     def directive(self, parts: list[Token]) -> None:
-        """Read ``#import``, ``#accept`` or ``#positions``."""
+        """Process an ``#import``, ``#accept`` or ``#positions`` line."""
         word, value = parts[1], parts[-1]
         match str(word):
             case "import":
@@ -249,7 +260,7 @@ class ProgramReader(Reader):
                 before = self.conventions[word]
                 if before not in (None, value):
                     self.fail(
-                        f"the program says {word} {value}, but {word}={before} is asked "
+                        f"the program sets {word} {value}, but {word}={before} is asked "
                         "for; the two conventions recognise different languages",
                         value,
                     )
@@ -260,21 +271,21 @@ class ProgramReader(Reader):
     def _import(self, token: Token) -> None:
         name = str(token)
         digits = name.removeprefix("pred")
-        if name in EXTENSIONS:
+        if name in (*EXTENSIONS, FUTURE):
             self.extensions.add(name)
-        elif name == "pos_even":  # of the published interpreter: the number of the position is even
+        elif name == "pos_even":  # as in the published interpreter: the position is even
             self.definitions[name] = build("equal", self._remainder(2), constant_node(0))
         elif name.startswith("pred") and (not digits or (digits.isdigit() and len(digits) < 4)):
             self.definitions[name] = int(digits or 1)
         else:
             self.fail(
-                f"expected periodic or local (or pos_even, pred, pred4 as in the published "
+                f"expected periodic, local or future (or pos_even, pred, pred4 as in the published "
                 f"interpreter), got {name!r}",
                 token,
             )
 
     def definition(self, parts: list[Any]) -> Node:
-        """Give a value a name."""
+        """Define a name, and return the node of its value."""
         name, value = parts
         if name in self.definitions:
             self.fail(f"{name} is defined twice", name)
@@ -285,15 +296,15 @@ class ProgramReader(Reader):
     # Operands ---------------------------------------------------------------------------------------
 
     def string(self, parts: list[Token]) -> Node:
-        """Return where the symbol is this one."""
+        """Return a node that is true where the current symbol is the symbol in quotes."""
         return node_of(symbol(self.symbol_of(parts[0])))
 
     def truth(self, parts: list[Token]) -> Node:
-        """Return a constant."""
+        """Return the constant node of ``true`` or ``false``."""
         return constant_node(parts[0] == "true")
 
     def number(self, parts: list[Token]) -> Node:
-        """Return a constant."""
+        """Return the constant node of an integer."""
         return constant_node(self._integer(parts[0]))
 
     def _integer(self, token: Token) -> int:
@@ -302,22 +313,22 @@ class ProgramReader(Reader):
         return int(token)
 
     def name(self, parts: list[Token]) -> Node | int:
-        """Return what was defined."""
+        """Return the value of a defined name."""
         if parts[0] not in self.definitions:
             names = listed(self.definitions)
             self.fail(f"{parts[0]} is not defined before this; there are {names}", parts[0])
         return self.definitions[parts[0]]
 
     def extreme(self, parts: list[Any]) -> Node:
-        """Apply min or max."""
+        """Return the node of ``min(x, y)`` or ``max(x, y)``."""
         token, one, other = parts
         self._counts(token, one, other)
         return build("minimum" if token == "min" else "maximum", one, other)
 
     def periodic(self, parts: list[Token]) -> Node:
-        """Return the remainder of the position."""
+        """Return the node of ``i % period``, the position modulo a constant."""
         if parts[0] != "i":
-            self.fail(f"expected i % a number, got {parts[0]}", parts[0])
+            self.fail(f"expected i % NUMBER, got {parts[0]}", parts[0])
         self._require_extension("periodic", parts[0])
         period = self._integer(parts[1])
         if not 1 <= period <= MAX_DISTANCE:
@@ -334,16 +345,17 @@ class ProgramReader(Reader):
 
     def _require_extension(self, name: str, token: Token) -> None:
         if name not in self.extensions:
+            what = "counts of later positions" if name == FUTURE else f"{name} position predicates"
             self.fail(
-                f"{name} position predicates are an extension of C-RASP, with which it recognises more "
-                f"languages; try #import {name} in the first line",
+                f"{what} are an extension of C-RASP, with which it recognises more languages; try "
+                f"#import {name} in the first line",
                 token,
             )
 
     # Operators --------------------------------------------------------------------------------------
 
     def prefix(self, parts: list[Any]) -> Node:
-        """Apply a prefix operator."""
+        """Apply a prefix operator: ``-``, ``!`` or ``#``."""
         operator, value = parts
         if operator.type == "MINUS":
             self._counts(operator, value)
@@ -356,17 +368,24 @@ class ProgramReader(Reader):
         return value.inputs[0] if value.op == "not" else build("not", value)
 
     def guard(self, parts: list[Any]) -> Node:
-        """Count at the distance of an imported predicate."""
+        """Return the node of a count at the distance of an imported predicate, such as ``pred``."""
         token, distance, value = parts
         if not isinstance(distance, int):
             self.fail("expected a distance in the brackets, such as j == i - 1, got a value", token)
         return self._at(distance, value, token)
 
     def local(self, parts: list[Any]) -> Node:
-        """Count at a distance."""
+        """Return the node of a count at one distance, or of a count from the current position to the
+        end.
+        """
         token, _, operator, _, *distance, value = parts
+        if operator in (">=", "≥") and not distance:
+            self._require_extension(FUTURE, token)
+            self._booleans(token, value)
+            return count_node(self._node(value, token), ahead=True)
         if operator != "==":
-            self.fail(f"expected == (a distance: j == i - 1), got {str(operator)!r}", operator)
+            expected = "== (a distance: j == i - 1) or >= (j >= i)"
+            self.fail(f"expected {expected}, got {str(operator)!r}", operator)
         self._require_extension("local", token)
         return self._at(self._integer(distance[1]) if distance else 0, value, token)
 
@@ -377,7 +396,7 @@ class ProgramReader(Reader):
         return count_node(self._node(value, token), distance)
 
     def conditional(self, parts: list[Any]) -> Node:
-        """Choose between values; conditionals group to the right."""
+        """Return the node of ``x if P else y``; chained conditionals are grouped from the right."""
         value = parts[-1]
         for place in range(len(parts) - 5, -1, -4):
             chosen, operator, condition = parts[place : place + 3]
@@ -389,7 +408,7 @@ class ProgramReader(Reader):
         return cast("Node", value)
 
     def chain(self, parts: list[Any]) -> Node:
-        """Apply binary operators from the left to the right."""
+        """Apply a chain of binary operators from left to right."""
         value = parts[0]
         for operator, other in zip(parts[1::2], parts[2::2], strict=True):
             value = self._binary(operator, value, other)
@@ -404,7 +423,7 @@ class ProgramReader(Reader):
             return build(COMPARISONS[_ALIASES.get(operator, operator)].operation, left, right)
         if operator.type == "TIMES":
             if "constant" not in (left.op, right.op):
-                self.fail("expected an integer times a count: counts are not multiplied", operator)
+                self.fail("expected an integer times a count, got a product of counts", operator)
             return build("multiply", left, right)
         return build("add" if operator.type == "PLUS" else "subtract", left, right)
 

@@ -1,40 +1,145 @@
-"""Build the C-RASP program of a regular language, from the potentials of its automaton.
+"""Build a C-RASP program for a regular language from the potentials of its automaton.
 
-For each component of the automaton the program counts the letters since it was entered, weighted, and
-so knows the potential; with the letter here, that tells the state before it. The first letter that
-leads out of the component is where the next one is entered.
+For each component of the automaton, the program computes a weighted count of the letters since the
+component was entered. This count is the potential of the state (``potentials.py``). Together with the
+current letter, the count determines the state before this letter. The first letter that leaves the
+component enters the next one.
 
-A strongly connected component of the minimal automaton has a *potential* if letters can be given
-integer weights that add up to 0 on every cycle: the sum of the weights read since the component was
-entered then tells how far the state's potential has risen. Where letters alone do not tell all states
-apart, pairs of (potential of the state, letter) may: they are the letters of the next level. The
-language is in C-RASP, read at an end marker, if and only if in every component the potentials of some
-level tell all states apart (the decision procedure of the published classifier, with a basis of cycles
-for all of them).
+The language is in C-RASP, read at an end marker, if and only if the potentials of every component
+separate all states. With ``#import local`` a program can read the letters before a position, and with
+``#import periodic`` the position modulo a period. A state of the automaton is then considered together
+with these visible facts. Only states with equal visible facts have to be separated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
-from math import gcd
+from functools import cached_property, partial, reduce
 
-from flint import fmpz_mat
-
-from locum.errors import InputError
+from locum.errors import InputError, LimitError
 from locum.graph import Node, build
 from locum.graph.operations import constant as constant_node
-from locum.languages.automata import DFA, components
+from locum.languages.automata import DFA
 from locum.languages.c_rasp import show
 from locum.languages.counting import as_sop, count_node, symbol
+from locum.languages.potentials import Component, Graph, Obstruction, separate
 from locum.languages.recogniser import END, Recogniser
 
 TRUE, FALSE = constant_node(True), constant_node(False)
 
+#: Maximum number of states of an automaton combined with the visible facts about positions.
+MAX_SEEN = 600
 
-def program(automaton: DFA, accept: str = END) -> Recogniser | None:
+
+@dataclass(frozen=True)
+class Seen:
+    """A state of an automaton with the letters before the position, and the position modulo
+    the period.
+    """
+
+    state: int
+    #: Indices of the letters, the nearest last. Positions before the word have index 0.
+    window: tuple[int, ...]
+    remainder: int
+
+
+@dataclass(frozen=True)
+class PositionGraph:
+    """An automaton whose states and letters are combined with visible facts about positions."""
+
+    automaton: DFA
+    #: The number of visible letters before a position.
+    window: int = 0
+    period: int = 1
+
+    @cached_property
+    def states(self) -> list[Seen]:
+        """The states that can be reached, beginning with the initial state."""
+        start = Seen(0, (0,) * self.window, 0)
+        order, known = [start], {start}
+        for seen in order:
+            for place in range(len(self.automaton.alphabet)):
+                target = self._step(seen, place)
+                if target not in known:
+                    if len(order) >= MAX_SEEN and (self.window or self.period > 1):
+                        raise LimitError(f"more than {MAX_SEEN} states with what is seen of positions")
+                    known.add(target)
+                    order.append(target)
+        return order
+
+    def _step(self, seen: Seen, place: int) -> Seen:
+        window = (*seen.window, place)[len(seen.window) + 1 - self.window :]
+        state = self.automaton.transitions[seen.state][place]
+        return Seen(state, window, (seen.remainder + 1) % self.period)
+
+    @cached_property
+    def labels(self) -> list[tuple[tuple[int, ...], int, int]]:
+        """For each label, the letters before it, the position modulo the period, and the
+        letter itself.
+        """
+        looks = sorted({(seen.window, seen.remainder) for seen in self.states})
+        places = range(len(self.automaton.alphabet))
+        return [(*look, place) for look, place in itertools.product(looks, places)]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of the states, whose labels are letters with the visible facts before them."""
+        number = {seen: i for i, seen in enumerate(self.states)}
+        label = {name: i for i, name in enumerate(self.labels)}
+        targets = tuple(
+            {
+                label[seen.window, seen.remainder, place]: number[self._step(seen, place)]
+                for place in range(len(self.automaton.alphabet))
+            }
+            for seen in self.states
+        )
+        return Graph(targets, tuple((seen.window, seen.remainder) for seen in self.states))
+
+    @cached_property
+    def parts(self) -> list[Component] | Obstruction:
+        """The potentials of the components, or the reason why they do not separate the states."""
+        return separate(self.graph)
+
+    def letter(self, label: int) -> Node:
+        """Return a node that is true where a label is read."""
+        window, remainder, place = self.labels[label]
+        return _all([symbol(self.automaton.alphabet[place]).node, self._look(window, remainder)])
+
+    def look(self, state: int) -> Node:
+        """Return a node that is true where the visible facts are those of ``state`` before its next
+        letter.
+        """
+        seen = self.states[state]
+        return self._look(seen.window, seen.remainder)
+
+    def _look(self, window: Sequence[int], remainder: int) -> Node:
+        where = []
+        if self.period > 1:
+            at = build("modulo", build("indices"), constant_node(self.period))
+            where.append(_equal(at, remainder))
+        for distance, place in enumerate(reversed(window), 1):
+            others = range(1, len(self.automaton.alphabet))
+            there = {
+                other: build("greater_equal", self._at(other, distance), constant_node(1))
+                for other in others
+                if place in (0, other)
+            }
+            where += [build("not", each) for each in there.values()] if place == 0 else there.values()
+        return _all(where)
+
+    def _at(self, place: int, distance: int) -> Node:
+        return count_node(symbol(self.automaton.alphabet[place]).node, distance)
+
+
+def program(
+    automaton: DFA, accept: str = END, *, window: int = 0, period: int = 1
+) -> Recogniser | None:
     """Return a C-RASP program for the language of a minimal automaton, or None if there is none.
+
+    With ``window``, the program reads the given number of earlier letters. With ``period``, it reads
+    its position modulo the period. Such programs are read at an end marker.
 
     >>> from locum.languages.regular import language
     >>> parity_free = program(language("(ab+ba)*"))
@@ -44,7 +149,7 @@ def program(automaton: DFA, accept: str = END) -> Recogniser | None:
     unwritten = [letter for letter in automaton.alphabet if '"' in letter or "\n" in letter]
     if unwritten:
         raise InputError(f"C-RASP: expected symbols without quotes and newlines, got {unwritten[0]!r}")
-    writer = _Writer(automaton, accept)
+    writer = _Writer(PositionGraph(automaton, window, period), accept)
     accepted = writer.accepted()
     if accepted is None:
         return None
@@ -52,17 +157,24 @@ def program(automaton: DFA, accept: str = END) -> Recogniser | None:
     return replace(written, text=show(written))
 
 
-def in_c_rasp(automaton: DFA, accept: str = END) -> bool:
-    """Return whether a C-RASP program recognises the language of a minimal automaton."""
-    if accept == END:
-        return potentials(automaton) is not None
-    return all(potentials(before) is not None for before in before_last(automaton))
+def obstruct(automaton: DFA, accept: str = END) -> tuple[int, Obstruction] | None:
+    """Return a proof that no C-RASP program without ``#import`` recognises the language, or None.
+
+    The result is None if there is a program. Read at the last symbol, the obstruction refers to the
+    automaton of all words w with wa in the language, for a letter a. The index of this letter in the
+    alphabet is returned with the obstruction.
+    """
+    for place, each in enumerate([automaton] if accept == END else before_last(automaton)):
+        found = PositionGraph(each).parts
+        if isinstance(found, Obstruction):
+            return place, found
+    return None
 
 
 def before_last(automaton: DFA) -> list[DFA]:
-    """Return for each letter a the minimal automaton of the words w with wa in the language.
+    """Return, for each letter a, the minimal automaton of the words w with wa in the language.
 
-    What is read at the last symbol, a, is what is read at an end marker behind the rest.
+    Reading the word wa at its last symbol is equivalent to reading w at an end marker.
     """
     automata = []
     for place in range(len(automaton.alphabet)):
@@ -72,74 +184,73 @@ def before_last(automaton: DFA) -> list[DFA]:
 
 
 def _before(automaton: DFA, place: int) -> frozenset[int]:
-    """Return the states from which one letter leads to acceptance."""
+    """Return the states from which the letter with index ``place`` leads to an accepting state."""
     rows = enumerate(automaton.transitions)
     return frozenset(state for state, row in rows if row[place] in automaton.accepting)
 
 
 @dataclass
 class _Writer:
-    """Builds the program, and names its parts."""
+    """A builder of the program, which also names its parts."""
 
-    automaton: DFA
+    seen: PositionGraph
     accept: str
     names: dict[Node, str] = field(default_factory=dict)
 
     def accepted(self) -> Node | None:
-        """Return what accepts, or None if there is no program."""
-        whole = potentials(self.automaton)
+        """Return the node of the accepting condition, or None if there is no program."""
+        automaton = self.seen.automaton
         accepted: list[Node] = []
-        if whole is not None:
-            run = _Run(self, self.automaton, whole, "")
+        if not isinstance(self.seen.parts, Obstruction):
+            run = _Run(self, self.seen, self.seen.parts, "")
             if self.accept == END:
-                accepted.append(run.ends_in(self.automaton.accepting))
+                accepted.append(run.ends_in(automaton.accepting))
             else:
-                for place in range(len(self.automaton.alphabet)):
-                    accepted.append(run.reads(_before(self.automaton, place), place))
+                for place in range(len(automaton.alphabet)):
+                    accepted.append(run.reads(_before(automaton, place), place))
         elif self.accept == END:
             return None
         else:
-            for place, before in enumerate(before_last(self.automaton)):
-                parts = potentials(before)
-                if parts is None:
+            for place, before in enumerate(before_last(automaton)):
+                seen = PositionGraph(before)
+                if isinstance(seen.parts, Obstruction):
                     return None
-                run = _Run(self, before, parts, f"_{place}")
+                run = _Run(self, seen, seen.parts, f"_{place}")
                 accepted.append(run.reads(before.accepting, place))
         return _any(accepted)
 
     def define(self, name: str, value: Node) -> Node:
-        """Name a part, unless it is a constant or has a name."""
+        """Assign a name to a part, unless the part is a constant or already named."""
         if value not in (TRUE, FALSE):
             self.names.setdefault(value, name)
         return value
 
 
 class _Run:
-    """Follows an automaton through its components."""
+    """Nodes that compute the run of an automaton through its components."""
 
     def __init__(
-        self, writer: _Writer, automaton: DFA, parts: Sequence[Component], suffix: str
+        self, writer: _Writer, seen: PositionGraph, parts: Sequence[Component], suffix: str
     ) -> None:
-        self.writer, self.automaton, self.suffix = writer, automaton, suffix
+        self.writer, self.seen, self.suffix = writer, seen, suffix
         self.parts = parts
+        self._letter = seen.letter
         self._number = {state: i for i, part in enumerate(parts) for state in part.states}
-        #: For each state, how often it was entered from another component: 0 or 1.
+        #: For each state, nodes that are true where the state is entered from another component.
         self._entries: dict[int, list[Node]] = {}
         self._since: list[Node] = []
         self._potentials: list[list[Node]] = []
         self._left: list[Node] = []
         self._entered: list[Node] = []
-        useful = automaton.useful()
+        useful = seen.automaton.useful()
+        self._useful = {i for i, each in enumerate(seen.states) if each.state in useful}
         for number, part in enumerate(parts):
-            if useful.isdisjoint(part.states):  # nothing is accepted from there on
+            if self._useful.isdisjoint(part.states):  # no word is accepted after entering the part
                 for filled in (self._since, self._left, self._entered):
                     filled.append(FALSE)
                 self._potentials.append([])
             else:
                 self._component(number, part)
-
-    def _letter(self, place: int) -> Node:
-        return symbol(self.automaton.alphabet[place]).node
 
     def _component(self, number: int, part: Component) -> None:
         define, name = self.writer.define, f"{number}{self.suffix}"
@@ -164,11 +275,11 @@ class _Run:
             terms = []
             for label, weight in level.weights.items():
                 if weight:
-                    *below, place = label
-                    where = [since, self._letter(place)]
+                    *below, read = label
+                    where = [since, self._letter(read)]
                     if below:
                         lower = self._potentials[number][depth - 1]
-                        after = below[0] + self._weight(part, depth - 1, below[0], place)
+                        after = below[0] + self._weight(part, depth - 1, below[0], read)
                         where.append(_equal(lower, after))
                     terms.append((weight, count_node(_all(where))))
             offset = level.of_state[0] if number == 0 else 0
@@ -176,62 +287,75 @@ class _Run:
                 terms += [(level.of_state[state], count) for state, count in counts.items()]
             self._potentials[number].append(define(f"potential{name}_{depth}", _sum(terms, offset)))
         leaving = [
-            (state, place, target)
+            (state, label, target)
             for state in part.states
-            for place, target in enumerate(self.automaton.transitions[state])
+            for label, target in self.seen.graph.targets[state].items()
             if self._number[target] != number
         ]
         leaves = define(
-            f"leaves{name}", _any([self._read(number, state, place) for state, place, _ in leaving])
+            f"leaves{name}", _any([self._read(number, state, label) for state, label, _ in leaving])
         )
         self._left.append(leaves)
-        useful = self.automaton.useful()
-        leaving = [edge for edge in leaving if edge[2] in useful]
+        leaving = [edge for edge in leaving if edge[2] in self._useful]
         if not leaving:
             return
         first = define(f"exit{name}", _all([leaves, _equal(count_node(leaves), 1)]))
-        for state, place, target in leaving:
-            event = _all([first, self._read(number, state, place)])
+        for state, read_label, target in leaving:
+            event = _all([first, self._read(number, state, read_label)])
             self._entries.setdefault(target, []).append(event)
 
-    def _weight(self, part: Component, depth: int, value: int, place: int) -> int:
-        """Return the weight at a level of a letter that is read at a state of that potential."""
+    def _weight(self, part: Component, depth: int, value: int, label: int) -> int:
+        """Return the weight, at level ``depth``, of a label that is read in a state with potential
+        ``value``.
+        """
         level = part.levels[depth]
         if depth == 0:
-            return level.weights.get((place,), 0)
-        state = next(s for s in part.states if level.of_state[s] == value)
-        return level.weights.get((part.levels[depth - 1].of_state[state], place), 0)
+            return level.weights.get((label,), 0)
+        targets = self.seen.graph.targets
+        state = next(s for s in part.states if level.of_state[s] == value and label in targets[s])
+        return level.weights.get((part.levels[depth - 1].of_state[state], label), 0)
 
-    def _read(self, number: int, state: int, place: int) -> Node:
-        """Say that a letter was read in a state, if the component was not left before."""
+    def _read(self, number: int, state: int, label: int) -> Node:
+        """Return a node that is true where ``label`` is read in ``state``, before the component is
+        left.
+        """
         part = self.parts[number]
-        where = [self._since[number], self._letter(place)]
+        where = [self._since[number], self._letter(label)]
         for depth, level in enumerate(part.levels):
-            label = (place,) if depth == 0 else (part.levels[depth - 1].of_state[state], place)
-            after = level.of_state[state] + level.weights.get(label, 0)
+            own = (label,) if depth == 0 else (part.levels[depth - 1].of_state[state], label)
+            after = level.of_state[state] + level.weights.get(own, 0)
             where.append(_equal(self._potentials[number][depth], after))
         return _all(where)
 
-    def ends_in(self, states: frozenset[int]) -> Node:
-        """Say that the word before an end marker leads to one of these states."""
+    def ends_in(self, accepting: frozenset[int]) -> Node:
+        """Return a node that is true at an end marker if the word leads to one of the ``accepting``
+        states.
+        """
         cases = []
         for number, part in enumerate(self.parts):
-            inside = [state for state in part.states if state in states]
+            inside = [state for state in part.states if self.seen.states[state].state in accepting]
             if inside:
                 where = [self._entered[number]]
                 if self._left[number] is not FALSE:
                     where.append(_equal(count_node(self._left[number]), 0))
                 if len(inside) < len(part.states):
-                    level, top = part.levels[-1], self._potentials[number][-1]
-                    where.append(_any([_equal(top, level.of_state[state]) for state in inside]))
+                    where.append(_any([self._ends_in(number, state) for state in inside]))
                 cases.append(_all(where))
         return _any(cases)
 
+    def _ends_in(self, number: int, state: int) -> Node:
+        levels = self.parts[number].levels[-1:]
+        top = self._potentials[number][-1:]
+        known = [_equal(p, level.of_state[state]) for p, level in zip(top, levels, strict=True)]
+        return _all([self.seen.look(state), *known])
+
     def reads(self, states: frozenset[int], place: int) -> Node:
-        """Say that a certain letter stands here and was read in one of these states."""
+        """Return a node that is true where the letter with index ``place`` is read in one of the
+        ``states``.
+        """
         cases = []
         for number, part in enumerate(self.parts):
-            inside = [state for state in part.states if state in states]
+            inside = [state for state in part.states if self.seen.states[state].state in states]
             if inside:
                 left = self._left[number]
                 where = []
@@ -259,14 +383,14 @@ def _all(parts: Sequence[Node]) -> Node:
 
 
 def _joined(op: str, neutral: Node, decided: Node, parts: Sequence[Node]) -> Node:
-    """Join booleans, each once."""
+    """Join distinct booleans by ``op`` ("and" or "or"), and simplify constants."""
     opposite = build("not", decided)
     kept = list(dict.fromkeys(part for part in parts if part not in (neutral, opposite)))
     return decided if decided in kept else reduce(partial(build, op), kept) if kept else neutral
 
 
 def _sum(terms: Sequence[tuple[int, Node]], constant: int) -> Node:
-    """Add counts times integers, and a constant."""
+    """Return the node of a sum of counts times integers, plus a constant."""
     total: Node | None = None
     for weight, count in terms:
         size = abs(weight)
@@ -282,127 +406,3 @@ def _sum(terms: Sequence[tuple[int, Node]], constant: int) -> Node:
     if total is None or not constant:
         return total or constant_node(constant)
     return build("add" if constant > 0 else "subtract", total, constant_node(abs(constant)))
-
-
-#: A letter as a place in the alphabet; at higher levels beside the potential of the state before it.
-Label = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Level:
-    """One potential of a component."""
-
-    #: The weight of each label: (letter,) at level 0, (potential of the level below, letter) above.
-    weights: Mapping[Label, int]
-    #: The potential of each state.
-    of_state: Mapping[int, int]
-
-
-@dataclass(frozen=True)
-class Component:
-    """A strongly connected component with potentials, the last of which tells all states apart."""
-
-    states: tuple[int, ...]
-    levels: tuple[Level, ...]
-
-
-def potentials(automaton: DFA) -> list[Component] | None:
-    """Return the potentials of every component, from the initial one on; None: it is not in C-RASP."""
-    in_order = []
-    for part in reversed(components(automaton.transitions)):
-        levels = _levels(automaton, part)
-        if levels is None:
-            return None
-        in_order.append(Component(tuple(part), levels))
-    return in_order
-
-
-def _levels(automaton: DFA, states: Sequence[int]) -> tuple[Level, ...] | None:
-    inside = set(states)
-    edges = [
-        (state, letter, target)
-        for state in states
-        for letter, target in enumerate(automaton.transitions[state])
-        if target in inside
-    ]
-    levels: list[Level] = []
-    labels: list[Label] = [(letter,) for _, letter, _ in edges]
-    kinds = len(set(labels))
-    while len(states) > 1:
-        level = _level(states, edges, labels)
-        levels.append(level)
-        if len(set(level.of_state.values())) == len(states):
-            return tuple(levels)
-        labels = [(level.of_state[state], letter) for state, letter, _ in edges]
-        if len(set(labels)) == kinds:
-            return None
-        kinds = len(set(labels))
-    return ()
-
-
-def _level(
-    states: Sequence[int], edges: Sequence[tuple[int, int, int]], labels: Sequence[Label]
-) -> Level:
-    """Find weights of the labels whose potential tells apart as many states as any weights do."""
-    names = sorted(set(labels))
-    place = {label: i for i, label in enumerate(names)}
-    # The labels read on the way from the first state to each other one, in a spanning tree.
-    ways: dict[int, list[int]] = {states[0]: [0] * len(names)}
-    leaving: dict[int, list[tuple[int, Label]]] = {}
-    for (state, _, target), label in zip(edges, labels, strict=True):
-        leaving.setdefault(state, []).append((target, label))
-    stack = [states[0]]
-    while stack:
-        state = stack.pop()
-        for target, label in leaving.get(state, ()):
-            if target not in ways:
-                ways[target] = [*ways[state]]
-                ways[target][place[label]] += 1
-                stack.append(target)
-    rows = set()
-    for (state, _, target), label in zip(edges, labels, strict=True):
-        row = [a - b for a, b in zip(ways[state], ways[target], strict=True)]
-        row[place[label]] += 1
-        if any(row):
-            rows.add(tuple(row))
-    best: tuple[list[int], dict[int, int]] = [0] * len(names), dict.fromkeys(states, 0)
-    for vector in _kernel(rows, len(names)):
-        best = _refined(best, vector, ways)
-    weights, values = best
-    return Level(dict(zip(names, weights, strict=True)), values)
-
-
-def _kernel(rows: set[tuple[int, ...]], size: int) -> Iterator[list[int]]:
-    """Yield a basis of the integer vectors that are orthogonal to all rows, small ones first."""
-    if not rows:
-        yield from ([int(i == j) for i in range(size)] for j in range(size))
-        return
-    kernel, nullity = fmpz_mat([list(row) for row in sorted(rows)]).nullspace()
-    basis = []
-    for column in range(nullity):
-        vector = [int(kernel[row, column]) for row in range(size)]
-        divisor = gcd(*vector)
-        basis.append([entry // divisor for entry in vector])
-    if len(basis) > 1:
-        reduced = fmpz_mat(basis).lll()
-        basis = [[int(reduced[i, j]) for j in range(size)] for i in range(nullity)]
-    yield from sorted(basis, key=lambda vector: sum(map(abs, vector)))
-
-
-def _refined(
-    best: tuple[list[int], dict[int, int]], vector: list[int], ways: Mapping[int, list[int]]
-) -> tuple[list[int], dict[int, int]]:
-    """Add as little of one more vector as tells apart what either of the two does."""
-    weights, values = best
-    own = {state: sum(w * n for w, n in zip(vector, way, strict=True)) for state, way in ways.items()}
-    kinds = len({(values[state], own[state]) for state in values})
-    if kinds == len(set(values.values())):
-        return best
-    factor = 1
-    while True:
-        for sign in (factor, -factor):
-            together = {state: values[state] + sign * own[state] for state in values}
-            if len(set(together.values())) == kinds:
-                summed = [a + sign * b for a, b in zip(weights, vector, strict=True)]
-                return summed, together
-        factor += 1

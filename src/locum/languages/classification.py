@@ -1,7 +1,8 @@
-"""Classify a regular language: finite, star-free, in C-RASP, in R, in R∞, solvable.
+"""Classify a regular language: its classes, a witness for each negative verdict, and suitable
+attention.
 
 Every verdict is computed from the minimal automaton and its syntactic monoid. C-RASP means programs
-without position predicates: programs with ``#import periodic`` or ``#import local`` recognise more.
+without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with ``#import``.
 
 >>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
@@ -10,91 +11,234 @@ without position predicates: programs with ``#import periodic`` or ``#import loc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from locum.errors import LimitError
+from locum.languages.attention_models import Row, rows
 from locum.languages.automata import DFA, components, show_word
-from locum.languages.c_rasp_programs import in_c_rasp, program
+from locum.languages.c_rasp_positions import Decision, decide
+from locum.languages.c_rasp_programs import obstruct, program
 from locum.languages.equivalence import regular_automaton
+from locum.languages.formulas import TRUE, Formula, fold
 from locum.languages.monoid import Group, Monoid
 from locum.languages.named_languages import Source, as_language
+from locum.languages.occurrences import Conflict, read_orders
 from locum.languages.recogniser import END, LAST, Recogniser
+from locum.languages.star_free import ltl_of
+from locum.languages.witnesses import Finder, Witness
+
+#: Classes of C-RASP programs with position predicates: whether they import local and periodic.
+IMPORTS = {
+    "C-RASP[local]": (True, False),
+    "C-RASP[periodic]": (False, True),
+    "C-RASP[periodic, local]": (True, True),
+}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One verdict in words: its key, whether it holds, why, and what follows by which theorem."""
+    """A verdict with its key, its reason and its consequence as text."""
 
     key: str
-    holds: bool
+    #: Whether the language is in the class, or None if this is undecided.
+    holds: bool | None
     reason: str
     consequence: str
 
 
 @dataclass(frozen=True)
 class Classification:
-    """The verdicts on a regular language; each is computed when it is asked for."""
+    """The verdicts on a regular language, computed on demand."""
 
     #: The minimal automaton.
     automaton: DFA
 
     @cached_property
     def monoid(self) -> Monoid:
-        """The syntactic monoid, or a :class:`~locum.errors.LimitError`."""
+        """The syntactic monoid; :class:`~locum.errors.LimitError` is raised if it is too large."""
         return Monoid(self.automaton)
 
     @cached_property
     def finite(self) -> bool:
-        """Whether the language has finitely many words."""
+        """Whether the language contains only finitely many words."""
         return self.automaton.is_finite
 
     @cached_property
     def star_free(self) -> bool:
-        """Whether it is star-free: whether B-RASP and LTL define it."""
+        """Whether the language is star-free, that is, whether B-RASP and LTL define it."""
         return self.monoid.is_aperiodic
 
     @cached_property
     def c_rasp(self) -> bool:
-        """Whether a C-RASP program without ``#import`` recognises it, read at an end marker."""
-        return in_c_rasp(self.automaton, END)
+        """Whether a C-RASP program without ``#import``, read at an end marker, recognises the
+        language.
+        """
+        return obstruct(self.automaton, END) is None
 
     @cached_property
     def c_rasp_last(self) -> bool:
-        """Whether a C-RASP program without ``#import`` recognises it, read at the last symbol.
+        """Whether a C-RASP program without ``#import``, read at the last symbol, recognises the
+        language.
 
-        The empty word has no last symbol and is not compared.
+        The empty word contains no last symbol, so its membership is ignored.
         """
-        return self.c_rasp or in_c_rasp(self.automaton, LAST)
+        return self.c_rasp or obstruct(self.automaton, LAST) is None
+
+    @cached_property
+    def positions(self) -> dict[str, Decision]:
+        """For each class with position predicates, the decision on whether it contains the language.
+
+        Programs are read at an end marker.
+        """
+        decisions = {}
+        for name, (local, periodic) in IMPORTS.items():
+            decisions[name] = decide(self.automaton, self.monoid, local=local, periodic=periodic)
+        return decisions
+
+    @cached_property
+    def ac0(self) -> bool:
+        """Whether the language is in AC⁰: words of equal length generate no group (quasi-aperiodic)."""
+        return self.star_free or self.monoid.modular_element is None
+
+    @cached_property
+    def stutter_invariant(self) -> bool:
+        """Whether reading a letter once or twice always leads to the same state."""
+        return self._finder.stutter() is None
+
+    @cached_property
+    def commutative(self) -> bool:
+        """Whether membership does not depend on the order of the letters."""
+        rows = self.automaton.transitions
+        letters = range(len(self.automaton.alphabet))
+        return all(rows[row[a]][b] == rows[row[b]][a] for row in rows for a in letters for b in letters)
+
+    @cached_property
+    def regular_band(self) -> bool | None:
+        """Whether membership depends only on the orders in which letters first and last occur.
+
+        The syntactic monoid is then a regular band. The value is None if the search is too large.
+        """
+        try:
+            return not isinstance(read_orders(self.automaton), Conflict)
+        except LimitError:
+            return None
+
+    @cached_property
+    def dot_depth(self) -> int | None:
+        """The level in the dot-depth hierarchy: 0, 1, or 2 for level 2 and higher.
+
+        Level 0 contains the finite languages and their complements. The value is None if the language
+        is not star-free or if the search is too large.
+        """
+        if not self.star_free:
+            return None
+        if self._finder.both_infinite() is None:
+            return 0
+        try:
+            return 1 if self.monoid.knast_failure is None else 2
+        except LimitError:
+            return None
+
+    @cached_property
+    def until_rank(self) -> tuple[int, int | None] | None:
+        """Bounds on the nesting depth of "until" in a formula of future operators; X and F do not
+        count.
+
+        The rank is 0 if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup
+        S. The upper bound is the rank of a computed formula, or None if this formula is too large. The
+        result is None if the language is not star-free.
+        """
+        if not self.star_free:
+            return None
+        try:
+            if self.monoid.left_equivalent_locals is None:
+                return 0, 0
+            least = 1
+        except LimitError:
+            least = 0
+        try:
+            return least, fold(ltl_of(self.automaton).formula, _until_rank)
+        except LimitError:
+            return least, None
+
+    @cached_property
+    def _finder(self) -> Finder:
+        return Finder(self.automaton, self.monoid)
+
+    @cached_property
+    def witnesses(self) -> dict[str, Witness]:
+        """A witness for each negative verdict, by the key of the verdict."""
+        finder, found = self._finder, {}
+        candidates = {
+            "finite": finder.infinite,
+            "star_free": finder.group,
+            "AC0": finder.modular,
+            "stutter_invariant": finder.stutter,
+            "regular_band": finder.orders,
+            "R_infinity": finder.idempotents,
+            "dot_depth_0": finder.both_infinite,
+        }
+        if self.star_free:
+            candidates |= {"dot_depth_1": finder.knast, "until_rank_0": finder.locals}
+        for key, find in candidates.items():
+            try:
+                witness = find()
+            except LimitError:
+                continue
+            if witness is not None:
+                found[key] = witness
+        for part in components(self.automaton.transitions):
+            if len(part) > 1:
+                found["R"] = finder.returns(part)
+        if not self.solvable:
+            found["solvable"] = finder.unsolvable(next(g for g in self.groups if not g.is_solvable))
+        for key, accept in (("C-RASP", END), ("C-RASP_last", LAST)):
+            obstruction = obstruct(self.automaton, accept)
+            if obstruction is not None and (accept == END or not self.c_rasp):
+                place, proof = obstruction
+                found[key] = finder.counts(
+                    proof, None if accept == END else self.automaton.alphabet[place]
+                )
+        for key, decision in self.positions.items():
+            if decision.obstruction is not None:
+                found[key] = finder.counts(decision.obstruction)
+        return found
+
+    @cached_property
+    def models(self) -> list[Row]:
+        """The verdict on each attention model."""
+        return list(rows(self))
 
     @cached_property
     def r(self) -> bool:
-        """Whether its monoid is R-trivial: no cycle of the automaton passes two states."""
+        """Whether the monoid is R-trivial: no cycle of the automaton contains two states."""
         return all(len(part) == 1 for part in components(self.automaton.transitions))
 
     @cached_property
     def r_infinity(self) -> bool:
-        """Whether no two idempotents of its monoid are R-equivalent."""
+        """Whether no two idempotents of the monoid are R-equivalent."""
         return self.monoid.r_equivalent_idempotents is None
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The groups in its monoid, the largest first."""
+        """The groups in the syntactic monoid, the largest first."""
         groups = [] if self.star_free else self.monoid.groups()
         return sorted(groups, key=lambda group: -group.order)
 
     @cached_property
     def solvable(self) -> bool:
-        """Whether all groups in its monoid are solvable."""
+        """Whether all groups in the monoid are solvable."""
         return all(group.is_solvable for group in self.groups)
 
     def program(self, accept: str = END) -> Recogniser | None:
-        """Return a C-RASP program for it, or None if there is none with that convention."""
+        """Return a C-RASP program for the language, or None if there is none for this ``accept``."""
         return program(self.automaton, accept)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdicts by their published names, and what they rest on."""
+        """Return the verdicts by their published names, with their evidence, as plain data."""
         verdicts: dict[str, Any] = {line.key: line.holds for line in self.lines()}
         group = None
         if self.groups:
@@ -106,7 +250,15 @@ class Classification:
                 "abelian": largest.is_abelian,
                 "solvable": largest.is_solvable,
             }
+        ranks = self.until_rank
         return verdicts | {
+            "stutter_invariant": self.stutter_invariant,
+            "commutative": self.commutative,
+            "regular_band": self.regular_band,
+            "dot_depth": self.dot_depth,
+            "until_rank": None if ranks is None else list(ranks),
+            "witnesses": {key: witness.to_dict() for key, witness in self.witnesses.items()},
+            "models": [row.to_dict() for row in self.models],
             "alphabet": list(self.automaton.alphabet),
             "states": len(self.automaton),
             "monoid": len(self.monoid),
@@ -114,12 +266,13 @@ class Classification:
         }
 
     def lines(self) -> list[Line]:
-        """Return every verdict with its reason and its consequence."""
+        """Return every verdict with its reason and its consequence as text."""
         return [
             self._finite(),
             self._star_free(),
             self._c_rasp(),
             self._c_rasp_last(),
+            *(self._position_line(name) for name in IMPORTS),
             Line(
                 "R",
                 self.r,
@@ -129,8 +282,41 @@ class Classification:
                 else "the automaton returns to states that it has left",
             ),
             self._r_infinity(),
+            self._ac0(),
             self._solvable(),
         ]
+
+    def _position_line(self, name: str) -> Line:
+        decision = self.positions[name]
+        if decision.holds is None:
+            return Line(name, None, decision.reason, "")
+        if decision.holds:
+            sees = []
+            if decision.window:
+                plural = "s" if decision.window > 1 else ""
+                sees.append(f"{decision.window} earlier letter{plural}")
+            if decision.period > 1:
+                sees.append(f"positions modulo {decision.period}")
+            reason = f"a program that sees {' and '.join(sees) or 'no positions'}"
+            return Line(name, True, reason, "read at an end marker")
+        every = {
+            (True, False): "for every number of earlier letters",
+            (False, True): "for every period",
+            (True, True): "for every number of earlier letters and every period",
+        }
+        return Line(name, False, str(self.witnesses[name]), every[IMPORTS[name]])
+
+    def _ac0(self) -> Line:
+        if self.ac0:
+            reason = "no words of equal length generate a group (Barrington et al. 1992)"
+            return Line(
+                "AC0",
+                True,
+                reason,
+                "unique hard attention with positions recognises it (Barceló et al. 2024)",
+            )
+        theorem = "no unique hard attention recognises it, with any positions (Hao et al. 2022)"
+        return Line("AC0", False, str(self.witnesses["AC0"]), theorem)
 
     def _finite(self) -> Line:
         reason = "no cycle leads to acceptance" if self.finite else "a cycle leads to acceptance"
@@ -148,8 +334,7 @@ class Classification:
         return Line(
             "star_free",
             False,
-            f"a group of order {group.order}: {show_word(group.word)} permutes the states "
-            f"{', '.join(map(str, group.states))}",
+            f"a group of order {group.order}: {show_word(group.word)} permutes {_listed(group.states)}",
             "no B-RASP program: no masked unique hard attention without position encodings "
             "(Yang, Chiang & Angluin 2024)",
         )
@@ -165,8 +350,8 @@ class Classification:
         return Line(
             "C-RASP",
             False,
-            "no counts tell all states of a component apart",
-            "no C-RASP program read at an end marker; programs with #import are not considered",
+            str(self.witnesses["C-RASP"]),
+            "no C-RASP program without #import, read at an end marker",
         )
 
     def _c_rasp_last(self) -> Line:
@@ -174,7 +359,7 @@ class Classification:
         consequence = (
             "a C-RASP program read at the last symbol"
             if self.c_rasp_last
-            else "no C-RASP program read at the last symbol; programs with #import are not considered"
+            else "no C-RASP program without #import, read at the last symbol"
         )
         return Line("C-RASP_last", self.c_rasp_last, same, consequence)
 
@@ -193,7 +378,7 @@ class Classification:
             reason, where = "there are no groups", "in AC⁰"
         elif self.solvable:
             reason = "all groups are solvable"
-            where = "in ACC⁰ (Barrington & Thérien 1988); membership in AC⁰ is not decided"
+            where = "in ACC⁰ (Barrington & Thérien 1988)"
         else:
             group = next(group for group in self.groups if not group.is_solvable)
             reason = f"a group of order {group.order} is not"
@@ -204,23 +389,36 @@ class Classification:
         return Line("solvable", self.solvable, reason, where)
 
 
-def classify(language: Source) -> Classification:
-    """Return the verdicts on a language: text, a file, an automaton, a formula or a program.
+def _listed(states: Sequence[int]) -> str:
+    """Format up to twelve states, and the number of states if there are more."""
+    if len(states) > 12:
+        return f"{len(states)} states"
+    return f"the states {', '.join(map(str, states))}"
 
-    A C-RASP program has to define a regular language, and that has to be proven in a few seconds.
+
+def _until_rank(part: Formula, below: Sequence[int]) -> int:
+    """Return the nesting depth of "until" in a formula; F φ, which is true U φ, does not count."""
+    rank = max(below, default=0)
+    return rank + (part.op == "until" and part.parts[0] is not TRUE)
+
+
+def classify(language: Source) -> Classification:
+    """Classify a language, which is given as text, a file, an automaton, a formula or a program.
+
+    A C-RASP program or a counter automaton must define a regular language, and Locum must find a proof
+    of this within a few seconds. Otherwise :class:`~locum.errors.LimitError` is raised.
 
     >>> verdict = classify("(ab)*")
     >>> verdict.star_free, verdict.finite
     (True, False)
     """
     read = as_language(language)
-    automaton = read.automaton
+    definition = read.definition
+    automaton = definition if isinstance(definition, DFA) else regular_automaton(definition)
     if automaton is None:
-        assert read.program is not None
-        automaton = regular_automaton(read.program)
-    if automaton is None:
+        kind = "counter automaton" if read.program is None else "C-RASP program"
         raise LimitError(
-            "this C-RASP program could not be shown to define a regular language, which the verdicts "
-            "are about; whether it does is not decided"
+            f"expected a regular language, got a {kind}; it is undecided whether this {kind} defines a "
+            "regular language"
         )
     return Classification(automaton)

@@ -1,4 +1,4 @@
-"""C-RASP on the graph: symbols, counts, and which graphs are made of them alone."""
+"""Define the operations of C-RASP as graphs, and check that a program uses only these operations."""
 
 from __future__ import annotations
 
@@ -16,24 +16,31 @@ from locum.languages.automata import Letter
 from locum.languages.recogniser import LAST, Recogniser
 from locum.rasp.handles import SOp, wrap
 
-#: Extensions that a program has to declare.
+#: Extensions that a program must declare.
 EXTENSIONS = ("periodic", "local")
+#: The extension of counts of later positions, which do not compile to decoders.
+FUTURE = "future"
 
 
 def symbol(letter: Letter) -> SOp:
-    """Return whether the symbol here is ``letter``."""
+    """Return an s-op that is true where the current symbol is ``letter``."""
     return as_sop(build("equal", build("tokens", cast="asis"), constant_node(letter)))
 
 
-def count(condition: SOp, distance: int | None = None) -> SOp:
-    """Count the positions up to here where a condition holds; with ``distance``, at that one alone.
+def count(condition: SOp, distance: int | None = None, *, ahead: bool = False) -> SOp:
+    """Count the positions up to the current one where a condition holds.
+
+    With ``distance``, only the position at that distance is counted. With ``ahead``, the positions from
+    the current one to the end are counted instead.
 
     >>> count(symbol("a"))("abaa")
     [1, 1, 2, 3]
     >>> count(symbol("a"), distance=1)("abaa")
     [0, 1, 0, 1]
+    >>> count(symbol("a"), ahead=True)("abaa")
+    [3, 2, 2, 1]
     """
-    return as_sop(count_node(node_of(condition), distance))
+    return as_sop(count_node(node_of(condition), distance, ahead=ahead))
 
 
 def recogniser(
@@ -43,14 +50,16 @@ def recogniser(
     accept: str = LAST,
     extensions: Iterable[str] = (),
 ) -> Recogniser:
-    """Return the program whose answer is an s-op, if that is made of C-RASP's operations alone.
+    """Return a recogniser whose answer is the s-op ``accepted``.
 
-    ``accept`` says where it is read: at the "last" symbol, or at an "end" marker. Positions are those
-    of RASP, from 0. ``extensions`` are "periodic" and "local".
+    An s-op with operations outside C-RASP raises an error. ``accept`` is "last" (read at the last
+    symbol) or "end" (read at an end marker). Positions are counted from 0. ``extensions`` may contain
+    "periodic", "local" and "future".
     """
     root = node_of(accepted)
     require(root, tuple(extensions))
-    return Recogniser("C-RASP", as_sop(root), tuple(dict.fromkeys(alphabet)), accept)
+    letters, causal = tuple(dict.fromkeys(alphabet)), not counts_ahead(root)
+    return Recogniser("C-RASP", as_sop(root), letters, accept, causal=causal)
 
 
 def as_sop(node: Node) -> SOp:
@@ -60,9 +69,17 @@ def as_sop(node: Node) -> SOp:
     return handle
 
 
-def count_node(condition: Node, distance: int | None = None) -> Node:
-    """Make the node of a count: up to here, or at one distance alone."""
+def _from_here() -> Node:
+    return build("select", build("indices"), build("indices"), predicate=">=")
+
+
+def count_node(condition: Node, distance: int | None = None, *, ahead: bool = False) -> Node:
+    """Return the node of a count: up to the current position, from it to the end, or at one
+    distance.
+    """
     holds = build("select", condition, constant_node(True), predicate="==")
+    if ahead:
+        return build("selector_width", build("selector_and", holds, _from_here()))
     if distance is None:
         return build("selector_width", build("selector_and", holds, up_to_here()))
     at = build("indices")
@@ -74,14 +91,15 @@ def count_node(condition: Node, distance: int | None = None) -> Node:
 
 @dataclass(frozen=True)
 class Count:
-    """What a count of the graph counts: a condition, up to here or at one distance."""
+    """A count as data: its condition, and which positions it counts."""
 
     condition: Node
     distance: int | None
+    ahead: bool = False
 
 
 def as_count(node: Node) -> Count | None:
-    """Read a node as a count, if it is one."""
+    """Return the count that a node computes, or None for any other node."""
     if node.op != "selector_width" or node.inputs[0].op != "selector_and":
         return None
     holds, where = node.inputs[0].inputs
@@ -90,6 +108,8 @@ def as_count(node: Node) -> Count | None:
     condition = holds.inputs[0]
     if where is up_to_here():
         return Count(condition, None) if count_node(condition) is node else None
+    if where is _from_here():
+        return Count(condition, None, True) if count_node(condition, ahead=True) is node else None
     if where.op == "select" and where.inputs[1].op == "subtract":
         shift = where.inputs[1].inputs[1]
         distance = shift.attributes.get("value") if shift.op == "constant" else None
@@ -103,7 +123,7 @@ _NUMERIC = {"add", "subtract", "negate", "minimum", "maximum"}
 
 
 def is_boolean(node: Node) -> bool:
-    """Return whether a part of a program is a boolean, and not a count."""
+    """Return whether a part of a program is a boolean, as opposed to a count."""
     while node.op == "if_else":
         node = node.inputs[1]
     if node.op == "constant":
@@ -112,7 +132,10 @@ def is_boolean(node: Node) -> bool:
 
 
 def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
-    """Refuse a program that is not made of C-RASP's operations, by the part that is not."""
+    """Raise an error if a part of the program is not an operation of C-RASP or of ``extensions``.
+
+    The error names this part.
+    """
 
     def refuse(node: Node, why: str) -> NoReturn:
         raise InputError(f"not C-RASP: {why}, in {abbreviate(node)}")
@@ -126,6 +149,8 @@ def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
         if counted is not None:
             if counted.distance is not None and "local" not in extensions:
                 refuse(node, "a count at one distance is an extension; try extensions=('local',)")
+            if counted.ahead and FUTURE not in extensions:
+                refuse(node, "expected counts of earlier positions, got a count of later ones")
             if not is_boolean(counted.condition):
                 refuse(node, "expected a boolean to count, got a count")
             below: tuple[Node, ...] = (counted.condition,)
@@ -152,7 +177,7 @@ def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
 
 
 def is_symbol(node: Node) -> bool:
-    """Return whether a node says that the symbol here is a certain one."""
+    """Return whether a node tests whether the current symbol is a given letter."""
     return (
         node.op == "equal"
         and node.inputs[0].op == "tokens"
@@ -174,13 +199,16 @@ def is_remainder(node: Node) -> bool:
 
 
 def symbols(root: Node) -> tuple[Letter, ...]:
-    """Return the symbols that a program names."""
+    """Return the symbols in a program in sorted order."""
     named = {str(node.inputs[1].attributes["value"]) for node in postorder(root) if is_symbol(node)}
     return tuple(sorted(named))
 
 
 def parts_of(root: Node) -> list[Node]:
-    """List the parts of a program, each behind what it is made of; of a count, what it counts."""
+    """Return the parts of a program, each after the parts that it contains.
+
+    A count contains only its condition.
+    """
 
     def below(node: Node) -> tuple[Node, ...]:
         counted = as_count(node)
@@ -189,3 +217,26 @@ def parts_of(root: Node) -> list[Node]:
         return () if is_symbol(node) or is_remainder(node) else node.inputs
 
     return list(walk((root,), lambda node: below(node)[::-1]))
+
+
+def counts_ahead(root: Node) -> bool:
+    """Return whether a program counts later positions."""
+    return any(counted is not None and counted.ahead for counted in map(as_count, parts_of(root)))
+
+
+def depth(root: Node) -> int:
+    """Return the nesting depth of the counts in a program.
+
+    Counts at one distance do not increase the depth.
+
+    >>> depth(node_of(count(count(symbol("a")) > 2)))
+    2
+    """
+    depths: dict[Node, int] = {}
+    for node in parts_of(root):
+        counted = as_count(node)
+        if counted is not None:
+            depths[node] = depths[counted.condition] + (counted.distance is None)
+        else:
+            depths[node] = max((depths.get(part, 0) for part in node.inputs), default=0)
+    return depths[root]

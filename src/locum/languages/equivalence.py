@@ -1,8 +1,8 @@
-"""Are two programs equivalent? Proven, or refuted by a shortest word, or not decided within the limit.
+"""Decide whether two programs are equivalent: proven, refuted by a shortest word, or undecided.
 
 Regular languages are compared by their automata. Programs that count are first run on all short words,
-and then handed to a solver (``solver.py``). A word that separates them is run again, by dense execution
-and by the compiled weights of both.
+and then passed to a solver (``solver.py``). A word that separates two programs is run again, by dense
+execution and by the compiled weights of both programs.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import Any, TypeAlias
 from locum.errors import CompileError, InputError
 from locum.languages import b_rasp
 from locum.languages.automata import DFA, Letter, Word, show_alphabet, show_word
-from locum.languages.counters import PLAIN
+from locum.languages.counters import PLAIN, CounterAutomaton, Meanings
 from locum.languages.named_languages import Language, Source, as_language
 from locum.languages.recogniser import END, Recogniser
 from locum.languages.solver import EQUAL, Machine, ask, machine_of, z3_module
 
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
-#: Seconds of processor time that may be spent, by default.
+#: Default limit of CPU time in seconds.
 SECONDS = 20.0
-#: States of both machines that short words lead to, before the solver is asked and in all.
+#: Maximum number of pairs of states for short words, before the solver is called and in total.
 FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What two programs say to a word: by dense execution and by compiled weights."""
+    """The answers of one program for a word: by dense execution and by compiled weights."""
 
     expected: bool
-    #: "dense" and "weights", as far as there is such a program; or why there is not.
+    #: Maps "dense" and "weights" to the answer, or to the reason why there is none.
     by: Mapping[str, bool | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether two languages are the same."""
+    """The result of comparing two languages."""
 
     #: "equivalent", "different" or "undecided".
     verdict: str
-    #: How that is known.
+    #: The method of the decision.
     method: str
-    #: A shortest word that only one of them has.
+    #: A shortest word in exactly one of the languages.
     word: tuple[Letter, ...] | None = None
     answers: tuple[Answer, ...] = ()
     #: Whether the empty word was compared.
@@ -54,7 +54,7 @@ class Comparison:
     alphabet: tuple[Letter, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the comparison as plain data."""
         return {
             "verdict": self.verdict,
             "method": self.method,
@@ -68,10 +68,10 @@ class Comparison:
 def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     """Compare two languages or programs over the same alphabet.
 
-    Different alphabets raise :class:`~locum.errors.InputError`: a program has no answer for a word with
-    symbols outside its alphabet. Read both with the same ``alphabet`` instead. If one of them has no
-    answer for the empty word (it is read at the last symbol), only words of one symbol or more are
-    compared. The verdict is "undecided" after ``seconds`` of processor time.
+    Different alphabets raise :class:`~locum.errors.InputError`, because a program is undefined for
+    words with symbols outside its alphabet. Read both languages with the same ``alphabet`` instead. If
+    one of the languages is given by a temporal formula or by a program that is read at the last symbol,
+    only non-empty words are compared. The verdict is "undecided" after ``seconds`` of CPU time.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'
@@ -100,7 +100,7 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
 
 
 def _common_alphabet(one: Language, other: Language) -> tuple[Letter, ...]:
-    """Return the alphabet of two languages, which must have the same symbols."""
+    """Return the common alphabet of two languages; different alphabets raise an error."""
     if set(one.alphabet) == set(other.alphabet):
         return one.alphabet
     union = sorted({*one.alphabet, *other.alphabet})
@@ -120,17 +120,39 @@ def _answers_empty(language: Language) -> bool:
 
 
 def _started(automaton: DFA, empty: bool) -> DFA:
-    """Return the automaton, without the empty word where that is not compared."""
+    """Return an automaton of the same language, without the empty word if ``empty`` is False."""
     if empty or 0 not in automaton.accepting:
         return automaton
-    # A new initial state, which rejects.
+    # Add a new initial state that rejects.
     shifted = tuple(tuple(target + 1 for target in row) for row in automaton.transitions)
     rows = (shifted[0], *shifted)
     return DFA(automaton.alphabet, rows, frozenset(state + 1 for state in automaton.accepting))
 
 
+class _WordMachine:
+    """A machine for a program that counts later positions; its state is the word itself."""
+
+    def __init__(self, program: Recogniser) -> None:
+        self.program = program
+        self.registers: tuple[Any, ...] = ()
+        self.start: tuple[Any, ...] = ()
+
+    def step(
+        self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
+    ) -> tuple[tuple[Any, ...], Any]:
+        """Append a letter to the word; the answer is computed by ``answer``."""
+        return (*state, letter), None
+
+    def answer(self, state: Sequence[Any], accepted: Any, meanings: Meanings = PLAIN) -> Any:
+        """Run the program on the word, by dense execution."""
+        return self.program.accepts(state)
+
+
 def _machine(language: Language) -> Machine:
-    return machine_of(language.automaton if language.automaton is not None else language.program)
+    definition = language.definition
+    if isinstance(definition, Recogniser) and not definition.causal:
+        return _WordMachine(definition)
+    return machine_of(definition)
 
 
 def _by_counting(
@@ -140,7 +162,10 @@ def _by_counting(
     search = _Search(machines, alphabet, empty)
     now = time.process_time()
     word = search.run(now + 0.2 * (end - now), FIRST_PAIRS)
-    if word is None and not search.exhausted:
+    by_word = any(isinstance(machine, _WordMachine) for machine in machines)
+    if word is None and by_word:
+        word = search.run(end, MAX_PAIRS)
+    elif word is None and not search.exhausted:
         z3_module()
         now = time.process_time()
         if ask(*machines, alphabet, now + 0.8 * (end - now), empty=empty) == EQUAL:
@@ -149,13 +174,13 @@ def _by_counting(
     if word is not None:
         return Comparison(SEPARATED, "all shorter words agree", word, empty_word=empty)
     if search.exhausted:
-        return Comparison(EQUIVALENT, "all reachable counts were visited", empty_word=empty)
+        return Comparison(EQUIVALENT, "a run on all reachable counts", empty_word=empty)
     return Comparison(
         UNDECIDED, f"they agree on all words of up to {search.size} symbols", empty_word=empty
     )
 
 
-#: A word that shares its beginning with others, letter by letter; None is the empty one.
+#: A word as a linked list that shares prefixes; None is the empty word.
 _Linked: TypeAlias = "tuple[_Linked, Letter] | None"
 
 
@@ -168,17 +193,20 @@ def _spelled(word: _Linked) -> tuple[Letter, ...]:
 
 
 class _Search:
-    """Runs both machines on all words, shorter ones first; words that count the same are one."""
+    """A search for a separating word, which runs two machines on all words, shorter words first.
+
+    Words that lead to equal states of both machines are merged.
+    """
 
     def __init__(
         self, machines: tuple[Machine, Machine], alphabet: Sequence[Letter], empty: bool
     ) -> None:
         self.machines, self.alphabet = machines, alphabet
         start = tuple(machine.start for machine in machines)
-        #: States that words of this size lead to, each with its first word: (all before, last letter).
+        #: Pairs of states reached by words of the current length, each with the first such word.
         self._layer: dict[Any, _Linked] = {start: None}
         self._seen: set[Any] = {start}
-        #: Letters of the longest words that were all compared; whether there are no others.
+        #: Length up to which all words were compared, and whether all reachable states were compared.
         self.size = 0
         self.exhausted = False
         self._pending: tuple[Letter, ...] | None = None
@@ -190,7 +218,10 @@ class _Search:
         return bool(answers[0]) != bool(answers[1])
 
     def run(self, end: float, most: int) -> tuple[Letter, ...] | None:
-        """Search until the time is over or so many states were met; return a shortest word, if any."""
+        """Return a shortest separating word, or None if none is found.
+
+        The search stops at the CPU time ``end``, or when ``most`` pairs of states have been reached.
+        """
         if self._pending is not None:
             return self._pending
         one, other = self.machines
@@ -198,7 +229,7 @@ class _Search:
             following: dict[Any, _Linked] = {}
             for states, word in self._layer.items():
                 if time.process_time() > end:
-                    return None  # this layer is begun again by the next run
+                    return None  # the next run starts this layer again
                 for letter in self.alphabet:
                     first, accepted = one.step(states[0], letter, PLAIN)
                     second, other_accepted = other.step(states[1], letter, PLAIN)
@@ -219,7 +250,10 @@ class _Search:
 
 
 def _confirmed(languages: Sequence[Language], word: Word) -> tuple[Answer, ...]:
-    """Run a word again, by dense execution and by weights; they must all agree."""
+    """Run a word again by dense execution and by compiled weights, and return the answers.
+
+    An answer that differs from the expected one raises AssertionError.
+    """
     answers = []
     for language in languages:
         expected = _expected(language, word)
@@ -249,24 +283,33 @@ def _expected(language: Language, word: Word) -> bool:
     return bool(machine.answer(state, accepted, PLAIN))
 
 
-def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | None:
-    """Return the automaton of a program whose language is regular, if that can be proven in time.
+def regular_automaton(
+    definition: Recogniser | CounterAutomaton, *, seconds: float = 10.0
+) -> DFA | None:
+    """Return the minimal automaton of a C-RASP program or of a counter automaton, or None.
 
-    Words are told apart by what a few letters more lead to; the automaton that this suggests is then
-    compared with the program.
+    A candidate automaton distinguishes words by the answers after a few more letters. It is then
+    compared with the definition. Without a proof within ``seconds``, and for programs that count later
+    positions, the result is None.
     """
-    language = Language("c-rasp", program.text, None, program)
+    if isinstance(definition, CounterAutomaton):
+        language = Language("counter", definition.text, None, counter=definition)
+    elif definition.causal:
+        language = Language("c-rasp", definition.text, None, definition)
+    else:
+        return None
+    empty = _answers_empty(language)
     end = time.process_time() + seconds
     for depth in range(1, 6):
-        automaton = _suggested(program, depth)
+        automaton = _suggested(definition, empty, depth)
         if automaton is None or time.process_time() > end:
             return None
         left = end - time.process_time()
         comparison = _by_counting(
             language,
             Language("dfa", "", automaton),
-            program.alphabet,
-            program.accept == END,
+            definition.alphabet,
+            empty,
             time.process_time() + left / 2,
         )
         if comparison.verdict == EQUIVALENT:
@@ -276,18 +319,19 @@ def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | No
     return None
 
 
-#: States of an automaton that is suggested for a program.
+#: Maximum number of states of a candidate automaton.
 _MAX_SUGGESTED = 40
 
 
-def _suggested(program: Recogniser, depth: int) -> DFA | None:
-    machine = machine_of(program)
-    alphabet = program.alphabet
+def _suggested(definition: Recogniser | CounterAutomaton, empty: bool, depth: int) -> DFA | None:
+    """Return an automaton that distinguishes words by the answers after up to ``depth`` letters."""
+    machine = machine_of(definition)
+    alphabet = definition.alphabet
     if len(alphabet) ** depth > 4096:
         return None
 
     def behaviour(state: Any, accepted: Any) -> tuple[bool, ...]:
-        has_answer = accepted is not None or program.accept == END
+        has_answer = accepted is not None or empty
         answers = [has_answer and bool(machine.answer(state, accepted, PLAIN))]
         layer = [state]
         for _ in range(depth):

@@ -1,18 +1,18 @@
-"""Languages and tasks that softmax encoders are known to recognise, run on U.
+"""Define languages and tasks that softmax encoders recognise, and run them on U.
 
-``accepts(word)`` runs the encoders on U, ``accepts_directly(word)`` the encoders themselves.
+``accepts(word)`` runs the encoders on U, and ``accepts_directly(word)`` runs them without U.
 
 >>> Parity().accepts("11"), Parity().accepts("1")
 (True, False)
 
-- :class:`Parity`: the two-layer softmax encoder of Chiang and Cholak (2022), on two U's in series; with
-  layer norm, too. :class:`First`: their encoder for words that begin with 1.
+- :class:`Parity`: the two-layer softmax encoder of Chiang and Cholak (2022), on two U's in series, also
+  with layer norm. :class:`First`: their encoder for words that begin with 1.
 - :class:`KParity`: one layer with a head for each chosen bit.
-- :class:`Match2`: one layer with one head tells whether some token adds up with this one to a multiple
-  of p.
+- :class:`Match2`: one layer with one head, which decides whether some token and the current token sum
+  to a multiple of p.
 
-A word becomes X, encoders run on it in series, and one number decides. The encoders and U depend on
-the length of the word only.
+A word is embedded as X, the encoders run on X in series, and the sign of one number decides
+acceptance. The encoders and U depend only on the length of the word.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ Word = str | Sequence[int]
 
 
 class Recogniser(ABC):
-    """A language as encoders recognise it."""
+    """A language that softmax encoders recognise."""
 
     @abstractmethod
     def modules(self, length: int) -> list[Module]:
-        """Make the encoders for words of this length."""
+        """Return the encoders for words of ``length`` tokens."""
 
     @abstractmethod
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Embed a word as X."""
+        """Return the matrix X of a word, with one row per token."""
 
     @abstractmethod
     def read(self, result: Numbers) -> float:
-        """Read the number that decides: a word is accepted unless it is negative."""
+        """Return the number that decides acceptance; a word is accepted unless it is negative."""
 
     def simulator(self, length: int) -> Stack:
-        """Build the U's for words of this length, in series."""
+        """Return a stack of U's, in series, for words of ``length`` tokens."""
         return _stack_for(self.modules(length), len(self.embed([0] * length)))
 
     def accepts(self, word: Word, *, executor: str | None = None) -> bool:
-        """Tell whether the word is in the language, as U computes it."""
+        """Return whether the word is in the language, computed by running the encoders on U."""
         return self.margin(word, executor=executor) >= 0
 
     def margin(self, word: Word, *, executor: str | None = None) -> float:
-        """Compute the number that decides, by U."""
+        """Return the number that decides acceptance, computed by running the encoders on U."""
         read = self.read_word(word)
         modules, X = self.modules(len(read)), self.embed(read)
         return self.read(np.asarray(_stack_for(modules, len(X))(modules, X, executor=executor)))
 
     def accepts_directly(self, word: Word) -> bool:
-        """Tell whether the word is in the language, as the encoders themselves compute it."""
+        """Return whether the word is in the language, computed by the encoders without U."""
         read = self.read_word(word)
         value = self.embed(read)
         for module in self.modules(len(read)):
@@ -75,7 +75,7 @@ class Recogniser(ABC):
         return self.read(value) >= 0
 
     def read_word(self, word: Word) -> list[int]:
-        """Read the bits of a word."""
+        """Return the bits of a word; a word with other symbols raises an error."""
         bits: Sequence[int] = [] if isinstance(word, str) else word
         if isinstance(word, str):
             bits = [int(bit) if bit in ("0", "1") else -1 for bit in word]
@@ -90,12 +90,12 @@ def _stack_for(modules: Sequence[Module], rows: int) -> Stack:
 
 @lru_cache(maxsize=64)
 def _stack(orders: tuple[Order, ...]) -> Stack:
-    """Build the stack once for these orders: the program depends on nothing else."""
+    """Return a stack of universal simulators for these orders; stacks are cached."""
     return Stack([UniversalSimulator(order) for order in orders])
 
 
 def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) -> Numbers:
-    """Make a matrix that is 0 but for ``entries``."""
+    """Return a matrix that is 0 except for the given ``entries``."""
     matrix = np.zeros((rows, columns))
     for place, value in entries.items():
         matrix[place] = value
@@ -103,28 +103,30 @@ def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) ->
 
 
 class Parity(Recogniser):
-    """Words with an even number of ones, as the paper defines PARITY.
+    """Words with an even number of ones, the paper's PARITY.
 
-    Features of a token: is it 0, 1, the end; i/N; (−1)ⁱ; room for #1/N, 1/N, [i = #1]/N, the result.
-    The first layer counts by uniform attention, and its feed-forward marks the position i = #1. The
-    second compares attention to even and to odd positions: the mark is on one or the other side. The
-    result is positive for odd words, by about 1/N², whatever the length (and 0 for the empty word).
+    The features of a token are indicators of 0, 1 and the end marker; i/N; (−1)ⁱ; and space for #1/N,
+    1/N, [i = #1]/N and the result. The first layer counts by uniform attention, and its feed-forward
+    marks the position i = #1. The second layer compares attention to even and to odd positions, one of
+    which contains the mark. The result is positive for odd words, by about 1/N², and 0 for the empty
+    word.
     """
 
-    #: How strongly the second layer prefers positions of one parity.
+    #: Strength of the second layer's preference for positions of one parity.
     STRENGTH = 1.0
 
     def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
-        """Take ``layer_norm``: the form with norms, each feature doubled with opposite sign, mean 0.
+        """Create the encoders, with layer norms if ``layer_norm`` is True.
 
-        ``absorbed``: the residual around the feed-forward is absorbed into its matrices, since the
-        paper's Corollary has none: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
+        With layer norms, each feature is stored twice, with opposite signs. With ``absorbed``, the
+        matrices of the feed-forward contain the residual around it, since the paper's Corollary has no
+        such residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
         """
         self.layer_norm = layer_norm
         self.absorbed = absorbed
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Embed a word: one row per token, the end marker last."""
+        """Return the matrix X of a word, with one row per token and the end marker last."""
         size = len(word) + 1
         X = np.zeros((size, 10 if self.layer_norm else 9))
         for i, token in enumerate([*word, 2]):
@@ -133,11 +135,13 @@ class Parity(Recogniser):
         return np.hstack([X, -X]) if self.layer_norm else X
 
     def modules(self, length: int) -> list[Module]:
-        """Make the two encoders; they do not depend on the length."""
+        """Return the two encoders, which do not depend on the length."""
         return self._normed() if self.layer_norm else self._plain()
 
     def read(self, result: Numbers) -> float:
-        """Read feature 8 at the end marker, which is positive for odd words."""
+        """Return the negation of feature 8 at the end marker; this feature is positive for
+        odd words.
+        """
         return -float(result[-1, 8])
 
     def _plain(self) -> list[Module]:
@@ -156,7 +160,7 @@ class Parity(Recogniser):
         count = sparse(d, d, {(1, 5): 1, (2, 6): 1, (1, 15): -1, (2, 16): -1})
         W1, W2 = self._mark(d)
         W2[:, 17] = -W2[:, 7]
-        # The last feed-forward subtracts all but the result, which the norm then makes large.
+        # The last feed-forward subtracts everything except the result, which the norm then enlarges.
         others = np.array([float(j % 10 != 8) for j in range(d)])
         erase = np.vstack([np.hstack([-np.eye(10), np.eye(10)]), np.hstack([np.eye(10), -np.eye(10)])])
         first = Encoder(Attention(np.zeros((d, d)), count), W1, W2, norm="post")
@@ -164,13 +168,20 @@ class Parity(Recogniser):
         return [first, Encoder(compare, np.eye(d), erase * others, norm="post")]
 
     def _mark(self, d: int) -> tuple[Numbers, Numbers]:
-        """Make hidden units relu(#1/N − i/N + k/N) for k = −1, 0, 1; their sum is 1/N where i = #1."""
+        """Return the matrices of a feed-forward that marks the position i = #1.
+
+        Its hidden units are relu(#1/N − i/N + k/N) for k = −1, 0, 1. Their sum with the weights 1, −2,
+        1 is 1/N where i = #1.
+        """
         W1 = sparse(d, 3, {(row, unit): sign for row, sign in ((3, -1), (5, 1)) for unit in range(3)})
         W1[6] = [-1, 0, 1]
         return W1, sparse(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})
 
     def _compare(self, d: int, moves: Sequence[tuple[int, int, int]]) -> MultiHeadAttention:
-        """Make two heads, for even and for odd positions; one result is subtracted from the other."""
+        """Return a layer with two heads, for even and for odd positions, whose outputs are subtracted.
+
+        Each entry of ``moves`` is an input feature, an output feature and a factor of the values.
+        """
         heads = []
         for sign in (1, -1):
             A = sparse(d, d, {(2, 4): sign * self.STRENGTH})
@@ -180,16 +191,20 @@ class Parity(Recogniser):
 
 
 class First(Recogniser):
-    """Words that begin with 1: the encoder of Chiang and Cholak, its scores scaled by log N.
+    """Words that begin with 1: the encoder of Chiang and Cholak, with scores scaled by log N.
 
-    Without that scale the margin falls as 1/N; with it, it stays near ½.
+    Without scaling, the margin decreases as 1/N. With scaling, the margin remains near ½.
     """
 
     def __init__(self, scaled: bool = True) -> None:
         self.scaled = scaled
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Embed a word, the marker first; features: 0, 1, marker, first position, 1 there, result."""
+        """Return the matrix X of a word, with the marker in the first row.
+
+        The features are indicators of 0, of 1, of the marker, of the first position and of a 1 at the
+        first position, followed by the result.
+        """
         X = np.zeros((len(word) + 1, 6))
         for i, token in enumerate([2, *word]):
             X[i, token] = 1
@@ -197,7 +212,9 @@ class First(Recogniser):
         return X
 
     def modules(self, length: int) -> list[Module]:
-        """Make two encoders: the first marks a 1 at the first position, the second attends to it."""
+        """Return two encoders: the first marks a 1 at the first position, the second attends to the
+        mark.
+        """
         d, size = 6, length + 1
         nothing = Attention(np.zeros((d, d)), np.zeros((d, d)))
         W1 = sparse(d, 1, {(0, 0): -1, (2, 0): -1, (3, 0): 1})
@@ -207,11 +224,11 @@ class First(Recogniser):
         return [first, Encoder(look)]
 
     def read(self, result: Numbers) -> float:
-        """Read feature 5 at the marker."""
+        """Return the result, which is feature 5 at the marker."""
         return float(result[0, 5])
 
     def read_word(self, word: Word) -> list[int]:
-        """Read the bits of a word that is not empty."""
+        """Return the bits of a word; an empty word raises an error."""
         bits = super().read_word(word)
         if not bits:
             raise InputError("FIRST: expected a word of one bit or more, got an empty word")
@@ -219,14 +236,16 @@ class First(Recogniser):
 
 
 class KParity(Recogniser):
-    """Words of n bits with an even number of ones at chosen positions: one layer, one head for each.
+    """Words of n bits with an even number of ones at k chosen positions: one layer with k heads.
 
-    Head j attends from the end marker to position Sⱼ; the heads' values add up to the number of ones,
-    and the feed-forward takes the parity by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
+    Head j attends from the end marker to position Sⱼ. The sum of the heads' outputs is the number of
+    ones. The feed-forward computes its parity by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
     """
 
     def __init__(self, n: int, chosen: Sequence[int], epsilon: float = 0.1) -> None:
-        """Take ``epsilon``: how far the result may be from 0 or 1."""
+        """Create the encoder; ``epsilon`` bounds the difference between its result and the parity, 0 or
+        1.
+        """
         self.n = n
         self.chosen = tuple(chosen)
         if not self.chosen or len(set(self.chosen)) < len(self.chosen):
@@ -236,7 +255,11 @@ class KParity(Recogniser):
         self.strength = math.log(2 * n * len(self.chosen) / epsilon)
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Embed a word; features: position (one-hot), bit, end marker, room for the sum."""
+        """Return the matrix X of a word, with the end marker last.
+
+        The features are the position (one-hot), the bit, an indicator of the end marker, and space for
+        the sum.
+        """
         n = self.n
         X = np.zeros((n + 1, n + 3))
         X[range(n), range(n)] = 1
@@ -245,7 +268,7 @@ class KParity(Recogniser):
         return X
 
     def modules(self, length: int) -> list[Module]:
-        """Make one encoder with k heads."""
+        """Return one encoder with a head for each chosen position."""
         n, k = self.n, len(self.chosen)
         d = n + 3
         V = sparse(d, d, {(n, n + 2): 1})
@@ -256,11 +279,11 @@ class KParity(Recogniser):
         return [Encoder(MultiHeadAttention(heads, combine="sum"), W1, W2, b1)]
 
     def read(self, result: Numbers) -> float:
-        """Read the parity at the end marker: 0 accepts."""
+        """Return ½ minus the parity at the end marker, so that parity 0 is accepted."""
         return 0.5 - float(result[self.n, 0])
 
     def read_word(self, word: Word) -> list[int]:
-        """Read the n bits of a word."""
+        """Return the n bits of a word; a word of another length raises an error."""
         bits = super().read_word(word)
         if len(bits) != self.n:
             raise InputError(f"k-PARITY: expected a word of {self.n} bits, got {len(bits)}")
@@ -268,18 +291,22 @@ class KParity(Recogniser):
 
 
 class Match2(Recogniser):
-    """Which tokens have a partner (themselves included) with which they add up to a multiple of p.
+    """Sequences in which some token and a partner, possibly the token itself, sum to a multiple of p.
 
-    One head: a token s is the angle θ = 2πs/p, the score of two is c·cos(θᵢ + θⱼ), greatest where they
-    match; a blank token scores just below that, and the value says whether attention fell on it.
-    ``accepts`` says whether any token has a partner, ``matches`` which.
+    There is one head. A token s is represented by the angle θ = 2πs/p, and the score of two tokens is
+    c·cos(θᵢ + θⱼ), which is largest where the tokens match. A blank token receives a slightly lower
+    score, and the output shows whether the blank token received the attention. ``accepts`` returns
+    whether any token has a partner, and ``matches`` returns this for each token.
     """
 
     def __init__(self, p: int) -> None:
         self.p = require_integer(p, "p")
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Embed a word; features: cos θ, sin θ, 1, blank; the blank token last."""
+        """Return the matrix X of a word, with a blank token last.
+
+        The features are cos θ, sin θ, 1, and an indicator of the blank token.
+        """
         angles = 2 * math.pi * (np.array(word) % self.p) / self.p
         X = np.zeros((len(word) + 1, 4))
         X[:-1, 0], X[:-1, 1] = np.cos(angles), np.sin(angles)
@@ -288,7 +315,10 @@ class Match2(Recogniser):
         return X
 
     def modules(self, length: int) -> list[Module]:
-        """Make one attention; its scores grow with the length, and with p² to separate near misses."""
+        """Return one attention layer for words of ``length`` tokens.
+
+        Its scores grow with the length, and with p² to separate near matches.
+        """
         nearest = math.cos(2 * math.pi / self.p) if self.p > 1 else -1.0
         threshold, gap = (1 + nearest) / 2, (1 - nearest) / 2
         c = math.log(4 * max(length, 1)) / gap
@@ -296,18 +326,18 @@ class Match2(Recogniser):
         return [Attention(A, [[0.0], [0.0], [1.0], [-1.0]])]
 
     def read(self, result: Numbers) -> float:
-        """Read the surest token: above ½ it has a partner."""
+        """Return the largest output minus ½; a token whose output is above ½ has a partner."""
         return float(result[:-1, 0].max()) - 0.5
 
     def matches(self, word: Sequence[int], *, executor: str | None = None) -> list[bool]:
-        """Tell for each token whether it has a partner, as U computes it."""
+        """Return for each token whether it has a partner, computed by running the layer on U."""
         read = self.read_word(word)
         simulator = self.simulator(len(read))
         result = simulator(self.modules(len(read)), self.embed(read), executor=executor)
         return [bool(value > 0.5) for value in np.asarray(result)[:-1, 0]]
 
     def read_word(self, word: Word) -> list[int]:
-        """Read the tokens of a word: integers, one or more."""
+        """Return the tokens of a word, which must be one or more integers."""
         try:
             whole = not isinstance(word, str) and len(word) and all(int(s) == s for s in word)
         except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Formulas of temporal logic and of plain Boolean logic: interned, built without recursion."""
+"""Represent formulas of temporal and Boolean logic as interned objects, processed without recursion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False, weakref_slot=True, slots=True)
 class Formula:
-    """A formula: its operator, its parts, and the name of an atom; equal ones are one object."""
+    """A formula: an operator with its operands, or an atom with its name.
+
+    Equal formulas are the same object.
+    """
 
     op: str
     parts: tuple[Formula, ...] = ()
@@ -32,7 +35,7 @@ _MADE: weakref.WeakValueDictionary[tuple[object, ...], Formula] = weakref.WeakVa
 
 
 def make(op: str, *parts: Formula, name: str = "") -> Formula:
-    """Return the one formula of an operator, parts and name."""
+    """Return the unique formula with this operator, these operands and this name."""
     key = (op, name, *parts)
     known = _MADE.get(key)
     if known is None:
@@ -44,24 +47,26 @@ TRUE, FALSE = make("true"), make("false")
 
 
 def atom(name: str) -> Formula:
-    """Return the formula that holds where the symbol (or whatever is named so) is this."""
+    """Return the formula that holds where the symbol is ``name``, or where the named
+    condition holds.
+    """
     return make("atom", name=name)
 
 
 def negation(part: Formula) -> Formula:
-    """Return what holds where ``part`` does not."""
+    """Return the formula that holds where ``part`` does not hold."""
     if part is TRUE or part is FALSE:
         return FALSE if part is TRUE else TRUE
     return part.parts[0] if part.op == "not" else make("not", part)
 
 
 def conjunction(*parts: Formula) -> Formula:
-    """Return what holds where all parts do."""
+    """Return the formula that holds where all ``parts`` hold."""
     return _joined("and", TRUE, FALSE, parts)
 
 
 def disjunction(*parts: Formula) -> Formula:
-    """Return what holds where some part does."""
+    """Return the formula that holds where at least one of ``parts`` holds."""
     return _joined("or", FALSE, TRUE, parts)
 
 
@@ -76,12 +81,15 @@ def _joined(op: str, neutral: Formula, decided: Formula, parts: Sequence[Formula
 
 
 def parts_of(formula: Formula) -> list[Formula]:
-    """List all parts, each once, behind what it is made of."""
+    """Return all subformulas of a formula, each once and after its own operands."""
     return list(walk((formula,), lambda part: part.parts[::-1]))
 
 
 def fold(formula: Formula, meaning: Callable[[Formula, Sequence[Value]], Value]) -> Value:
-    """Compute something of a formula from what it is of its parts."""
+    """Compute a value of a formula bottom-up.
+
+    ``meaning`` returns the value of a subformula, given the values of its operands.
+    """
     values: dict[Formula, Value] = {}
     for part in parts_of(formula):
         values[part] = meaning(part, [values[below] for below in part.parts])
@@ -89,12 +97,12 @@ def fold(formula: Formula, meaning: Callable[[Formula, Sequence[Value]], Value])
 
 
 def atoms(formula: Formula) -> list[str]:
-    """List the names of its atoms."""
+    """Return the sorted names of the atoms in a formula."""
     return sorted({part.name for part in parts_of(formula) if part.op == "atom"})
 
 
 def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
-    """Put formulas in the place of atoms, and simplify."""
+    """Replace atoms by the formulas in ``values``, and simplify the result."""
 
     def changed(part: Formula, below: Sequence[Formula]) -> Formula:
         match part.op:
@@ -107,7 +115,7 @@ def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
 
 
 def rebuilt(part: Formula, below: Sequence[Formula]) -> Formula:
-    """Make a formula of the same operation from other parts, and simplify."""
+    """Return a simplified formula with the operator of ``part`` and the operands ``below``."""
     match part.op:
         case "not":
             return negation(below[0])
@@ -121,18 +129,21 @@ def rebuilt(part: Formula, below: Sequence[Formula]) -> Formula:
 
 _BINDS = {"or": 1, "and": 2, "until": 3, "since": 3}
 _WORDS = {"until": "U", "since": "S", "and": "&", "or": "|", "next": "X", "yesterday": "Y", "not": "!"}
-#: Characters of a formula that are worth writing out.
+#: Maximum length of a formula as text.
 MAX_SHOWN = 1_000_000
 
 
 def _symbol(name: str) -> str:
-    """Write a symbol, in quotes unless it is a name in lower case."""
+    """Format a symbol, in quotes unless it is a lower-case name."""
     plain = name.isidentifier() and name.islower() and name not in ("true", "false")
     return name if plain else f'"{name}"'
 
 
 def show(formula: Formula, write_atom: Callable[[str], str] = _symbol) -> str:
-    """Write a formula as text that is read back as the same."""
+    """Format a formula as text that can be parsed again.
+
+    Parts of formulas that are longer than ``MAX_SHOWN`` characters are replaced by an ellipsis.
+    """
 
     def text(part: Formula, below: Sequence[tuple[str, int]]) -> tuple[str, int]:
         if sum(len(each) for each, _ in below) > MAX_SHOWN:
@@ -151,7 +162,7 @@ def show(formula: Formula, write_atom: Callable[[str], str] = _symbol) -> str:
                 word = "F" if part.op == "until" else "O"
                 return f"{word} {inner if binds >= 8 else f'({inner})'}", 8
             case op:
-                # Chains of & and of | group to the left, as they are read.
+                # Chains of & and of | are left-associative, as in the parser.
                 chain = op in ("and", "or") and part.parts[0].op == op
                 left = below[0][0] if below[0][1] >= 8 or chain else f"({below[0][0]})"
                 right = below[1][0] if below[1][1] >= 8 else f"({below[1][0]})"

@@ -1,11 +1,16 @@
-"""Linear temporal logic over finite words, with past: read, written, turned into automata.
+"""Parse and print linear temporal logic with past over finite words, and convert it to automata.
 
-Atoms are symbols: ``a`` (names in lower case) or ``"("``. Operators, tightest first: ``!``, ``X``
-(next), ``F`` (eventually), ``G`` (always), ``Y`` (yesterday), ``O`` (once), ``H`` (historically), and
-``WX``, ``WY`` (weak: true where there is no such position); ``U`` (until), ``R`` (release), ``S``
-(since), ``T`` (triggered), which group to the right; ``&``; ``|``; ``->``; ``<->``. U, F, G, S, O and
-H include the present. A word satisfies a formula if it holds at its first position, or, with
-``at="last"``, at its last. Words have one symbol or more: the empty one satisfies nothing.
+Atoms are symbols: lower-case names such as ``a``, or symbols in quotes such as ``"("``. The operators
+are, in order of decreasing precedence:
+
+- ``!``, ``X`` (next), ``F`` (eventually), ``G`` (always), ``Y`` (yesterday), ``O`` (once), ``H``
+  (historically), and ``WX``, ``WY`` (weak: true if there is no next or previous position);
+- ``U`` (until), ``R`` (release), ``S`` (since), ``T`` (triggered), which are right-associative;
+- ``&``, ``|``, ``->``, ``<->``.
+
+U, F, G, S, O and H include the current position. A word satisfies a formula if the formula holds at the
+first position of the word or, with ``at="last"``, at the last position. The empty word satisfies no
+formula.
 
 >>> alternating = LTL.parse("G (a -> WX b) & G (b -> WX a)")
 >>> dfa = alternating.automaton()
@@ -39,9 +44,9 @@ from locum.languages.formulas import (
 )
 from locum.languages.syntax import MAX_NESTING, MAX_PREFIXES, Reader, alphabet_of
 
-#: Where a word satisfies a formula.
+#: The position at which a word satisfies a formula.
 FIRST, LAST = "first", "last"
-#: Next and until operators that a state guesses about.
+#: Maximum number of next and until operators about which the states of an automaton contain guesses.
 MAX_PROMISES = 12
 
 _GRAMMAR = r"""
@@ -68,7 +73,7 @@ _ALIASES = {"&&": "&", "∧": "&", "||": "|", "∨": "|", "→": "->", "↔": "<
 
 
 def unary(operator: str, part: Formula) -> Formula:
-    """Apply a prefix operator, by those that there are: !, X, U, Y and S."""
+    """Apply a prefix operator; derived operators are expressed by !, X, U, Y and S."""
     match operator:
         case "!":
             return negation(part)
@@ -83,7 +88,7 @@ def unary(operator: str, part: Formula) -> Formula:
 
 
 def binary(operator: str, left: Formula, right: Formula) -> Formula:
-    """Apply a binary operator."""
+    """Apply a binary operator; derived operators are expressed by !, &, |, U and S."""
     match operator:
         case "&":
             return conjunction(left, right)
@@ -101,10 +106,10 @@ def binary(operator: str, left: Formula, right: Formula) -> Formula:
 
 
 class FormulaReader(Reader):
-    """Reads formulas: chains of operators, which group to the left or to the right."""
+    """A reader of formulas with prefix operators and chains of left- or right-associative operators."""
 
     def prefix(self, parts: list[Any]) -> Any:
-        """Apply prefix operators."""
+        """Apply a chain of prefix operators to a formula."""
         *operators, value = parts
         if len(operators) > MAX_PREFIXES:
             self.fail(f"operators are nested more than {MAX_PREFIXES:,} deep", operators[MAX_PREFIXES])
@@ -113,14 +118,14 @@ class FormulaReader(Reader):
         return value
 
     def left(self, parts: list[Any]) -> Any:
-        """Apply binary operators, the first one first."""
+        """Apply a chain of left-associative binary operators."""
         value = parts[0]
         for operator, other in zip(parts[1::2], parts[2::2], strict=True):
             value = binary(_ALIASES.get(operator, operator), value, other)
         return value
 
     def right(self, parts: list[Any]) -> Any:
-        """Apply binary operators, the last one first."""
+        """Apply a chain of right-associative binary operators."""
         if len(parts) > 2 * MAX_NESTING:
             self.fail(
                 f"expressions are nested more than {MAX_NESTING} deep", parts[2 * MAX_NESTING - 1]
@@ -159,11 +164,11 @@ class _Reader(FormulaReader):
 
 @dataclass(frozen=True)
 class LTL:
-    """A formula that words satisfy, over an alphabet."""
+    """A formula of temporal logic over an alphabet, which defines a language."""
 
     formula: Formula
     alphabet: tuple[Letter, ...]
-    #: Where it has to hold: "first" or "last".
+    #: The position at which the formula must hold: "first" or "last".
     at: str = FIRST
 
     def __post_init__(self) -> None:
@@ -176,12 +181,15 @@ class LTL:
 
     @classmethod
     def parse(cls, text: str, *, alphabet: Iterable[Letter] | None = None, at: str = FIRST) -> LTL:
-        """Read a formula; ``alphabet`` defaults to the symbols it names."""
+        """Parse a formula; ``alphabet`` defaults to the symbols in the formula."""
         formula = _Reader().read(text)
         return cls(formula, alphabet_of("LTL", atoms(formula), alphabet, "formula"), at)
 
     def automaton(self) -> DFA:
-        """Return the minimal automaton of the words that satisfy it, or refuse one too large."""
+        """Return the minimal automaton of the words that satisfy the formula.
+
+        An automaton that is too large raises an error.
+        """
         parts = parts_of(self.formula)
         if any(part.op in ("yesterday", "since") for part in parts):
             return _Tableau(self, account()).automaton()
@@ -189,12 +197,12 @@ class LTL:
 
 
 def _backwards(ltl: LTL, parts: list[Formula], budget: Budget) -> DFA:
-    """Return the automaton of a formula about the future alone: from the end it needs no guesses.
+    """Return the automaton of a formula with only future operators, by reading words from their end.
 
-    The automaton that reads words from the end to the beginning is turned round.
+    In this direction, no guesses about later positions are needed. The resulting automaton is reversed.
     """
     number = {part: i for i, part in enumerate(parts)}
-    # What is asked of the position to the right: of X φ the value of φ, of an until its own.
+    # The values that are needed from the next position: of φ for X φ, and of an until for itself.
     kept = [number[p.parts[0] if p.op == "next" else p] for p in parts if p.op in ("next", "until")]
 
     def step(state: tuple[tuple[int, ...] | None, bool], letter: Letter) -> tuple[Any, bool]:
@@ -217,9 +225,9 @@ def _evaluate(
     past: Iterable[int],
     future: Iterable[int],
 ) -> list[int]:
-    """Return the value of each part at a position: the bits of an integer are cases, all at once.
+    """Return the value of each subformula at a position; each bit of a value is the result of one case.
 
-    ``past`` and ``future`` are what each operator about them reads of the neighbouring position.
+    ``past`` and ``future`` are the values that each operator reads from the adjacent positions.
     """
     before, after = iter(past), iter(future)
     values: list[int] = []
@@ -245,10 +253,11 @@ def _evaluate(
 
 
 class _Tableau:
-    """Reads a word and keeps, of every past operator, its value; of every future one, all guesses.
+    """A run over words with the value of every past operator, and all guesses for every future
+    operator.
 
-    A guess (a *promise*) says what holds at the next position; it dies where that does not come true.
-    The values of a formula under all promises at once are the bits of one integer.
+    A guess (a *promise*) is about the next position, and is dropped when it proves false. The values of
+    a subformula under all combinations of promises are the bits of one integer.
     """
 
     def __init__(self, ltl: LTL, budget: Budget) -> None:
@@ -264,14 +273,14 @@ class _Tableau:
             )
         self.options = 1 << len(self.future)
         self.all = (1 << self.options) - 1
-        #: For each promise, the options in which it is made.
+        #: For each promise, the combinations that contain it, as bits of an integer.
         self.made = [
             sum(1 << option for option in range(self.options) if option >> k & 1)
             for k in range(len(self.future))
         ]
 
     def automaton(self) -> DFA:
-        """Explore the sets of guesses."""
+        """Return the minimal automaton, by exploring the reachable sets of guesses."""
         start = (frozenset({(-1, -1)}), False)
         return explore(
             self.ltl.alphabet,
@@ -294,14 +303,14 @@ class _Tableau:
             alive = self.all
             if promise >= 0:
                 for k, part in enumerate(self.future):
-                    # What was promised of X φ is φ itself; of an until, the until.
+                    # The promise of X φ is φ; the promise of an until is the until itself.
                     kept = part.parts[0] if part.op == "next" else part
                     value = values[self.number[kept]]
                     alive &= value if promise >> k & 1 else ~value
             whole = values[-1]
             if self.ltl.at == FIRST and promise < 0:
                 alive &= whole
-            # At the end nothing is promised.
+            # At the end of a word, only the combination without promises is possible.
             accepted = accepted or bool(alive & 1 and (self.ltl.at == FIRST or whole & 1))
             self.budget.spend(alive.bit_count() * (2 + len(self.past)) / 8)
             remembered = [
@@ -316,6 +325,6 @@ class _Tableau:
         return frozenset(following), accepted
 
     def _values(self, letter: Letter, left: int) -> list[int]:
-        """Return each part's value at a position, under every promise for the next one."""
+        """Return the value of each subformula at a position, under every combination of promises."""
         before = [self.all * (left >= 0 and left >> k & 1) for k in range(len(self.past))]
         return _evaluate(self.parts, self.number, letter, self.all, before, self.made)

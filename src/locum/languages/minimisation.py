@@ -1,7 +1,7 @@
-"""Make a C-RASP program smaller: leave a part out, ask whether it is still equivalent, go on.
+"""Make a C-RASP program smaller by repeatedly removing parts and proving equivalence.
 
-A part that is a boolean may turn out to be always true, always false, or one of its own parts. What is
-left is equivalent, proven; that nothing smaller is equivalent is not claimed.
+A Boolean part is replaced by true, by false or by one of its operands. Each smaller program is proven
+equivalent, but the result need not be the smallest equivalent program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from locum.rasp.handles import SOp, wrap
 def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -> Recogniser:
     """Return an equivalent program with fewer counts, or fewer parts, if one is found in time.
 
-    ``each`` is the limit for one comparison.
+    ``seconds`` limits the CPU time of the search, and ``each`` the CPU time of one comparison.
 
     >>> redundant = c_rasp.parse('x = #"a" > #"b" && #"a" >= 0')
     >>> print(c_rasp.show(minimise(redundant)))
@@ -35,6 +35,11 @@ def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -
     """
     if program.dialect != "C-RASP":
         raise InputError(f"expected a C-RASP program to minimise, got one of {program.dialect}")
+    if not program.causal:
+        raise InputError(
+            "expected a program without counts of later positions to minimise, got one with "
+            "#import future; try locum language equivalent to compare it with a smaller program"
+        )
     end = time.process_time() + seconds
     smallest = program
     improved = True
@@ -56,13 +61,13 @@ def _same(one: Recogniser, other: Recogniser, seconds: float) -> bool:
 
 
 def size(program: Recogniser) -> tuple[int, int]:
-    """Return the number of counts, and of all parts."""
+    """Return the number of counts and the number of all parts of a program."""
     parts = parts_of(program.sop.node)
     return sum(as_count(part) is not None for part in parts), len(parts)
 
 
 def _smaller(program: Recogniser) -> Iterator[Recogniser]:
-    """Yield programs with one part left out, the smallest first."""
+    """Yield the smaller programs that result from replacing one Boolean part, the smallest first."""
     root = program.sop.node
     candidates: dict[Node, Recogniser] = {}
     for part in parts_of(root):
@@ -84,7 +89,7 @@ def _smaller(program: Recogniser) -> Iterator[Recogniser]:
 
 
 def _replaced(root: Node, part: Node, other: Node) -> Node:
-    """Put another node in the place of a part, and simplify."""
+    """Replace ``part`` by ``other`` in the program ``root``, and simplify."""
     new: dict[Node, Node] = {}
     for node in (*parts_of(other), *parts_of(root)):
         if node is part and other is not part:

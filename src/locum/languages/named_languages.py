@@ -1,4 +1,4 @@
-"""Read a language in whatever form it is written: expression, automaton, formula or program."""
+"""Read a language from any definition: an expression, an automaton, a formula or a program."""
 
 from __future__ import annotations
 
@@ -10,50 +10,66 @@ from typing import Any, TypeAlias
 
 from locum.errors import InputError, LimitError
 from locum.files import read_text
-from locum.languages import b_rasp, c_rasp, regular
+from locum.languages import b_rasp, c_rasp, first_order, regular
 from locum.languages.automata import DFA, MAX_STATES, Letter
+from locum.languages.counters import CounterAutomaton
+from locum.languages.later_counts import without_later_counts
 from locum.languages.ltl import FIRST, LTL
 from locum.languages.recogniser import Recogniser
 
-#: The forms, and the suffixes of their files.
+#: The forms of a definition, with the suffixes of their files.
 FORMS = {
     "regex": (".regex",),
     "dfa": (".json", ".dfa"),
     "ltl": (".ltl",),
     "c-rasp": (".crasp", ".cr"),
     "b-rasp": (".brasp",),
+    "counter": (".counter",),
+    "fo": (".fo",),
 }
-#: The most bytes of a file.
+#: Maximum size of a file in bytes.
 LIMIT = 2**22
 
 
 @dataclass(frozen=True)
 class Language:
-    """A language as it was written."""
+    """A language with its definition."""
 
     form: str
     text: str
-    #: The minimal automaton; None for a C-RASP program, whose language may not be regular.
+    #: The minimal automaton; None for programs and counter automata without a computed automaton.
     automaton: DFA | None
-    #: The program, where it is one.
+    #: The program, if the language is given by a program.
     program: Recogniser | None = None
     ltl: LTL | None = None
+    #: The counter automaton, if the language is given by one.
+    counter: CounterAutomaton | None = None
+    #: A program for the same language without counts of later positions, if ``program`` has such
+    #: counts. The two programs agree where the answer is read.
+    reduced: Recogniser | None = None
+
+    @property
+    def definition(self) -> DFA | Recogniser | CounterAutomaton:
+        """The definition of the language: its automaton, program or counter automaton.
+
+        A program with counts of later positions is replaced by its reduced program.
+        """
+        found = self.automaton or self.reduced or self.program or self.counter
+        assert found is not None
+        return found
 
     @property
     def alphabet(self) -> tuple[Letter, ...]:
-        """Return the alphabet."""
-        if self.automaton is not None:
-            return self.automaton.alphabet
-        assert self.program is not None
-        return self.program.alphabet
+        """The alphabet of the language."""
+        return self.definition.alphabet
 
 
-#: What a language may be given as: its text or file, or what was made of it.
-Source: TypeAlias = "str | Path | Language | DFA | LTL | Recogniser | b_rasp.Program"
+#: Accepted definitions of a language: text, a file, or an object that represents a definition.
+Source: TypeAlias = "str | Path | Language | DFA | LTL | Recogniser | b_rasp.Program | CounterAutomaton"
 
 
 def as_language(source: Source) -> Language:
-    """Return a language in whatever form it comes; text is read as :func:`read` reads it."""
+    """Convert any definition of a language to a :class:`Language`; text is read by :func:`read`."""
     match source:
         case Language():
             return source
@@ -65,8 +81,15 @@ def as_language(source: Source) -> Language:
             formula = source.to_ltl()
             program = source.recogniser()
             return Language("b-rasp", str(source), formula.automaton(), program, formula)
-        case Recogniser(dialect="C-RASP"):
+        case Recogniser(dialect="C-RASP", causal=True):
             return Language("c-rasp", source.text, None, source)
+        case Recogniser(dialect="C-RASP"):
+            reduced = without_later_counts(source)
+            if isinstance(reduced, DFA):
+                return Language("c-rasp", source.text, reduced, source)
+            return Language("c-rasp", source.text, None, source, reduced=reduced)
+        case CounterAutomaton():
+            return Language("counter", source.text, source.finite_automaton(), counter=source)
         case str() | Path():
             return read(source)
         case _:
@@ -88,8 +111,8 @@ def read(
 ) -> Language:
     """Read a language from a file, or from the text itself.
 
-    ``form`` is one of :data:`FORMS`; without it, the suffix of the file says which, and a text that is
-    no file is a regular expression. The other arguments are those of the form's own reader.
+    ``form`` is one of :data:`FORMS`. The default for a file is determined by its suffix, and other text
+    is read as a regular expression. The other arguments are passed to the parser of the form.
     """
     if form is not None and form not in FORMS:
         raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")
@@ -104,15 +127,21 @@ def read(
                 automaton = read_dfa(text)
                 made = automaton.over(letters) if letters else automaton
             case "ltl":
-                formula = LTL.parse(text, alphabet=letters, at=at)  # written out it may be too long
+                formula = LTL.parse(
+                    text, alphabet=letters, at=at
+                )  # the expanded formula may be too long
                 return Language(form, text, formula.automaton(), ltl=formula)
+            case "counter":
+                made = CounterAutomaton.parse(text, alphabet=letters)
+            case "fo":
+                made = first_order.parse(text, alphabet=letters)
             case "b-rasp":
                 made = b_rasp.parse(text, alphabet=letters)
             case _:
                 made = c_rasp.parse(text, alphabet=letters, accept=accept, positions=positions)
         return replace(as_language(made), form=form, text=text)
     except LimitError as error:
-        raise LimitError(f"this language is too large to decide anything: {error}") from None
+        raise LimitError(f"the language is too large: {error}") from None
 
 
 def _text(source: str | Path, form: str | None) -> tuple[str, str]:
@@ -127,7 +156,8 @@ def _text(source: str | Path, form: str | None) -> tuple[str, str]:
         guessed = form or by_suffix.get(suffix)
         if guessed is None:
             raise InputError(
-                f"{path}: expected a suffix that tells the form ({', '.join(by_suffix)}), got "
+                f"{path}: expected a file with the suffix of a known form ({', '.join(by_suffix)}), "
+                "got "
                 f"{suffix!r}; try --from"
             )
         return read_text(path, LIMIT), guessed
@@ -135,11 +165,11 @@ def _text(source: str | Path, form: str | None) -> tuple[str, str]:
 
 
 def read_dfa(text: str) -> DFA:
-    """Read an automaton from JSON, and minimise it.
+    """Parse an automaton in JSON format, and minimise it.
 
-    The object has ``alphabet`` (a list), ``start``, ``accepting`` (a list of states) and
-    ``transitions`` (for each state, the next one by letter); a transition that is missing leads to
-    rejection.
+    The JSON object contains ``alphabet`` (a list), ``start``, ``accepting`` (a list of states) and
+    ``transitions``, which maps each state to the next states by letter. Words without a transition are
+    rejected.
     """
     try:
         data: Any = json.loads(text)

@@ -1,9 +1,9 @@
-"""RASP-L: the part of RASP that learning is conjectured to find, as functions of s-ops.
+"""Provide RASP-L, the part of RASP that training is conjectured to find, as functions of s-ops.
 
-Everything is causal: a position sees itself and what stands before it. Positions may be compared, and
-moved on by a constant, but not computed with: :func:`require` refuses the rest, by the part that does
-it. A program in *next-token form* says at every position which token comes next; :class:`NextToken`
-generates with it, token by token.
+All functions are causal: a position can read itself and earlier positions. Positions may be compared
+and incremented by a constant. :func:`require` rejects all other arithmetic on positions. A program in
+*next-token form* returns the next token at every position. :class:`NextToken` uses such a program to
+generate tokens one by one.
 
 >>> kqv(tokens, tokens, indices, equals, reduction="max")("abcab")
 [0, 1, 2, 3, 4]
@@ -15,14 +15,18 @@ generates with it, token by token.
 
 from __future__ import annotations
 
+import contextlib
+import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from locum.errors import InputError
 from locum.graph import Atom, Node, abbreviate, build, postorder
 from locum.graph.node import node_of
 from locum.graph.operations import OPERATIONS
+from locum.languages.counting import EXTENSIONS
+from locum.languages.counting import require as require_counting
 from locum.rasp.handles import Selector, SOp
 from locum.rasp.python import (
     aggregate,
@@ -38,27 +42,30 @@ from locum.rasp.python import select as select_any
 
 #: Predicates of select, key first.
 equals, leq, lt, geq, gt = "==", "<=", "<", ">=", ">"
-#: How the selected values become one.
+#: The ways in which the values at selected keys are combined.
 REDUCTIONS = ("mean", "max", "min")
 
 
 def full(value: Atom) -> SOp:
-    """Return ``value`` at every position."""
+    """Return an s-op that is ``value`` at every position."""
     return constant(value)
 
 
 def select(k: SOp, q: SOp, pred: str) -> Selector:
-    """Select the keys k, not behind the query, with k ``pred`` q."""
+    """Select the keys k, up to the position of the query q, for which k ``pred`` q holds."""
     return select_any(k, q, pred) & select_any(indices, indices, "<=")
 
 
 def sel_width(selector: Selector) -> SOp:
-    """Count the selected keys."""
+    """Return the number of keys that each query selects."""
     return selector_width(selector)
 
 
 def kqv(k: SOp, q: SOp, v: SOp, pred: str, default: Atom = 0, reduction: str = "mean") -> SOp:
-    """Attend: the mean (cut to an integer), the maximum or the minimum of the selected values."""
+    """Return the mean (truncated to an integer), maximum or minimum of the values at selected keys.
+
+    A query that selects no key receives ``default``.
+    """
     selector = select(k, q, pred)
     if reduction == "mean":
         mean = aggregate(selector, v, default=default)
@@ -69,88 +76,114 @@ def kqv(k: SOp, q: SOp, v: SOp, pred: str, default: Atom = 0, reduction: str = "
 
 
 def shift_right(x: SOp, n: int, default: Atom = 0) -> SOp:
-    """Return what stood n positions before."""
+    """Return the value ``n`` positions before the current one, or ``default`` if there is none."""
     if type(n) is not int or n < 0:
         raise InputError(f"expected a distance of 0 or more, got {n!r}; RASP-L does not look ahead")
     return aggregate(select(indices, indices - n, equals), x, default=default)
 
 
 def cumsum(condition: SOp) -> SOp:
-    """Count the positions up to here where a condition holds."""
+    """Count the positions up to the current one where a condition holds."""
     return sel_width(select(condition, full(True), equals))
 
 
 def has_seen(x: SOp, q: SOp) -> SOp:
-    """Return whether the value q has occurred in x up to here."""
+    """Return whether ``x`` is equal to ``q`` at some position up to the current one."""
     return sel_width(select(x, q, equals)) > 0
 
 
 def firsts(x: SOp, q: SOp, default: int = -1) -> SOp:
-    """Return the first position at which x has the value q; ``default`` where there is none."""
+    """Return the first position, up to the current one, at which ``x`` equals ``q``, or ``default``."""
     return aggregate(best(select(x, q, equals), -indices), indices, default=default)
 
 
 def lasts(x: SOp, q: SOp, default: int = -1) -> SOp:
-    """Return the last position up to here at which x has the value q."""
+    """Return the last position, up to the current one, at which ``x`` equals ``q``, or ``default``."""
     return aggregate(best(select(x, q, equals), indices), indices, default=default)
 
 
 def index_select(x: SOp, index: SOp, default: Atom = 0) -> SOp:
-    """Return x at a position that stands not behind this one."""
+    """Return the value of ``x`` at position ``index``, or ``default`` if this position is later."""
     return aggregate(select(indices, index, equals), x, default=default)
 
 
 def induct(k: SOp, q: SOp, v: SOp, default: Atom = 0) -> SOp:
-    """Return v where k has the value q, the first time: an induction head by its first match."""
+    """Return ``v`` at the first position where ``k`` equals ``q``, or ``default``.
+
+    This is an induction head that uses the first match.
+    """
     return aggregate(best(select(k, q, equals), -indices), v, default=default)
 
 
 def induct_last(k: SOp, q: SOp, v: SOp, default: Atom = 0) -> SOp:
-    """Return v where k has the value q, the last time up to here."""
+    """Return ``v`` at the last position up to the current one where ``k`` equals ``q``, or
+    ``default``.
+    """
     return aggregate(best(select(k, q, equals), indices), v, default=default)
 
 
 def argmax(x: SOp) -> SOp:
-    """Return the first position up to here at which x is greatest."""
+    """Return the first position, up to the current one, at which ``x`` is largest."""
     greatest = aggregate(best(select(indices, indices, leq), x), x, default=0)
     return firsts(x, greatest)
 
 
-# What is allowed ------------------------------------------------------------------------------------
+# Validation ------------------------------------------------------------------------------------
+
+
+class Problem(NamedTuple):
+    """A part of a program that RASP-L does not support, with a description and an alternative."""
+
+    what: str
+    part: str
+    instead: str
+
+
+def find_problems(program: SOp | Selector) -> list[Problem]:
+    """Return the parts of a program that RASP-L does not support.
+
+    >>> [problem.part for problem in find_problems(indices % 2 + indices * 3)]
+    ['indices % 2', 'indices * 3']
+    """
+    root = node_of(program)
+    scores = {node.inputs[1] for node in postorder(root) if node.op == "best"}
+    positions: set[Node] = set()
+    found: dict[Problem, None] = {}
+
+    def note(what: str, node: Node, instead: str) -> None:
+        found[Problem(what, abbreviate(node), instead)] = None
+
+    for node in postorder(root):
+        if node.op == "length":
+            note("the length of the input, which prefixes do not determine", node, "indices + 1")
+        if node.op in ("family", "sum_over"):
+            note("a family of heads", node, "separate heads")
+        if node.op in ("aggregate", "selector_width", "best") and not _is_causal(node.inputs[0]):
+            note("a selector that may look ahead", node.inputs[0], "rasp_l.select")
+        if _is_position(node, positions):
+            positions.add(node)
+        elif node not in scores and _computes(node) and any(i in positions for i in node.inputs):
+            note(f"arithmetic on positions ({node.op})", node, "comparisons, or indices ± a constant")
+    return list(found)
 
 
 def require(program: SOp | Selector) -> None:
-    """Refuse a program that is not RASP-L, by the part that is not and why.
+    """Raise InputError for a program that is not RASP-L, with its first unsupported part and the
+    reason.
 
     >>> require(indices % 2)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     locum.errors.InputError: not RASP-L: arithmetic on positions (modulo), in indices % 2; try ...
     """
-    root = node_of(program)
-    scores = {node.inputs[1] for node in postorder(root) if node.op == "best"}
-    positions: set[Node] = set()
-    for node in postorder(root):
-        if node.op == "length":
-            _refuse("the length of the input, which no prefix knows", node, "indices + 1")
-        if node.op in ("family", "sum_over"):
-            _refuse("a family of heads", node, "heads of their own")
-        if node.op in ("aggregate", "selector_width", "best") and not _is_causal(node.inputs[0]):
-            _refuse("a selector that may look ahead", node.inputs[0], "rasp_l.select")
-        if _is_position(node, positions):
-            positions.add(node)
-        elif node not in scores and _computes(node) and any(i in positions for i in node.inputs):
-            _refuse(
-                f"arithmetic on positions ({node.op})", node, "comparisons, or indices ± a constant"
-            )
-
-
-def _refuse(what: str, node: Node, instead: str) -> None:
-    raise InputError(f"not RASP-L: {what}, in {abbreviate(node)}; try {instead}")
+    for what, part, instead in find_problems(program):
+        raise InputError(f"not RASP-L: {what}, in {part}; try {instead}")
 
 
 def _is_position(node: Node, positions: set[Node]) -> bool:
-    """Return whether the value is a position, moved on by a constant or moved by attention."""
+    """Return whether a value is a position, possibly incremented by a constant or moved by
+    attention.
+    """
     if node.op == "indices":
         return True
     known = [part in positions for part in node.inputs]
@@ -173,7 +206,7 @@ def _computes(node: Node) -> bool:
 
 
 def _is_causal(selector: Node) -> bool:
-    """Return whether some condition that must hold leaves out what is behind the query."""
+    """Return whether a necessary condition of a selector excludes positions after the query."""
     at = build("indices")
     stack = [selector]
     while stack:
@@ -194,12 +227,84 @@ def _is_causal(selector: Node) -> bool:
     return False
 
 
+# Length generalisation ------------------------------------------------------------------------------
+
+#: Lengths of the random sequences, and number of sequences of each length.
+LENGTHS, SEQUENCES = (2, 4, 8, 16, 32), 5
+
+
+@dataclass(frozen=True)
+class GeneralisationReport:
+    """Properties of a program that are relevant for its generalisation to longer inputs."""
+
+    problems: tuple[Problem, ...]
+    #: Number of distinct operations of the program, without constants and inputs.
+    operations: int
+    layers: int
+    heads: tuple[int, ...]
+    #: Number of sequences that were run, and the first one whose output depends on later tokens.
+    sequences: int
+    changed: tuple[Atom, ...] | None
+    #: "C-RASP", "C-RASP[periodic, local]", or "" if the program is neither.
+    counting: str
+
+    @property
+    def is_rasp_l(self) -> bool:
+        """Whether the program is RASP-L, and no run shows that an output depends on later tokens."""
+        return not self.problems and self.changed is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data for JSON."""
+        problems = [problem._asdict() for problem in self.problems]
+        return asdict(self) | {"problems": problems, "rasp_l": self.is_rasp_l}
+
+
+def report_generalisation(
+    program: SOp, symbols: Sequence[Atom], *, seed: int = 0
+) -> GeneralisationReport:
+    """Report properties of a program that are relevant for its generalisation to longer inputs.
+
+    The outputs on the first half of random sequences of ``symbols`` are compared with the outputs on
+    the whole sequences, of up to 32 tokens. The outputs of RASP-L programs must not depend on later
+    tokens.
+
+    >>> report = report_generalisation(mode(), [0, 1, 2])
+    >>> report.is_rasp_l, report.layers, report.changed
+    (True, 4, None)
+    """
+    if not symbols:
+        raise InputError("expected one symbol or more to run the program on, got none")
+    rng = random.Random(seed)
+    changed, sequences = None, 0
+    for size in LENGTHS:
+        for _ in range(SEQUENCES):
+            sequence = [rng.choice(symbols) for _ in range(size)]
+            whole, half = program(sequence), program(sequence[: size // 2])
+            sequences += 1
+            if changed is None and whole[: size // 2] != half:
+                changed = tuple(sequence)
+    nodes = [node for node in postorder(node_of(program)) if node.inputs]
+    built = program.architecture
+    return GeneralisationReport(
+        tuple(find_problems(program)), len(nodes), built.layers, tuple(built.heads), sequences, changed,
+        _counting_class(program),
+    )  # fmt: skip
+
+
+def _counting_class(program: SOp) -> str:
+    for name, extensions in (("C-RASP", ()), ("C-RASP[periodic, local]", EXTENSIONS)):
+        with contextlib.suppress(InputError):
+            require_counting(node_of(program), extensions)
+            return name
+    return ""
+
+
 # Next-token programs --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class NextToken:
-    """A program that says at every position which token comes next."""
+    """A program that returns the next token at every position, with its end token."""
 
     name: str
     sop: SOp
@@ -209,11 +314,14 @@ class NextToken:
         require(self.sop)
 
     def next(self, sequence: Sequence[Any]) -> Any:
-        """Return the token that comes next."""
+        """Return the next token after ``sequence``."""
         return self.sop(list(sequence))[-1]
 
     def generate(self, prompt: Sequence[Any], most: int = 256) -> list[Any]:
-        """Return what is generated behind a prompt, up to the end token and without it."""
+        """Return the tokens generated after a prompt, without the end token.
+
+        InputError is raised if the end token does not occur within ``most`` tokens.
+        """
         sequence = list(prompt)
         for _ in range(most):
             token = self.next(sequence)
@@ -227,12 +335,15 @@ class NextToken:
 SOS, SEP, EOS = -1, -2, -3
 EVEN, ODD = -4, -5
 PLUS, EQ = -6, -7
-#: Index hints are tokens from here on, in order.
+#: Index hints are the tokens from this number on, in order.
 HINTS = 100
 
 
 def copy() -> NextToken:
-    """Copy different tokens, SOS x₁ … xₙ SEP → x₁ … xₙ: what followed the last token in the prompt."""
+    """Return a program that copies distinct tokens: SOS x₁ … xₙ SEP → x₁ … xₙ.
+
+    At each step, the program finds the last token in the prompt and returns the token after it.
+    """
     before = shift_right(tokens, 1, default=EOS)
     last = where(tokens == SEP, SOS, tokens)
     following = induct(before, last, tokens, default=EOS)
@@ -240,29 +351,38 @@ def copy() -> NextToken:
 
 
 def reverse() -> NextToken:
-    """Reverse different tokens, SOS x₁ … xₙ SEP → xₙ … x₁: what stood before the last token."""
+    """Return a program that reverses distinct tokens: SOS x₁ … xₙ SEP → xₙ … x₁.
+
+    At each step, the program finds the first occurrence of the last token and returns the token before
+    it.
+    """
     before = shift_right(tokens, 1, default=EOS)
     preceding = induct(tokens, tokens, before, default=EOS)
     return NextToken("reverse", where(preceding == SOS, EOS, preceding), EOS)
 
 
 def count_up() -> NextToken:
-    """Count from a to b: SOS a b → a, a + 1, …, b."""
+    """Return a program that counts from a to b: SOS a b → a, a + 1, …, b."""
     start, end = (index_select(tokens, full(place)) for place in (1, 2))
     more = where(tokens == end, EOS, tokens + 1)
     return NextToken("count", where(indices == 2, start, more), EOS)
 
 
 def mode() -> SOp:
-    """Return at each position the most frequent token up to here; of several, the first to be so."""
+    """Return an s-op that computes the most frequent token up to each position.
+
+    If several tokens are most frequent, the result is the first that reached this frequency.
+    """
     seen = sel_width(select(tokens, tokens, equals))
     return index_select(tokens, argmax(seen))
 
 
 def parity() -> NextToken:
-    """Hint bit hint bit … SEP → the hint of each 1, with the parity so far behind it.
+    """Return a program that maps ``hint bit hint bit … SEP`` to the hint of each 1 and the parity so
+    far.
 
-    A scratchpad with index hints: the hint of the next 1 is the least one greater than the last hint.
+    The output is a scratchpad with index hints: the hint of the next 1 is the smallest hint of a 1
+    above the last hint.
     """
     prompt = ~has_seen(tokens, full(SEP))
     one = prompt & (tokens == 1)
@@ -279,10 +399,11 @@ def parity() -> NextToken:
 
 
 def addition() -> NextToken:
-    """Hint digit … PLUS hint digit … EQ → hint digit … of the sum, the units first.
+    """Return a program that adds two numbers with index hints, the units first.
 
-    Both numbers have the same hints and end in a 0. The carry into a digit is that of the nearest digit
-    below whose sum is not 9.
+    It maps hint digit … PLUS hint digit … EQ to hint digit … of the sum. Both numbers have the same
+    hints and end in a 0. The carry into a digit is the carry of the nearest lower digit whose sum is
+    not 9.
     """
     hint = shift_right(tokens, 1)
     first = ~has_seen(tokens, full(PLUS))
@@ -290,7 +411,7 @@ def addition() -> NextToken:
     is_digit = (tokens >= 0) & (tokens < HINTS)
     of_first = where(first & is_digit, hint, -1)
     of_second = where(second & is_digit, hint, -1)
-    sums = tokens + induct(of_first, hint, tokens)  # right at the digits of the second number
+    sums = tokens + induct(of_first, hint, tokens)  # correct at the digits of the second number
     deciding = where(second & is_digit & (sums != 9), hint, -1)
     below = kqv(where(deciding < 0, 10**6, deciding), tokens, deciding, lt, -1, reduction="max")
     carry = where(below < 0, 0, where(induct(of_second, below, sums) > 9, 1, 0))

@@ -1,9 +1,9 @@
-"""A program that accepts words: a boolean s-op, its alphabet, and where its answer is read.
+"""Represent programs that accept words: a boolean s-op, its alphabet, and where its answer is read.
 
-The convention matters. Read at the **last symbol**, a program sees that symbol and has no answer for
-the empty word; read at an **end marker**, a position more that holds no symbol of the alphabet, it has
-only what it has counted. (a+b)*b is recognised by a C-RASP program of the first kind and by none of
-the second.
+The position of the answer determines which languages are recognised. A program that is read at the
+**last symbol** can use that symbol, and is undefined for the empty word. A program that is read at an
+**end marker**, an additional position without a symbol of the alphabet, can use only its counts.
+(a+b)*b is recognised by a C-RASP program of the first kind and by none of the second.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from locum.languages.automata import Letter, Word, show_alphabet
 from locum.networks.transformer import CompiledTransformer
 from locum.rasp.handles import SOp
 
-#: Where the answer is read.
+#: The position at which the answer is read.
 LAST, END = "last", "end"
-#: What stands behind a word that is read at an end marker.
+#: The token after a word that is read at an end marker.
 MARKER = "$"
 
 
 @dataclass(frozen=True)
 class Recogniser:
-    """A program of a dialect."""
+    """A C-RASP or B-RASP program that accepts or rejects words."""
 
     #: The dialect: "C-RASP", "B-RASP".
     dialect: str
-    #: True where the prefix up to there is accepted.
+    #: A boolean s-op that is true where the prefix up to the position is accepted.
     sop: SOp
     alphabet: tuple[Letter, ...]
-    #: "last" (the last symbol) or "end" (an end marker behind the word).
+    #: "last" (the last symbol) or "end" (an end marker after the word).
     accept: str = LAST
-    #: The program's own names for its parts.
+    #: Names of the parts of the program.
     names: Mapping[Node, str] = field(default_factory=dict)
-    #: The program as text, where it was written as one.
+    #: The program as text, if it was given as text.
     text: str = ""
-    #: Whether no part of it looks ahead, so that it compiles to a decoder.
+    #: Whether no part depends on later positions, so that it compiles to a decoder.
     causal: bool = True
 
     def __post_init__(self) -> None:
@@ -55,11 +55,15 @@ class Recogniser:
 
     @property
     def vocabulary(self) -> tuple[Letter, ...]:
-        """Return the tokens of a network: the alphabet and, where there is one, the end marker."""
+        """Tokens of a compiled network: the alphabet and, if the program is read there, the
+        end marker.
+        """
         return (*self.alphabet, MARKER) if self.accept == END else self.alphabet
 
     def tokens(self, word: Word) -> list[Letter]:
-        """Return what the program is run on: the word, with its end marker where there is one."""
+        """Return the tokens on which the program is run: the word and, if the program uses it, the end
+        marker.
+        """
         symbols = list(word)
         for symbol in symbols:
             if symbol not in self.alphabet:
@@ -77,7 +81,7 @@ class Recogniser:
         return symbols
 
     def accepts(self, word: Word) -> bool:
-        """Return the answer of dense execution on a word.
+        """Return whether the program accepts a word, computed by dense execution.
 
         >>> from locum.languages import c_rasp
         >>> majority = c_rasp.parse('more = #"a" > #"b"')
@@ -87,7 +91,9 @@ class Recogniser:
         return bool(self.sop(self.tokens(word))[-1])
 
     def compile(self, length: int, **options: Any) -> CompiledTransformer:
-        """Compile for words of up to ``length`` symbols: to a decoder, if nothing looks ahead."""
+        """Compile the program for words of up to ``length`` symbols; a causal program becomes a
+        decoder.
+        """
         from locum.networks.compiler.compiling import compile_for
         from locum.networks.compiler.target import Target
 
@@ -98,6 +104,8 @@ class Recogniser:
         return compile_for(target, self.sop.node, name, names=self.names)
 
     def accepts_by(self, model: CompiledTransformer, words: Sequence[Word]) -> list[bool]:
-        """Return the answers of compiled weights on words of one length."""
+        """Return for each word whether the compiled weights accept it; all words must have
+        one length.
+        """
         batch = [self.tokens(word) for word in words]
         return [bool(row[-1]) for row in model(batch)]

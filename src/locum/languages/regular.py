@@ -1,11 +1,11 @@
-"""Regular and star-free expressions, read and turned into automata by derivatives.
+"""Parse regular and star-free expressions, and convert them to automata by derivatives.
 
-Syntax, loosest first: ``+`` or ``|`` (union), ``&`` (intersection), juxtaposition (concatenation),
-``*`` and ``?`` after an expression, ``~`` before one (complement). Letters are letters and digits;
-``ε`` or ``()`` is the empty word, ``∅`` the empty language, ``.`` any letter of the alphabet; blanks
-mean nothing, and a backslash makes any character a letter. ``+`` is union, as in the theory of formal
-languages: with ``plus="repeat"`` it stands behind an expression and means once or more, and union is
-``|`` alone.
+The operators are, in order of increasing precedence: ``+`` or ``|`` (union), ``&`` (intersection),
+juxtaposition (concatenation), ``*`` and ``?`` after an expression, and ``~`` before an expression
+(complement). Alphanumeric characters are letters; ``ε`` or ``()`` is the empty word, ``∅`` the empty
+language, and ``.`` any letter of the alphabet. Blanks are ignored, and a backslash makes any character
+a letter. By default ``+`` is union, as in the theory of formal languages. With ``plus="repeat"``, ``+``
+follows an expression and means one or more repetitions, and only ``|`` is union.
 
 >>> language("(ab+ba)*").accepts("abba")
 True
@@ -30,21 +30,23 @@ from locum.text import shortened
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """An extended regular expression; equal ones of one :class:`Expressions` are one object."""
+    """An extended regular expression; equal expressions of one :class:`Expressions` are the same
+    object.
+    """
 
     op: str
     parts: tuple[Expression, ...]
     letter: Letter
-    #: Whether it has the empty word, its size, and a number that orders expressions.
+    #: Whether the language contains the empty word, the size of the expression, and its index.
     nullable: bool
     size: int
     number: int
-    #: What is left of it behind a letter, as far as it was asked for.
+    #: The derivatives of the expression by letter, computed on demand.
     derivatives: dict[Letter, Expression] = field(default_factory=dict, repr=False)
 
 
 class Expressions:
-    """Makes expressions, simplified, so that each has finitely many derivatives."""
+    """A factory of expressions, which are simplified so that each has finitely many derivatives."""
 
     def __init__(self) -> None:
         self.budget = account()
@@ -64,11 +66,11 @@ class Expressions:
         return self._made[key]
 
     def letter(self, letter: Letter) -> Expression:
-        """Make the language of one letter."""
+        """Return the expression of a single letter."""
         return self._make("letter", (), letter, False)
 
     def union(self, parts: Iterable[Expression]) -> Expression:
-        """Make the union, without repetitions."""
+        """Return the union of expressions, without repetitions."""
         flat = self._flat("union", parts)
         if self.everything in flat:
             return self.everything
@@ -78,7 +80,7 @@ class Expressions:
         return self._joined("union", kept, self.nothing)
 
     def intersection(self, parts: Iterable[Expression]) -> Expression:
-        """Make the intersection, without repetitions."""
+        """Return the intersection of expressions, without repetitions."""
         flat = self._flat("intersection", parts)
         if self.nothing in flat:
             return self.nothing
@@ -99,7 +101,7 @@ class Expressions:
         return self._make(op, tuple(kept), "", some(part.nullable for part in kept))
 
     def concatenation(self, parts: Iterable[Expression]) -> Expression:
-        """Make the concatenation."""
+        """Return the concatenation of expressions."""
         flat: list[Expression] = []
         for part in parts:
             if part is self.nothing:
@@ -111,7 +113,7 @@ class Expressions:
         return self._make("concatenation", tuple(flat), "", all(part.nullable for part in flat))
 
     def star(self, part: Expression) -> Expression:
-        """Make the repetition, any number of times."""
+        """Return the Kleene star of an expression: zero or more repetitions."""
         if part.op == "star" or part is self.everything:
             return part
         if part.op in ("empty", "nothing"):
@@ -123,13 +125,17 @@ class Expressions:
         return self._make("star", (part,), "", True)
 
     def complement(self, part: Expression) -> Expression:
-        """Make the complement."""
+        """Return the complement of an expression."""
         if part.op == "complement":
             return part.parts[0]
         return self._make("complement", (part,), "", not part.nullable)
 
     def derivative(self, whole: Expression, letter: Letter) -> Expression:
-        """Return what may follow ``letter`` in words of the language; nested at most MAX_NESTING."""
+        """Return the derivative of an expression: the words that follow ``letter`` in words of its
+        language.
+
+        The recursion is at most ``MAX_NESTING`` levels deep.
+        """
         if letter in whole.derivatives:
             return whole.derivatives[letter]
         self.budget.spend(1 + len(whole.parts) / 2)
@@ -160,7 +166,7 @@ class Expressions:
 
 @dataclass(frozen=True)
 class Regular:
-    """An expression that was read, over its alphabet."""
+    """A parsed expression with its alphabet."""
 
     text: str
     expression: Expression
@@ -168,7 +174,9 @@ class Regular:
     _expressions: Expressions
 
     def automaton(self) -> DFA:
-        """Return the minimal automaton, or refuse one that is too large."""
+        """Return the minimal automaton of the expression, or raise an error if the automaton is too
+        large.
+        """
         expressions = self._expressions
         return explore(
             self.alphabet,
@@ -183,7 +191,8 @@ class Regular:
 def language(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str = "union") -> DFA:
     """Return the minimal automaton of an expression.
 
-    ``alphabet`` defaults to the letters of the expression; ``plus`` says how ``+`` is read.
+    ``alphabet`` defaults to the letters of the expression. ``plus`` ("union" or "repeat") is the
+    meaning of ``+``.
     """
     return read(text, alphabet, plus=plus).automaton()
 
@@ -200,7 +209,7 @@ start: union
 ATOM: /[ε∅.]|{_LETTER}/
 %ignore /\s+/
 """
-#: How ``+`` is read.
+#: The grammars for both meanings of ``+``.
 _GRAMMARS = {
     "union": _GRAMMAR + 'UNION: "+" | "|"\nREPEAT: "*" | "?"',
     "repeat": _GRAMMAR + 'UNION: "|"\nREPEAT: "*" | "?" | "+"',
@@ -208,7 +217,7 @@ _GRAMMARS = {
 
 
 def read(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str = "union") -> Regular:
-    """Read an expression; errors have its column."""
+    """Parse an expression; errors contain the column."""
     if plus not in _GRAMMARS:
         raise InputError(f"plus: expected union or repeat, got {plus!r}")
     letters = sorted({found[-1] for found in re.findall(_LETTER, text)})
@@ -219,14 +228,15 @@ def read(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str = "un
             f"expected letters of the alphabet {show_alphabet(symbols)}, got {unknown[0]!r} "
             f"in {shortened(text, 60)}"
         )
+    reader = _Reader(plus, symbols)
+    expression = reader.read(text)
     if not symbols:
         raise InputError(
             "expected an alphabet, since the expression has no letters; try alphabet=… (--alphabet)"
         )
     if any(len(letter) != 1 for letter in symbols):
         raise InputError("expected letters of one character in the alphabet of an expression")
-    reader = _Reader(plus, symbols)
-    return Regular(text, reader.read(text), symbols, reader.make)
+    return Regular(text, expression, symbols, reader.make)
 
 
 class _Reader(Reader):

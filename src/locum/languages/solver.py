@@ -1,8 +1,8 @@
-"""Ask z3's Spacer whether two machines ever answer differently (the extra ``solve``).
+"""Decide with z3's engine Spacer whether two machines accept the same words (extra ``solve``).
 
-The states of both machines are integers; "a word was read that one accepts and the other does not" is
-a question of reachability over linear integer arithmetic, which Spacer answers by an invariant, by a
-run, or not within its limit.
+The states of both machines are integers. Whether a word exists that exactly one machine accepts is a
+question of reachability in linear integer arithmetic. Spacer answers this question by an invariant or
+by a run, or does not answer it within its time limit.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from typing import Any, Protocol
 
 from locum.errors import InputError
 from locum.languages.automata import DFA, Letter
-from locum.languages.counters import PLAIN, CounterMachine, Meanings, Register
+from locum.languages.counters import PLAIN, CounterAutomaton, CounterMachine, Meanings, Register
 
-#: Spacer's answers.
+#: The possible answers of Spacer.
 EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"
-#: Seconds for the first try, and how many tries there are at the most.
+#: Seconds for the first attempt, and maximum number of attempts.
 FIRST_TRY, MAX_TRIES = 1.0, 20
 
 
 class Machine(Protocol):
-    """What is compared: registers with a start, and a step for each letter."""
+    """The interface of a machine: registers with initial values, and a step for each letter."""
 
     @property
     def registers(self) -> tuple[Any, ...]:
-        """Return what the state consists of."""
+        """The components of the state."""
         ...
 
     @property
     def start(self) -> tuple[int, ...]:
-        """Return the values of the registers before the first letter."""
+        """The values of the registers before the first letter."""
         ...
 
     def step(
         self, state: Sequence[Any], letter: Letter, meanings: Meanings = ...
     ) -> tuple[tuple[Any, ...], Any]:
-        """Read a letter: the next state, and whether it accepts here."""
+        """Read a letter, and return the next state and whether the machine accepts at this letter."""
         ...
 
     def answer(self, state: Sequence[Any], accepted: Any, meanings: Meanings = ...) -> Any:
-        """Return the answer for the word that led to a state."""
+        """Return whether the word that led to ``state`` is accepted."""
         ...
 
 
 class AutomatonMachine:
-    """An automaton as a machine with one register."""
+    """A finite automaton as a machine with one register."""
 
     def __init__(self, automaton: DFA) -> None:
         self.automaton = automaton
@@ -57,13 +57,13 @@ class AutomatonMachine:
 
     @property
     def start(self) -> tuple[int, ...]:
-        """Return the initial state; −1 is the state of words with letters that it does not know."""
+        """The initial state; −1 is the state after unknown letters."""
         return (0,)
 
     def step(
         self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
     ) -> tuple[tuple[Any, ...], Any]:
-        """Follow a transition."""
+        """Follow the transition of a letter, and return the next state and whether it accepts."""
         place = self._place.get(letter)
         if place is None:
             return (-1,), False
@@ -77,7 +77,7 @@ class AutomatonMachine:
         return (target,), self.answer((target,), None, meanings)
 
     def answer(self, state: Sequence[Any], accepted: Any, meanings: Meanings = PLAIN) -> Any:
-        """Return whether the state accepts."""
+        """Return whether the automaton accepts in ``state``."""
         if isinstance(state[0], int):
             return state[0] in self.automaton.accepting
         verdict: Any = False
@@ -87,7 +87,7 @@ class AutomatonMachine:
 
 
 def z3_module() -> Any:
-    """Import z3, or say how to get it."""
+    """Import z3, or raise an error that explains how to install it."""
     try:
         return importlib.import_module("z3")
     except ModuleNotFoundError:
@@ -96,19 +96,30 @@ def z3_module() -> Any:
         ) from None
 
 
-def ask(one: Machine, other: Machine, alphabet: Sequence[Letter], end: float, *, empty: bool) -> str:
-    """Say by ``end`` (of the process's processor time) whether the machines agree on all words.
+def ask(
+    one: Machine,
+    other: Machine,
+    alphabet: Sequence[Letter],
+    end: float,
+    *,
+    empty: bool,
+    guided: bool = False,
+) -> str:
+    """Return whether two machines agree on all words: "equal", "different" or "unknown".
 
-    Without ``empty`` the empty word is left out. Which invariant Spacer tries first is a matter of
-    luck: the same question takes it a fifth of a second or for ever. So it is asked again, with another
-    seed and the machines in the other order, after a second, and after ever longer times.
+    The search stops when the CPU time of the process reaches ``end``. Without ``empty``, the empty word
+    is excluded. ``guided`` enables Spacer's global generalisation, which finds linear equations between
+    counts. Without ``guided``, every other attempt enables it. The order in which Spacer tries
+    invariants varies: the same question may take a fifth of a second or not terminate. Attempts are
+    therefore repeated with another seed, with the machines in the other order, and with increasing time
+    limits.
     """
     machines, seconds = (one, other), FIRST_TRY
     for seed in range(MAX_TRIES):
         now = time.process_time()
         if now >= end:
             break
-        answer = _try(machines, alphabet, min(end, now + seconds), empty=empty, seed=seed)
+        answer = _try(machines, alphabet, min(end, now + seconds), empty, guided or seed % 2 == 1, seed)
         if answer != UNKNOWN:
             return answer
         machines, seconds = machines[::-1], 1.5 * seconds
@@ -119,8 +130,8 @@ def _try(
     machines: tuple[Machine, Machine],
     alphabet: Sequence[Letter],
     end: float,
-    *,
     empty: bool,
+    guided: bool,
     seed: int,
 ) -> str:
     z3 = z3_module()
@@ -137,6 +148,7 @@ def _try(
     solver = z3.Fixedpoint(ctx=context)
     solver.set("engine", "spacer")
     solver.set("spacer.random_seed", seed)
+    solver.set("spacer.global", guided)
     reached = z3.Function("reached", *([integer] * len(registers)), boolean)
     differs = z3.Function("differs", boolean)
     solver.register_relation(reached, differs)
@@ -148,7 +160,7 @@ def _try(
         return z3.IntVal(value, context) if isinstance(value, int) else value
 
     solver.rule(reached(*(number(starts[i]) for i in range(len(registers)))))
-    # Counts are never negative: true of all that is reached, and it helps.
+    # Counts are never negative in reachable states. Stating this invariant helps Spacer.
     sound = [
         variables[i] >= 0
         for i, register in enumerate(registers)
@@ -173,7 +185,7 @@ def _try(
     answered = threading.Event()
 
     def watch() -> None:
-        # Its own limit may come late; an interrupt comes in time.
+        # Spacer may exceed its own time limit, but can be interrupted at any time.
         while not answered.wait(max(0.01, end - time.process_time())):
             if time.process_time() >= end:
                 context.interrupt()
@@ -200,7 +212,7 @@ def _exclusive(z3: Any, context: Any, one: Any, other: Any) -> Any:
 
 
 def _meanings(z3: Any, context: Any) -> Meanings:
-    """Give each operation its meaning on terms; what is known stays a Python value."""
+    """Return operations on terms of z3; operations on known values return Python values."""
 
     def known(*values: Any) -> bool:
         return all(isinstance(value, (bool, int)) for value in values)
@@ -228,7 +240,7 @@ def _meanings(z3: Any, context: Any) -> Meanings:
         return z3.If(condition, a, b)
 
     return {
-        **PLAIN,  # Python's operators make terms of terms
+        **PLAIN,  # Python's operators on terms return terms
         "minimum": lambda a, b: choice(a < b, a, b),
         "maximum": lambda a, b: choice(a > b, a, b),
         "and": both,
@@ -239,5 +251,7 @@ def _meanings(z3: Any, context: Any) -> Meanings:
 
 
 def machine_of(language: Any) -> Machine:
-    """Return the machine of a C-RASP program or of an automaton."""
+    """Return the machine of a C-RASP program, of a finite automaton or of a counter automaton."""
+    if isinstance(language, CounterAutomaton):
+        return language
     return AutomatonMachine(language) if isinstance(language, DFA) else CounterMachine(language)

@@ -1,16 +1,17 @@
-"""Write a star-free language as a formula of temporal logic, by induction on its automaton.
+"""Convert a star-free language to a formula of temporal logic, by induction on its automaton.
 
-The proof of Kamp's and Schützenberger's theorems that Wilke (1999) gives, as a program. Say which
-words make which transformation of the states. If every letter leaves all states in place, only the
-identity is made. Else some letter b merges states: a counter-free automaton permutes none. A word is
-cut at its b's:
+This module implements Wilke's proof (1999) of Kamp's and Schützenberger's theorems. For each
+transformation of the states, it finds a formula that describes the words that induce the
+transformation. If every letter fixes all states, words induce only the identity. Otherwise some letter
+b merges states, since no word permutes the states of a counter-free automaton. A word is split at its
+letters b:
 
-- what stands before the first b, between two b's and behind the last b is over fewer letters;
-- just behind a b only states of the image of b occur, which are fewer, and each piece between two b's
-  (with the b that ends it) is one letter of a word over transformations of these.
+- the parts before the first b, between two b's and after the last b are words over fewer letters;
+- immediately after a b, only states in the image of b occur, which are fewer states. Each piece between
+  two b's (with the b that ends it) is one letter of a word over transformations of these states.
 
-Formulas about a piece are about positions before the next b; formulas about the word of pieces are
-about the positions of b. Star-free expressions come here by way of their automaton.
+Formulas about a piece refer to positions before the next b. Formulas about the word of pieces refer to
+the positions of b. Star-free expressions are converted to automata first.
 
 >>> from locum.languages.regular import language
 >>> formula = ltl_of(language("~(~∅ a a ~∅)", alphabet="ab"))
@@ -23,34 +24,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from locum.errors import InputError, LimitError
-from locum.languages.automata import DFA
+from locum.languages import b_rasp
+from locum.languages.automata import DFA, components
 from locum.languages.formulas import (
+    FALSE,
     TRUE,
     Formula,
     atom,
+    atoms,
     conjunction,
     disjunction,
     fold,
     make,
     negation,
     rebuilt,
+    substitute,
 )
-from locum.languages.ltl import FIRST, LTL, unary
+from locum.languages.ltl import FIRST, LAST, LTL, unary
 from locum.languages.monoid import Monoid
 
 #: The image of each state.
 Map = tuple[int, ...]
-#: For each transformation, the formula of the words (of one letter or more) that make it.
+#: For each transformation, the formula of the non-empty words that induce it.
 Makers = dict[Map, Formula]
 
-#: Formulas that may be made on the way, and triples of transformations that are combined.
+#: Maximum number of intermediate formulas and combined triples of transformations, together.
 MAX_WORK = 200_000
 
 
 def ltl_of(automaton: DFA) -> LTL:
-    """Return a formula that the words of a star-free language satisfy, but for the empty word.
+    """Return a formula for the non-empty words of a star-free language.
 
-    A language that is not star-free is refused, and so is one whose formula would be too large.
+    A language that is not star-free, or whose formula would be too large, raises an error.
     """
     minimal = automaton.minimal()
     if not Monoid(minimal).is_aperiodic:
@@ -62,6 +67,85 @@ def ltl_of(automaton: DFA) -> LTL:
     makers = _Induction().makers(letters, len(minimal))
     accepting = [formula for mapping, formula in makers.items() if mapping[0] in minimal.accepting]
     return LTL(disjunction(*accepting), minimal.alphabet, FIRST)
+
+
+def past_ltl_of(automaton: DFA) -> LTL:
+    """Return a formula of past operators, read at the last position, for a star-free language.
+
+    The formula is the mirror image of a formula for the reversed language.
+    """
+    mirrored = {"next": "yesterday", "until": "since"}
+
+    def changed(part: Formula, below: Sequence[Formula]) -> Formula:
+        operator = mirrored.get(part.op)
+        return rebuilt(part, below) if operator is None else make(operator, *below)
+
+    return LTL(fold(ltl_of(automaton.reversed()).formula, changed), automaton.alphabet, LAST)
+
+
+def without_next(ltl: LTL) -> LTL:
+    """Return a formula without X that agrees with ``ltl`` on words in which neighbouring letters
+    differ.
+
+    On such words, X φ holds at a letter a if and only if a U (¬a ∧ φ) does. A formula without X does
+    not distinguish a letter from its repetition. If the language of ``ltl`` has this property, the
+    formula without X therefore defines the same language.
+    """
+
+    def changed(part: Formula, below: Sequence[Formula]) -> Formula:
+        if part.op != "next":
+            return rebuilt(part, below)
+        letters = map(atom, ltl.alphabet)
+        return disjunction(
+            *(conjunction(a, make("until", a, conjunction(negation(a), below[0]))) for a in letters)
+        )
+
+    return LTL(fold(ltl.formula, changed), ltl.alphabet, ltl.at)
+
+
+def past_program(automaton: DFA) -> b_rasp.Program:
+    """Return a B-RASP program whose heads only test whether a condition held at an earlier position.
+
+    The answer is read at an end marker. At the last symbol, such heads recognise more languages,
+    because this symbol is then visible. The automaton must not return to a state that it has left. A
+    state is then current if it was entered earlier and no letter that leaves the state has been read
+    since. The states are tested in topological order, beginning with the initial state.
+    """
+    definitions: dict[str, Formula | b_rasp.Attention] = {}
+
+    def named(name: str, value: Formula) -> Formula:
+        definitions[name] = value
+        return atom(name)
+
+    def earlier(name: str, value: Formula) -> Formula:
+        score = substitute(value, {each: atom(f"{each}@j") for each in atoms(value)})
+        definitions[name] = b_rasp.Attention(b_rasp.LEFTMOST, "j < i", score, TRUE, FALSE)
+        return atom(name)
+
+    letters = [atom(f'"{letter}"') for letter in automaton.alphabet]
+    entering: dict[int, list[Formula]] = {}
+    accepting: list[Formula] = []
+    for part in reversed(components(automaton.transitions)):
+        if len(part) > 1:
+            raise InputError("expected an automaton that never returns to a state that it has left")
+        (state,) = part
+        row = automaton.transitions[state]
+        entered = TRUE
+        if state:
+            at = disjunction(*entering[state])
+            entered = earlier(f"entered{state}", named(f"enters{state}", at))
+        leaving = disjunction(*(a for a, target in zip(letters, row, strict=True) if target != state))
+        current = entered
+        if leaving is not FALSE:
+            left = earlier(f"left{state}", named(f"leaves{state}", conjunction(entered, leaving)))
+            current = conjunction(entered, negation(left))
+        for a, target in zip(letters, row, strict=True):
+            if target != state:
+                entering.setdefault(target, []).append(conjunction(current, a))
+        if state in automaton.accepting:
+            accepting.append(current)
+    definitions["accepted"] = disjunction(*accepting)
+    return b_rasp.Program(definitions, automaton.alphabet)
 
 
 class _Induction:
@@ -76,27 +160,30 @@ class _Induction:
             )
 
     def makers(self, letters: Mapping[Formula, Map], size: int) -> Makers:
-        """Say which words over these letters (formulas that exclude each other) make what.
+        """Return, for each transformation, a formula that describes the words over ``letters`` that
+        induce it.
 
-        A word ends where no letter holds any more: formulas speak about positions with a letter only.
+        The letters are mutually exclusive formulas, each with its transformation of ``size`` states. A
+        word ends where no letter holds; formulas only apply at positions with a letter.
         """
         identity = tuple(range(size))
         moving = [letter for letter, mapping in letters.items() if mapping != identity]
         if not moving:
             return {identity: TRUE} if letters else {}
-        # The letter that merges most leaves the fewest states.
+        # The letter with the smallest image leaves the fewest states.
         b = min(moving, key=lambda letter: len(set(letters[letter])))
         others = {letter: mapping for letter, mapping in letters.items() if letter is not b}
         pieces = self.makers(others, size)
         by_b = letters[b]
         inside = {mapping: _before(formula, b) for mapping, formula in pieces.items()}
-        until_b: dict[Map, list[Formula]] = {identity: [b]}  # from here, what stands before the next b
+        # The part from the current position to the position before the next b.
+        until_b: dict[Map, list[Formula]] = {identity: [b]}
         for mapping, formula in inside.items():
             until_b.setdefault(mapping, []).append(conjunction(negation(b), formula))
         image = sorted(set(by_b))
         place = {state: i for i, state in enumerate(image)}
         more = unary("X", unary("F", b))
-        # A b that another follows: the piece between them and the next b are one letter.
+        # A b that is followed by another b: the piece between them and the next b are one letter.
         blocks: dict[Map, list[Formula]] = {}
         for mapping, formulas in until_b.items():
             acts = tuple(place[by_b[mapping[state]]] for state in image)
@@ -104,7 +191,7 @@ class _Induction:
             blocks.setdefault(acts, []).append(conjunction(b, more, ahead))
             self._spend()
         words = self._blocks(blocks, b, len(image))
-        # Behind the last b: nothing, or a piece that no b ends.
+        # After the last b: nothing, or a piece that no b ends.
         last: dict[Map, list[Formula]] = {identity: [negation(unary("X", TRUE))]}
         for mapping, formula in pieces.items():
             last.setdefault(mapping, []).append(unary("X", formula))
@@ -128,9 +215,12 @@ class _Induction:
         return {mapping: disjunction(*formulas) for mapping, formulas in by_map.items()}
 
     def _blocks(self, blocks: Mapping[Map, Sequence[Formula]], b: Formula, size: int) -> Makers:
-        """Say at the first b what all pieces up to the last b make; without a piece, nothing."""
+        """Return, for each transformation, a formula that holds at the first b if the blocks induce it.
+
+        The blocks are the pieces of the word up to the last b.
+        """
         letters = {disjunction(*formulas): acts for acts, formulas in blocks.items()}
-        # Letters stand for formulas here: they are put in their places at the end.
+        # New letters represent the formulas, which replace the letters at the end.
         named = {atom(f"\0{number}"): acts for number, acts in enumerate(letters.values())}
         real = dict(zip((each.name for each in named), letters, strict=True))
         inner = self.makers(named, size)
@@ -143,7 +233,7 @@ class _Induction:
 
 
 def _before(formula: Formula, b: Formula) -> Formula:
-    """Say of the piece from here to the next b (or to the end) what a formula says of a word."""
+    """Restrict a formula to the piece from the current position to the next b, or to the end."""
 
     def changed(part: Formula, below: Sequence[Formula]) -> Formula:
         match part.op:
@@ -161,7 +251,10 @@ def _before(formula: Formula, b: Formula) -> Formula:
 def _at_blocks(
     b: Formula, a_block: Formula, real: Mapping[str, Formula], spend: Callable[[], None]
 ) -> Callable[[Formula, Sequence[Formula]], Formula]:
-    """Say of the b's that another follows what a formula says of the positions of a word."""
+    """Return a function for :func:`fold` that restricts a formula to the b's followed by another b.
+
+    These b's are the positions of the word that the formula describes.
+    """
 
     def changed(part: Formula, below: Sequence[Formula]) -> Formula:
         spend()

@@ -1,7 +1,7 @@
-"""Read the texts of dialects by Lark grammars; errors have line and column.
+"""Parse texts of language dialects with Lark grammars; errors contain the line and the column.
 
-A reader is a grammar and a method for each of its rules. Nothing recurses: chains of operators are
-lists, and brackets are nested at most :data:`MAX_NESTING` deep.
+A reader consists of a grammar and a method for each of its rules. No function is recursive: chains of
+operators are lists, and brackets are nested at most :data:`MAX_NESTING` deep.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from locum.errors import InputError
 
-#: Brackets in brackets, operators that group to the right, prefix operators, and characters of a text.
+#: Maximum depth of brackets, of right-associative operators and of prefix operators, and length of a
+#: text.
 MAX_NESTING = 100
 MAX_PREFIXES = 1_000
 MAX_TEXT = 100_000
 
-#: Terminals of all dialects; a definition ends with a line or with ``;``, except within brackets.
+#: Terminals of several dialects. A definition ends with ``;`` or, outside brackets, with its line.
 COMMON = r"""
 _END: /[;\n]/
 NAME: /[A-Za-z_][A-Za-z0-9_]*/
@@ -31,7 +32,7 @@ NUMBER: /[0-9]+/
 
 
 class DialectError(InputError):
-    """A text of a dialect that is wrong: the problem, its line and its column."""
+    """An error in a text of a dialect, with its line and column."""
 
     def __init__(self, dialect: str, problem: str, line: int, column: int) -> None:
         self.dialect, self.problem = dialect, problem
@@ -40,12 +41,14 @@ class DialectError(InputError):
 
 
 class _Brackets:
-    """Counts open brackets: drops newlines within them, and rejects too many."""
+    """A filter of tokens that drops newlines within brackets, and rejects brackets nested too
+    deeply.
+    """
 
     always_accept = ()
 
     def process(self, tokens: Iterator[Token]) -> Iterator[Token]:
-        """Yield the tokens of a text."""
+        """Yield the tokens of a text, except newlines within brackets."""
         depth = 0
         for token in tokens:
             depth = max(depth + (token in "([") - (token in ")]"), 0)
@@ -66,15 +69,15 @@ def _parser(grammar: str) -> Lark:
 
 
 class Reader(Transformer_NonRecursive[Token, Any]):
-    """Reads a text: parses it, and calls the method of each rule from the leaves to the root."""
+    """A parser that calls the method of each grammar rule, from the leaves of the tree to the root."""
 
     dialect: ClassVar[str]
     grammar: ClassVar[str]
-    #: Terminals and their description in errors; the first one that could follow is named.
+    #: Terminals with their descriptions in errors. An error names the first one that could follow.
     expected: ClassVar[dict[str, str]] = {}
 
     def read(self, text: str) -> Any:
-        """Return the value of a text."""
+        """Parse a text, and return the value of the whole text."""
         if len(text) > MAX_TEXT:
             self.fail(f"expected at most {MAX_TEXT:,} characters, got {len(text):,}")
         try:
@@ -97,11 +100,11 @@ class Reader(Transformer_NonRecursive[Token, Any]):
             self.fail(self.describe(token, error.accepts, before), token)
 
     def describe_character(self, character: str) -> str:
-        """Return what is wrong with a character that begins no token."""
+        """Return the error message for a character with which no token begins."""
         return f"expected a name, a symbol in quotes or an operator, got {character!r}"
 
     def describe(self, token: Token, options: set[str], before: list[Token]) -> str:
-        """Return what is wrong with a token where others could follow the pending tokens before it."""
+        """Return the error message for a token where only the types in ``options`` can follow."""
         what = next((words for name, words in self.expected.items() if name in options), "")
         got = {"$END": "the end of the text", "_END": "the end of the line"}
         problem = f"expected {what}, got {got.get(token.type, repr(str(token)))}"
@@ -111,12 +114,12 @@ class Reader(Transformer_NonRecursive[Token, Any]):
         return problem
 
     def fail(self, problem: str, token: Token | None = None) -> NoReturn:
-        """Raise an error at a token, by default at the beginning."""
+        """Raise an error at a token, by default at the beginning of the text."""
         line, column = (1, 1) if token is None else (token.line or 1, token.column or 1)
         raise DialectError(self.dialect, problem, line, column)
 
     def symbol_of(self, token: Token) -> str:
-        """Return the symbol in quotes."""
+        """Return the symbol of a token in quotes; an empty symbol raises an error."""
         if len(token) == 2:
             self.fail('expected a symbol in quotes, got ""', token)
         return str(token[1:-1])
@@ -125,7 +128,10 @@ class Reader(Transformer_NonRecursive[Token, Any]):
 def alphabet_of(
     dialect: str, named: Iterable[str], alphabet: Iterable[str] | None, what: str = "program"
 ) -> tuple[str, ...]:
-    """Return the alphabet of a text: that which is said, if it has every symbol, or what it names."""
+    """Return ``alphabet``, which must contain every symbol of a text, without repetitions.
+
+    If ``alphabet`` is None, the sorted symbols of the text are returned.
+    """
     symbols = sorted(named)
     letters = tuple(symbols if alphabet is None else dict.fromkeys(alphabet))
     unknown = [symbol for symbol in symbols if symbol not in letters]
@@ -135,11 +141,14 @@ def alphabet_of(
             f"{listed(unknown)}"
         )
     if not letters:
-        raise InputError(f"{dialect}: the {what} names no symbol; try alphabet=… (--alphabet)")
+        raise InputError(
+            f"{dialect}: expected an alphabet, since the {what} contains no symbol; try alphabet=… "
+            "(--alphabet)"
+        )
     return letters
 
 
 def listed(names: Iterable[str]) -> str:
-    """Write some names for a message."""
+    """Format up to eight names for a message."""
     shown = sorted(names)
     return ", ".join(shown[:8]) + (", …" if len(shown) > 8 else "") if shown else "none"

@@ -1,8 +1,9 @@
-"""Looped transformers (Giannou et al. 2023) as weights that run: the systems the paper compares U with.
+"""Build and run the looped transformers of Giannou et al. (2023), with which the paper compares U.
 
-A *block* of a few layers is applied again and again to its own output; the loop stands outside the
-block, as in their paper. Their SUBLEQ machine is public code; of the rest only sizes are published, so
-transposition, AᵀB, Newton's iteration and FLEQ are **reconstructions** of about the stated size.
+A *block* of a few layers is applied repeatedly to its own output. As in the work of Giannou et al., the
+loop itself is not part of the block. The code of their SUBLEQ machine is public. For the other
+constructions, they publish only sizes. Transposition, AᵀB, Newton's iteration and FLEQ are therefore
+**reconstructions** of about the stated size.
 
 >>> import numpy as np
 >>> from locum.networks.looped import Transposition

@@ -1,7 +1,8 @@
-"""Write a block of layers slot by slot, and run it in a loop.
+"""Build a block of transformer layers from named slots, and run the block in a loop.
 
-The residual stream of a block has named groups of slots. A head copies one group into another, from the
-position whose key matches the query; hidden units (ReLU) do arithmetic on slots at one position.
+The residual stream of a block consists of named groups of slots. A head copies one group into another,
+from the position whose key matches the query. ReLU hidden units do arithmetic on the slots of one
+position.
 
 >>> slots = Slots(x=1, y=1)
 >>> units = Units(slots)
@@ -37,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 class Slots:
-    """Name groups of slots of the residual stream: ``Slots(A=3, flag=1)``."""
+    """A layout of the residual stream in named groups of slots, such as ``Slots(A=3, flag=1)``."""
 
     def __init__(self, **sizes: int) -> None:
         self._groups: dict[str, range] = {}
@@ -52,7 +53,7 @@ class Slots:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return a label for each slot."""
+        """Label of each slot, such as ``flag`` or ``A[0]``."""
         return tuple(
             name if len(group) == 1 else f"{name}[{i}]"
             for name, group in self._groups.items()
@@ -60,31 +61,37 @@ class Slots:
         )
 
     def unit(self, name: str, place: int = 0, scale: float = 1.0) -> Floats:
-        """Return the direction of one slot, times ``scale``."""
+        """Return ``scale`` times the unit vector of one slot: number ``place`` of the group
+        ``name``.
+        """
         direction = np.zeros(self.size)
         direction[self[name][place]] = scale
         return direction
 
     def map(self, source: Sequence[int], target: Sequence[int], scale: float = 1.0) -> Floats:
-        """Return the matrix [slot, slot] that copies slots ``source`` to slots ``target``."""
+        """Return the matrix [slot, slot] that copies the slots ``source`` to ``target``, times
+        ``scale``.
+        """
         matrix = np.zeros((self.size, self.size))
         matrix[list(source), list(target)] = scale
         return matrix
 
 
 class Units:
-    """Collect the hidden units (ReLU) of one feed-forward."""
+    """A builder that collects the ReLU hidden units of one feed-forward."""
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self._inputs: list[Floats] = []
         self._biases: list[float] = []
         self._outputs: list[Floats] = []
-        #: What the feed-forward adds besides, at every position.
+        #: Constant vector that the feed-forward adds at every position.
         self.constant = np.zeros(slots.size)
 
     def add(self, weight: Floats, bias: float, outputs: Mapping[int | str, float]) -> None:
-        """Add outputs[slot] · relu(weight·x + bias) to each slot of ``outputs``."""
+        """Add a hidden unit h = relu(weight·x + bias), which adds outputs[slot] · h to each slot of
+        ``outputs``.
+        """
         self._inputs.append(weight)
         self._biases.append(bias)
         row = np.zeros(self.slots.size)
@@ -93,37 +100,47 @@ class Units:
         self._outputs.append(row)
 
     def linear(self, weight: Floats, bias: float, slot: int, factor: float = 1.0) -> None:
-        """Add factor · (weight·x + bias) to a slot: x = relu(x) − relu(−x)."""
+        """Add hidden units that add factor · (weight·x + bias) to a slot, since x = relu(x) −
+        relu(−x).
+        """
         self.add(weight, bias, {slot: factor})
         self.add(-weight, -bias, {slot: -factor})
 
     def gated(
         self, weight: Floats, gate: Floats, offset: float, slot: int, bound: float, factor: float = 1.0
     ) -> None:
-        """Add factor · weight·x to a slot where gate·x + offset is 1, and 0 where it is 0.
+        """Add hidden units that add factor · weight·x to a slot if gate·x + offset is 1, and nothing if
+        it is 0.
 
-        ``bound`` must exceed |weight·x|: it pushes both units below 0 where the gate is closed.
+        ``bound`` must exceed |weight·x|: if the gate is 0, it makes both pre-activations negative.
         """
         shift = bound * (offset - 1)
         self.add(weight + bound * gate, shift, {slot: factor})
         self.add(-weight + bound * gate, shift, {slot: -factor})
 
     def clear(self, group: Sequence[int]) -> None:
-        """Set slots to 0."""
+        """Add hidden units that set the slots of ``group`` to 0."""
         for slot in group:
             self.linear(np.eye(self.slots.size)[slot], 0.0, slot, -1.0)
 
     def move(
         self, source: Sequence[int], target: Sequence[int], gate: Floats, offset: float, bound: float
     ) -> None:
-        """Overwrite slots ``target`` by slots ``source`` where gate·x + offset is 1."""
+        """Add hidden units that copy the slots ``source`` to ``target`` if gate·x + offset is 1.
+
+        If gate·x + offset is 0, the target does not change. ``bound`` must exceed the differences
+        between source and target.
+        """
         for here, there in zip(source, target, strict=True):
             difference = np.zeros(self.slots.size)
             difference[here], difference[there] = 1.0, -1.0
             self.gated(difference, gate, offset, there, bound)
 
     def round_codes(self, group: Sequence[int]) -> None:
-        """Replace x by relu(2x + 1) − relu(2x − 1) − 1, which is ±1 from |x| = 1/2 on, and 0 at 0."""
+        """Add hidden units that round each slot of ``group`` to ±1.
+
+        The new value is relu(2x + 1) − relu(2x − 1) − 1, which is ±1 for |x| ≥ 1/2, and 0 for x = 0.
+        """
         eye = np.eye(self.slots.size)
         for slot in group:
             self.add(2 * eye[slot], 1.0, {slot: 1.0})
@@ -134,11 +151,14 @@ class Units:
     def add_one_more(
         self, terms: Mapping[str, float], target: Sequence[int], gate: int, bound: float
     ) -> None:
-        """Write the code of 1 + Σ ±(a number in code) into slots that hold 0, where slot ``gate`` is 1.
+        """Add hidden units that compute 1 + Σ ±n in binary code, for the numbers n in the groups
+        ``terms``.
 
-        A subtracted number enters as its complement, bit by bit, so that 1 + Σ is two's complement. Bit
-        i of a sum s of the lowest i + 1 bits is [s ≥ 2ⁱ] − [s ≥ 2ⁱ⁺¹] + [s ≥ 3·2ⁱ]; each step has a
-        ramp of 1/2, so that small errors of the bits do no harm.
+        The result is written to the slots ``target``, which must be 0, at positions where the slot
+        ``gate`` is 1. A subtracted number enters as its bitwise complement, so that 1 + Σ is its two's
+        complement. Bit i is computed from the sum s of the lowest i + 1 bits, as [s ≥ 2ⁱ] − [s ≥ 2ⁱ⁺¹]
+        + [s ≥ 3·2ⁱ]. Each step function is a ramp of width 1/2, so that small errors of the bits have
+        no effect.
         """
         opened = np.eye(self.slots.size)[gate]
         for i, slot in enumerate(target):
@@ -153,7 +173,7 @@ class Units:
             self.add(opened, 0.0, {slot: -1.0})
 
     def weights(self) -> FeedForwardWeights:
-        """Return the feed-forward of these units."""
+        """Return the collected hidden units as the weights of a feed-forward."""
         count = len(self._inputs)
         empty = np.zeros((0, self.slots.size))
         return FeedForwardWeights(
@@ -167,7 +187,7 @@ class Units:
 
 @dataclass(frozen=True)
 class Head:
-    """One softmax head: matrices from the stream to queries, keys, and to what is moved."""
+    """A softmax head, given by matrices that map the residual stream to queries, keys and values."""
 
     query: Floats
     key: Floats
@@ -175,7 +195,7 @@ class Head:
 
 
 def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) -> LayerWeights:
-    """Return one layer: heads, then hidden units."""
+    """Return the weights of a layer with these heads, followed by these hidden units."""
     attention = None
     if heads:
         width = max(max(head.query.shape[1], head.key.shape[1]) for head in heads)
@@ -204,7 +224,9 @@ def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) 
 
 
 def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) -> Floats:
-    """Return a matrix of finite real numbers as floats, or refuse it; ``shape`` is what it must be.
+    """Return ``matrix`` as floats; raise ``InputError`` unless it is a matrix of finite real numbers.
+
+    ``name`` names the matrix in the message, and ``shape`` is the required shape.
 
     >>> real_matrix([[1, 2]], "A").tolist()
     [[1.0, 2.0]]
@@ -223,7 +245,7 @@ def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) ->
 
 
 def code(number: int, bits: int) -> Floats:
-    """Return the binary code of a number as ±1, least significant bit first.
+    """Return the binary code of ``number`` as ±1, least significant bit first.
 
     >>> code(5, 4).tolist()
     [1.0, -1.0, 1.0, -1.0]
@@ -232,7 +254,7 @@ def code(number: int, bits: int) -> Floats:
 
 
 def decode(bits: Floats) -> int:
-    """Return the number of a code, by the signs of its bits.
+    """Return the number whose binary code has the signs of ``bits``.
 
     >>> decode(code(5, 4) + 0.1)
     5
@@ -241,20 +263,22 @@ def decode(bits: Floats) -> int:
 
 
 def bits_for(count: int) -> int:
-    """Return how many bits tell ``count`` numbers apart (at least one)."""
+    """Return the number of bits, at least 1, that distinguish ``count`` numbers."""
     return max(1, (count - 1).bit_length())
 
 
 def sharpness(positions: int, error: float) -> float:
-    """Return the factor λ of scores with which the other positions weigh at most ``error`` in all.
+    """Return a factor λ for attention scores that bounds the total weight of wrong positions by
+    ``error``.
 
-    Codes of ±1 differ by at least 2 in their inner product, so each other key weighs at most e^(−2λ).
+    The inner products of different ±1 codes differ by at least 2, so each wrong key has a weight of at
+    most e^(−2λ).
     """
     return float(np.log(positions / error) / 2)
 
 
 class LoopedBlock:
-    """A block of layers over named slots that is applied to its own output."""
+    """A block of layers over named slots that is applied repeatedly to its own output."""
 
     def __init__(
         self, slots: Slots, layers: Sequence[LayerWeights], positions: int, name: str = ""
@@ -281,11 +305,14 @@ class LoopedBlock:
 
     @property
     def architecture(self) -> TransformerArchitecture:
-        """Return the sizes of the block; its embeddings are empty, since the state itself is given."""
+        """Sizes of the block.
+
+        The embeddings are empty, because the state is given directly as a residual stream.
+        """
         return TransformerArchitecture.of(self.config, self.weights)
 
     def run(self, state: Any, passes: int = 1) -> Floats:
-        """Return the stream [position, slot] after so many passes through the block."""
+        """Return the residual stream [position, slot] after ``passes`` passes through the block."""
         stream = np.asarray(state, dtype=np.float64)
         if stream.shape != (self.positions, self.slots.size):
             raise InputError(

@@ -1,18 +1,20 @@
-"""A FLEQ machine: an instruction set of matrix functions, interpreted by one block in a loop.
+"""Run FLEQ machines: one looped block interprets an instruction set of matrix functions.
 
-An instruction (a, b, c, function, flag, target) sets register c to the function of registers a and b,
-then goes on at ``target`` if entry (0, 0) of register ``flag`` is at most 0. Registers hold r × r
-matrices; the functions are T(a) = aᵀ, MUL(a, b) = aᵀb and SUB(a, b) = b − a. Flags hold integers.
+An instruction (a, b, c, function, flag, target) sets register c to the function of registers a and b.
+It then continues at ``target`` if entry (0, 0) of register ``flag`` is at most 0, and at the next
+instruction otherwise. Registers contain r × r matrices. The functions are T(a) = aᵀ, MUL(a, b) = aᵀb
+and SUB(a, b) = b − a. Flags are integers.
 
-This is a reconstruction: the published interpreter has 9 layers and those of the largest function, 13
-in all; its layout could not be read. Ours computes all functions side by side, keeps the one that is
-asked for, and has 8 layers of at most 3 heads. Positions are the r² of the workspace (entry (i, j) of
-each operand), one empty position, r for each register (its columns), and the instructions.
+This machine is a reconstruction. The published interpreter has 9 layers plus the layers of the largest
+function, 13 in total, but its layout is not published. The reconstruction computes all functions in
+parallel and keeps the requested result. It has 8 layers of at most 3 heads. The first r² positions are
+the workspace, with one position for each entry (i, j). One empty position follows, then r positions for
+each register (its columns), then one position for each instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,10 +35,10 @@ from locum.networks.looped.block import (
 from locum.networks.transformer.weights import LayerWeights
 from locum.settings import require_integer, require_number
 
-#: The functions of a and b, in the order of their flags in an instruction.
+#: Functions of a and b, in the order of their flags in an instruction.
 FUNCTIONS = ("T", "MUL", "SUB")
 _ERROR = 1e-16
-#: What one pass leaves behind and the next one must not see.
+#: Slots with temporary results, which each pass clears before the next.
 _TEMPORARY = (
     "fetched", "A", "B", "entry", "swapped", "row", "product", "transposed", "result", "buffer", "flag",
     "following",
@@ -44,7 +46,9 @@ _TEMPORARY = (
 
 
 class Instruction(NamedTuple):
-    """mem[c] = function(mem[a], mem[b]); if mem[flag][0, 0] ≤ 0, go to ``target``."""
+    """One FLEQ instruction: mem[c] = function(mem[a], mem[b]); if mem[flag][0, 0] ≤ 0, go to
+    ``target``.
+    """
 
     a: int
     b: int
@@ -55,15 +59,17 @@ class Instruction(NamedTuple):
 
 
 class FleqMachine(LoopedBlock):
-    """The machine for so many registers of r × r matrices and so many instructions."""
+    """A looped block that runs FLEQ programs with given numbers of r × r registers and instructions."""
 
     def __init__(
         self, order: int, registers: int, instructions: int, *, delta: float = 3e-6, bound: float = 1e3
     ) -> None:
-        """Take ``delta``: δ of the product (``Product``, two heads).
+        """Create a machine with ``registers`` registers of ``order`` × ``order`` for ``instructions``
+        instructions.
 
-        ``bound``: of all entries, and of all entries of aᵀb, which is computed whether it is asked for
-        or not.
+        ``delta`` is the scale δ of the softmax scores in the product aᵀb (see ``Product`` with two
+        heads). ``bound`` must exceed the absolute value of all entries of registers and of aᵀb, which
+        the machine computes for every instruction.
         """
         order, registers = require_integer(order, "the order"), require_integer(registers, "registers")
         instructions = require_integer(instructions, "instructions")
@@ -85,7 +91,7 @@ class FleqMachine(LoopedBlock):
         super().__init__(slots, _layers(self, slots), positions, f"FLEQ of order {r}")
 
     def state(self, registers: Sequence[Any], program: Sequence[Instruction]) -> Floats:
-        """Return the stream before the first instruction."""
+        """Return the residual stream before the first instruction."""
         self._check(program)
         r, slots, bits = self.order, self.slots, self.bits
         if len(registers) != self.registers:
@@ -140,10 +146,19 @@ class FleqMachine(LoopedBlock):
     def execute(
         self, registers: Sequence[Any], program: Sequence[Instruction], passes: int
     ) -> tuple[list[Floats], int]:
-        """Return the registers and the next instruction after so many passes.
+        """Return the registers and the index of the next instruction after this number of passes."""
+        state = self.read(self.state(registers, program))
+        for following in self.passes(registers, program, passes):
+            state = following
+        return state
 
-        What a pass is asked to do is looked at before: numbers beyond ``bound`` are refused, since the
-        hidden units that keep one function and drop the others would let some of them through.
+    def passes(
+        self, registers: Sequence[Any], program: Sequence[Instruction], passes: int
+    ) -> Iterator[tuple[list[Floats], int]]:
+        """Yield the registers and the index of the next instruction after each pass.
+
+        Numbers that reach ``bound`` raise ``InputError`` before the pass, because the hidden units that
+        select one function would not fully suppress the other functions.
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)
@@ -166,13 +181,13 @@ class FleqMachine(LoopedBlock):
                 )
             if round(value) > 0 and done + 1 == len(program):
                 raise InputError(
-                    f"expected a program of {len(program)} instructions, got past its last instruction"
-                    "; try to end it by a jump to itself"
+                    f"expected a program of {len(program)} instructions, got a "
+                    "run past its last instruction; try a last instruction that jumps to itself"
                 )
-        return held, counter
+            yield held, counter
 
     def read(self, stream: Floats) -> tuple[list[Floats], int]:
-        """Return the registers, and the number of the next instruction."""
+        """Return the registers and the index of the next instruction from a residual stream."""
         r = self.order
         start = r * r + 1
         columns = stream[start : start + self.registers * r, list(self.slots["data"])]
@@ -195,12 +210,12 @@ class FleqMachine(LoopedBlock):
             if not known or require_integer(step.target, "a target", 0) >= len(program):
                 raise InputError(
                     f"expected {self.registers} registers and targets below {len(program)}, got "
-                    f"others in instruction {number}"
+                    f"{step} as instruction {number}"
                 )
 
 
 def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
-    """Return the layers of one pass: one instruction."""
+    """Return the layers of the block, which execute one instruction per pass."""
     r, delta, bound = machine.order, machine.delta, machine.bound
     R, P = machine.bits["register"], machine.bits["program"]
     positions = r * r + 1 + machine.registers * r + machine.instructions
@@ -220,7 +235,7 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         )
 
     def only_in_workspace(units: Units, group: Sequence[int], most: float) -> None:
-        # Elsewhere the query is 0 and attention even: what it brings is removed.
+        # At other positions, the query is 0 and attention is uniform, so its result is removed.
         for slot in group:
             units.gated(eye[slot], -working, 1.0, slot, most, -1.0)
 
@@ -228,7 +243,8 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
     read = Units(slots)
     only_in_workspace(read, fetched, 8.0)
 
-    # 2. Position (i, j) reads column j of both operands. SUB is done at once; T takes its entry of a.
+    # 2. Position (i, j) reads column j of both operands. SUB is computed here; for T, the position
+    # keeps entry (i, j) of a.
     operands = Units(slots)
     only_in_workspace(operands, (*slots["A"], *slots["B"]), bound)
     for i in range(r):
@@ -236,7 +252,8 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         difference = slots.unit("B", i) - slots.unit("A", i)
         operands.gated(difference, asked["SUB"], 0.0, slots["result"][i], 2 * bound)
 
-    # 3. T: the entry of position (j, i). MUL: the two heads of Product, over the positions (0, j).
+    # 3. For T, position (i, j) reads the entry of position (j, i). For MUL, the two heads of Product
+    # attend to the positions (0, j).
     sink = float(np.log(r / (delta * 1e-12)))
 
     def product(sign: float) -> Head:
@@ -253,13 +270,14 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         spread.gated(slots.unit("swapped"), slots.unit("is_row", i), 0.0, slots["row"][i], bound)
         spread.gated(slots.unit("product", i), asked["MUL"], 0.0, slots["result"][i], bound)
 
-    # 4. T: column j of the transpose, the mean over the positions (i, j) times r.
+    # 4. For T, column j of the transpose is r times the mean over the positions (i, j).
     transpose = Units(slots)
     for i in range(r):
         transpose.gated(slots.unit("transposed", i), asked["T"], 0.0, slots["result"][i], bound)
     transpose.add_one_more({"counter": 1.0}, slots["following"], slots["working"][0], 2.0 ** (P + 4))
 
-    # 5. Register c: the workspace's key is its address, a little longer than that of the column itself.
+    # 5. Result: column j of register c attends to the workspace, whose key is the address of the
+    # column, scaled slightly above the key of the column itself.
     keys = eye[:, list(own)].copy()
     keys[[*c, *slots["group"]], range(len(own))] = 1 + 1 / len(own)
     stored = slots.map(slots["data"], buffer) + slots.map(slots["result"], buffer)
@@ -267,12 +285,13 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
     write.move(buffer, slots["data"], slots.unit("memory"), 0.0, 2 * bound)
     write.clear(buffer)
 
-    # 6. The flag: 1 up to 1/4, and 0 from 3/4 on.
+    # 6. Flag: 1 if the tested entry is at most 1/4, and 0 if it is at least 3/4.
     test = Units(slots)
     for offset, factor in ((0.75, 2.0), (0.25, -2.0)):
         test.add(bound * working - eye[buffer[0]], offset - bound, {"flag": factor})
 
-    # 7. and 8. The next instruction; its address is rounded to ±1, and everything else is cleared.
+    # 7. and 8. The counter becomes the address of the next instruction, rounded to ±1, and all
+    # temporary slots are cleared.
     branch = Units(slots)
     branch.move(target, slots["counter"], flagged, 0.0, 8.0)
     branch.move(slots["following"], slots["counter"], working - flagged, 0.0, 8.0)

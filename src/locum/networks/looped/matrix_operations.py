@@ -1,20 +1,21 @@
-"""Products, transposition and inversion by looped transformers (reconstructions).
+"""Multiply, transpose and invert matrices by looped transformers (reconstructions).
 
-:class:`Product` computes AᵀB by two layers, through a softmax that is nearly linear.
-Positions are the columns of A, those of B, and one empty position that takes nearly all attention: the
-weight of column i of A for column j of B is then e^(−C)·(1 + δ·aᵢ·bⱼ + …), linear in the product. With
-one head the constant 1/δ is subtracted by a bias and the error is δ·M²/2 (M: the largest |aᵢ·bⱼ|), so
-that half of the digits are lost whatever δ is. With two heads of ±δ even terms cancel: δ²·M³/6.
+:class:`Product` computes AᵀB in two layers, through a softmax in its nearly linear range. The positions
+are the columns of A, the columns of B, and one empty position that receives nearly all attention. The
+weight of column i of A for column j of B is then e^(−C)·(1 + δ·aᵢ·bⱼ + …). It is linear in the product
+aᵢ·bⱼ up to terms of higher order. Let M be the largest |aᵢ·bⱼ|. With one head, a bias subtracts the
+constant 1/δ, and the error is δ·M²/2, so half of the digits are lost for any δ. With two heads of
+opposite signs ±δ, the even terms cancel, and the error is δ²·M³/6.
 
-:class:`Transposition` has four layers of one head (the published size, 4r × r²).
-Position c = i·r + j of r² stands for the entry (i, j). The columns of A lie at positions 0 … r − 1.
+:class:`Transposition` has four layers with one head at most (the published size is 4r × r²). Position c
+= i·r + j represents the entry (i, j). The columns of A are at positions 0 … r − 1.
 
-1. Position (i, j) fetches column j; hidden units keep its entry i.
-2. It swaps its entry with position (j, i).
-3. Hidden units put the entry into row i of a column.
-4. The mean over the positions of one j, times r, is column j of Aᵀ.
+1. Position (i, j) reads column j; hidden units keep entry i.
+2. Position (i, j) reads the entry of position (j, i).
+3. Hidden units write the entry into row i of a column.
+4. The mean of these columns over the positions with the same j, times r, is column j of Aᵀ.
 
-:func:`invert` is Newton's iteration X ← X(2I − AX), as a program of the FLEQ machine.
+:func:`invert` runs Newton's iteration X ← X(2I − AX) as a program of the FLEQ machine.
 
 >>> A = np.array([[2.0, 1.0], [0.0, 1.0]])
 >>> bool(np.allclose(invert(A) @ A, np.eye(2), rtol=0, atol=1e-8))
@@ -45,7 +46,7 @@ from locum.settings import require_integer, require_number
 
 
 class Product(LoopedBlock):
-    """The block that computes AᵀB for A of k × r and B of k × c."""
+    """A block that computes AᵀB for matrices A of k × r and B of k × c."""
 
     def __init__(
         self,
@@ -57,18 +58,22 @@ class Product(LoopedBlock):
         delta: float | None = None,
         largest: float = 1e3,
     ) -> None:
-        """Take ``heads``: 1 as published, or 2; ``delta``: δ; ``largest``: bound of |aᵢ·bⱼ|."""
+        """Create the block for A of ``k`` × ``r`` and B of ``k`` × ``c``.
+
+        ``heads`` is 1 (as published) or 2. ``delta`` is the scale δ of the scores. ``largest`` is an
+        upper bound on |aᵢ·bⱼ|, the entries of AᵀB.
+        """
         k, r, c = require_integer(k, "k"), require_integer(r, "r"), require_integer(c, "c")
         if require_integer(heads, "heads") > 2:
             raise InputError(f"expected 1 head or 2, got {heads}")
         self.k, self.r, self.c = k, r, c
         self.largest = largest = require_number(largest, "largest", 0.0, 1e9)
-        # A softmax is linear where δ times the product is small: beyond a hundredth it is not.
+        # The softmax is nearly linear if δ times the product is at most 1/100.
         most = 1e-2 / largest
         if delta is None:
             delta = min(1e-8 if heads == 1 else 1e-5, most)
         self.delta = delta = require_number(delta, "delta", 1e-12, most)
-        # The empty position outweighs all columns by 1/unit roundoff even after division by δ.
+        # Relative to the empty position, all columns of A together have a weight of about δ·1e-12.
         sink = float(np.log(r / (delta * 1e-12)))
         slots = Slots(data=k, column=r, result=r, in_A=1, in_B=1, empty=1)
         identity = np.eye(slots.size)
@@ -100,12 +105,12 @@ class Product(LoopedBlock):
         )
 
     def state(self, A: Any, B: Any) -> Floats:
-        """Return the residual stream that holds the columns of A and of B."""
+        """Return the residual stream that contains the columns of A and of B."""
         A, B = real_matrix(A, "A", (self.k, self.r)), real_matrix(B, "B", (self.k, self.c))
         if not np.abs(A.T @ B).max() <= self.largest:
             raise InputError(f"expected finite products up to {self.largest:g}; try a larger largest=…")
         if self.delta * np.abs(B.T @ B).max() > 1:
-            # Columns of B see each other, too, and must not outweigh the empty position.
+            # Columns of B also attend to each other, but must not outweigh the empty position.
             raise InputError(
                 f"expected columns of B with products up to {1 / self.delta:g}; try smaller B and "
                 "larger A"
@@ -121,19 +126,23 @@ class Product(LoopedBlock):
         return state
 
     def __call__(self, A: Any, B: Any) -> Floats:
-        """Return AᵀB, read off the positions of B's columns."""
+        """Return AᵀB, read from the positions of the columns of B."""
         end = self.run(self.state(A, B))
         return end[self.r : self.r + self.c, list(self.slots["result"])].T
 
 
 class Transposition(LoopedBlock):
-    """The block that transposes r × r matrices."""
+    """A block that transposes r × r matrices."""
 
     def __init__(self, order: int, *, error: float = 1e-16, bound: float = 1e3) -> None:
-        """Take ``error``: the weight of a head's wrong positions in all; ``bound``: of entries of A."""
+        """Create the block for matrices of ``order`` × ``order``.
+
+        ``error`` bounds the attention weight of wrong positions, and ``bound`` the absolute values of
+        the entries of A.
+        """
         order = require_integer(order, "the order")
         error = require_number(error, "error", 0.0, 1e-3)
-        # Gates lose the digits below their bound times the unit roundoff.
+        # A gate loses digits below its bound times the unit roundoff.
         self.order, self.bound = order, require_number(bound, "bound", 0.0, 1e6)
         r, n = order, order * order
         bits, group = bits_for(n), bits_for(r)
@@ -174,7 +183,7 @@ class Transposition(LoopedBlock):
         )
 
     def state(self, A: Any) -> Floats:
-        """Return the residual stream that holds A, and the codes of positions."""
+        """Return the residual stream that contains A and the codes of positions."""
         r, slots = self.order, self.slots
         A = real_matrix(A, "A", (r, r))
         if not np.abs(A).max() < self.bound:
@@ -191,20 +200,20 @@ class Transposition(LoopedBlock):
         return state
 
     def __call__(self, A: Any) -> Floats:
-        """Return Aᵀ, read off the first r positions."""
+        """Return Aᵀ, read from the first r positions."""
         return self.run(self.state(A))[: self.order, list(self.slots["result"])].T
 
 
-#: The registers of the program.
+#: Names of the registers of the inversion program.
 NAMES = ("A", "Aᵀ", "X", "AX", "2I − AX", "Xᵀ", "εI", "2I", "count", "−1", "zero")
 _A, _AT, _X, _AX, _REST, _XT, _SMALL, _TWICE, _COUNT, _MINUS, _ZERO = range(len(NAMES))
 
 
 def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instruction]]:
-    """Return registers and instructions that leave the inverse of A in register X.
+    """Return registers and instructions that compute the inverse of A in register X.
 
-    The machine's host supplies ε = 1/(‖A‖₁·‖A‖∞), with which the iteration converges for every
-    non-singular A. The program takes 2 + 5·iterations passes and then stays where it is.
+    Python computes ε = 1/(‖A‖₁·‖A‖∞) before the run. With this ε, the iteration converges for every
+    non-singular A. The program takes 2 + 5·iterations passes and then halts.
     """
     A = real_matrix(A, "A")
     if not A.size or A.shape[0] != A.shape[1]:
@@ -212,13 +221,13 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
     require_integer(iterations, "iterations")
     norms = np.abs(A).sum(axis=0).max() * np.abs(A).sum(axis=1).max()
     if norms == 0:
-        raise InputError("expected a non-singular matrix, got 0")
+        raise InputError("expected a non-singular matrix, got a zero matrix")
     eye = np.eye(len(A))
     registers = [np.zeros_like(A) for _ in NAMES]
     registers[_A] = A
     registers[_SMALL], registers[_TWICE] = eye / norms, 2 * eye
     registers[_COUNT], registers[_MINUS] = (1 - iterations) * eye, -eye
-    # Where nothing is to be decided, the target is the next instruction anyhow.
+    # In an instruction without a branch, the target is the next instruction.
     return registers, [
         Instruction(_A, _ZERO, _AT, "T", _ZERO, 1),
         Instruction(_SMALL, _AT, _X, "MUL", _ZERO, 2),
@@ -232,11 +241,11 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
 
 
 def invert(A: Any, iterations: int = 30) -> Floats:
-    """Return the inverse of A as the looped machine computes it.
+    """Return the inverse of A, computed by the FLEQ machine in ``iterations`` Newton iterations.
 
-    A is scaled to entries of about 8 before, and the inverse after it: errors of products grow with
-    both. Refused if the iteration has not converged: A is singular, or so nearly that it takes more
-    iterations than these.
+    A is scaled to entries of about 8 before the run, and the inverse is rescaled after the run. The
+    scaling is necessary because the errors of products grow with both matrices. If the iteration has
+    not converged because A is singular or nearly singular, ``InputError`` is raised.
     """
     A = real_matrix(A, "A")
     scale = float(np.abs(A).max()) / 8 if A.size else 0.0

@@ -1,12 +1,13 @@
-"""A SUBLEQ machine in seven layers of at most two heads, looped: a computer of one instruction.
+"""Run a SUBLEQ machine, a computer with one instruction, in seven looped layers of at most two heads.
 
-``a b c`` means: subtract word a from word b; if the result is at most 0, go on at command c, else at
-the next one. Words have N bits in two's complement and wrap around. Position 0 is the scratchpad (the
-container's sink); memory and commands follow, one token each, so a machine is an ordinary
-:class:`CompiledTransformer` whose outputs are the tokens after one step.
+The command ``a b c`` subtracts word a from word b. If the result is at most 0, the machine continues at
+command c, otherwise at the next command. Words have N bits in two's complement and wrap around.
+Position 0 is the scratchpad. Memory words and commands follow, one token each. One step of the machine
+is therefore an ordinary :class:`CompiledTransformer` with the scratchpad as its sink
+(:meth:`SubleqMachine.model`).
 
-The published machine has 9 layers, the authors' code 10 blocks; this one follows their plan (read the
-instruction, read memory, subtract, write, branch, correct errors) with fewer.
+The published machine has 9 layers, and the authors' code has 10 blocks. This machine follows the same
+plan with fewer layers: read the command, read memory, subtract, write, branch, correct errors.
 
 >>> machine = SubleqMachine(words=5, commands=5)
 >>> commands = [(0, 2, 1), (4, 1, 4), (2, 0, 3), (3, 3, 1), (3, 3, 4)]  # word 0 becomes 7 · 9
@@ -40,25 +41,27 @@ from locum.settings import Setting, require_integer
 
 Command = tuple[int, int, int]
 
-#: What the wrong positions of a head weigh in all. Codes are rounded to ±1 after each step.
+#: Total attention weight of the wrong positions of a head. Codes are rounded to ±1 after each step.
 _ERROR = 1e-7
-_MAX_BITS = 16
+MAX_BITS = 16
 
 
 class State(NamedTuple):
-    """Memory, and the number of the next command."""
+    """The memory words, and the index of the next command."""
 
     memory: tuple[int, ...]
     counter: int
 
 
 class SubleqMachine:
-    """The machine for so many words of memory and commands, each of its size once and for all."""
+    """A looped transformer that runs SUBLEQ programs with given numbers of memory words and
+    commands.
+    """
 
     def __init__(self, words: int, commands: int, *, bits: int = 8) -> None:
         words, commands = require_integer(words, "words"), require_integer(commands, "commands")
-        if require_integer(bits, "bits", 2) > _MAX_BITS:
-            raise InputError(f"expected 2 to {_MAX_BITS} bits, got {bits}")
+        if require_integer(bits, "bits", 2) > MAX_BITS:
+            raise InputError(f"expected 2 to {MAX_BITS} bits, got {bits}")
         self.words, self.commands, self.bits = words, commands, bits
         self.positions = 1 + words + commands
         self.address = bits_for(self.positions)
@@ -80,17 +83,19 @@ class SubleqMachine:
         return stream
 
     def step(self, stream: Floats) -> Floats:
-        """Return the stream after one pass: one command."""
+        """Return the residual stream after one pass, which executes one command."""
         return self.block.run(stream)
 
     def read(self, stream: Floats) -> State:
-        """Return the state that a stream holds."""
+        """Return the memory words and the next command from a residual stream."""
         memory = stream[1 : 1 + self.words, list(self.slots["memory"])]
         place = decode(stream[0, list(self.slots["counter"])])
         return State(tuple(map(self._word, memory)), place - 1 - self.words)
 
     def run(self, memory: Sequence[int], commands: Sequence[Command], steps: int) -> list[State]:
-        """Return the state after each of so many steps; the stream itself is what is looped."""
+        """Return the state after each step, where each pass reads the residual stream of the previous
+        pass.
+        """
         stream = self.start(memory, commands)
         states: list[State] = []
         for _ in range(require_integer(steps, "steps", 0)):
@@ -101,10 +106,11 @@ class SubleqMachine:
         return states
 
     def model(self) -> CompiledTransformer:
-        """Return one pass as a transformer on tokens: words as numerals, commands as "a b c".
+        """Return one pass as a compiled transformer on tokens: words as numerals, commands as "a b c".
 
-        Words come first, then commands; a token of one kind in the place of the other is passed on as
-        it is. One pass from the tokens does the first command: the loop is over the stream (``run``).
+        The first input tokens are words, the remaining ones commands; a token of the wrong kind is
+        passed on unchanged. One pass executes the first command. To execute several commands,
+        :meth:`run` loops over the residual stream.
 
         >>> SubleqMachine(words=2, commands=1, bits=4).model()(["3", "5", "0 1 0"])
         ['3', '2', '0 1 0']
@@ -130,7 +136,10 @@ class SubleqMachine:
         return CompiledTransformer(config, weights)
 
     def _places(self) -> Floats:
-        """Return what positions add: codes, and the scratchpad with the first command's address."""
+        """Return the position embeddings: the codes of positions, and the scratchpad.
+
+        The counter in the scratchpad is the address of the first command.
+        """
         slots, stream = self.slots, np.zeros((self.positions, self.slots.size))
         stream[0, slots["scratch"][0]] = 1.0
         stream[0, list(slots["counter"])] = code(1 + self.words, self.address)
@@ -139,7 +148,7 @@ class SubleqMachine:
         return stream
 
     def _addresses(self, commands: Sequence[Command]) -> Floats:
-        """Return the codes of the three addresses of each command, side by side."""
+        """Return the concatenated codes of the three addresses of each command."""
         codes = np.array([code(place, self.address) for place in range(self.positions)])
         places = np.add(commands, [1, 1, 1 + self.words])
         return codes[places].reshape(len(commands), -1)
@@ -171,7 +180,7 @@ class SubleqMachine:
 
 
 def advance(state: State, commands: Sequence[Command], bits: int = 8) -> State:
-    """Do one command in plain Python: the reference.
+    """Return the state after one command, executed in plain Python as a reference.
 
     >>> advance(State((3, 5), 0), [(0, 1, 0)])
     State(memory=(3, 2), counter=1)
@@ -185,27 +194,16 @@ def advance(state: State, commands: Sequence[Command], bits: int = 8) -> State:
 
 
 def require_command(counter: int, commands: Sequence[Command]) -> None:
-    """Refuse to go on where no command is."""
+    """Raise ``InputError`` if there is no command with the index ``counter``."""
     if not 0 <= counter < len(commands):
         raise InputError(
-            f"expected a program of {len(commands)} commands, got past its last command; try to end it "
-            "by a jump to itself"
+            f"expected a program of {len(commands)} commands, got a run "
+            "past its last command; try a last command that jumps to itself"
         )
 
 
-def interpret(
-    memory: Sequence[int], commands: Sequence[Command], steps: int, *, bits: int = 8
-) -> list[State]:
-    """Return the state after each of so many steps in plain Python."""
-    state, states = State(tuple(memory), 0), []
-    for _ in range(steps):
-        state = advance(state, commands, bits)
-        states.append(state)
-    return states
-
-
 def _layers(machine: SubleqMachine) -> tuple[LayerWeights, ...]:
-    """Return the layers of one step."""
+    """Return the layers of the block, which execute one command per pass."""
     slots, L, N = machine.slots, machine.address, machine.bits
     scale = float(np.log(machine.positions / _ERROR))
     eye, scratch, flag = np.eye(slots.size), slots.unit("scratch"), slots.unit("flag")
@@ -230,7 +228,8 @@ def _layers(machine: SubleqMachine) -> tuple[LayerWeights, ...]:
     subtract.add_one_more(terms, slots["result"], slots["scratch"][0], bound)
     subtract.add_one_more({"counter": 1.0}, slots["following"], slots["scratch"][0], bound)
 
-    # The scratchpad's key is the address of word b, a little longer than the word's own.
+    # The key of the scratchpad is the address of word b, scaled slightly above the key of the word
+    # itself.
     keys = eye[:, list(position)].copy()
     keys[list(second), range(L)] = 1 + 1 / L
     value = slots.map(slots["memory"], buffer[:N]) + slots.map(slots["result"], buffer[:N])
@@ -240,7 +239,7 @@ def _layers(machine: SubleqMachine) -> tuple[LayerWeights, ...]:
 
     at_most_zero = Units(slots)
     at_most_zero.add(0.5 * slots.unit("result", N - 1) + 0.5 * scratch, 0.0, {"flag": 1.0})
-    ones = (1 - N / 2) * scratch  # 1 − the number of ones: positive for 0 alone
+    ones = (1 - N / 2) * scratch  # 1 − the number of ones: positive only for 0
     ones[list(slots["result"])] = -0.5
     at_most_zero.add(ones, 0.0, {"flag": 1.0})
 

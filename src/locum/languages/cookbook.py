@@ -1,4 +1,7 @@
-"""The entries of the cookbook: what each computes, its size, and a plain recogniser to check it."""
+"""Define constructions from surveys of transformers and formal languages.
+
+Each construction contains a plain Python function, with which the outputs of its network are compared.
+"""
 
 from __future__ import annotations
 
@@ -29,54 +32,56 @@ Word = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of an entry."""
+    """The result of checking a construction on words."""
 
     layers: int
     heads: tuple[int, ...]
-    #: Words that were run, the longest of them, and the first that came out wrong.
+    #: Number of words that were run, length of the longest, and the first word with a wrong answer.
     words: int
     longest: int
     wrong: Word | None
-    #: How sure it is: "certified" weights have no error on any input of their lengths.
+    #: The level of certainty. A "certified" error bound holds on all inputs of these lengths.
     status: str
 
 
 @dataclass(frozen=True)
 class Entry(ABC):
-    """A construction by its name."""
+    """A construction: a network with its description, its source and the correct answers."""
 
     name: str
-    #: What it computes, in one line.
+    #: A one-line description.
     about: str
-    #: "average-hard", "unique hard" or "softmax", and what its numbers need.
+    #: "average-hard", "unique hard" or "softmax", and the required precision.
     attention: str
     precision: str
     source: str
     alphabet: str
-    #: What is right, by a plain computation.
+    #: A plain Python function that computes the correct answer.
     plain: Callable[[str], Any]
-    #: The longest words that it is checked on.
+    #: Length of the longest words on which the construction is checked.
     longest: int
 
     def words(self) -> Iterator[list[Word]]:
-        """Yield the words of each length that it is checked on."""
+        """Yield, for each length, the words on which the construction is checked."""
         for size in range(1, self.longest + 1):
             yield list(itertools.product(self.alphabet, repeat=size))
 
     @abstractmethod
     def answers(self, words: Sequence[Word]) -> list[Any]:
-        """Return what the network says to words of one length."""
+        """Return the outputs of the network for words of one length."""
 
     @abstractmethod
     def size(self) -> tuple[int, tuple[int, ...]]:
-        """Return the number of layers, and of heads in each."""
+        """Return the number of layers, and the number of heads in each layer."""
 
     @abstractmethod
     def status(self) -> str:
-        """Say how sure it is beyond the words that were run."""
+        """Return a text that describes how certain the correctness of the network is."""
 
     def examine(self) -> Finding:
-        """Run the network on all words and compare, once: an entry does not change."""
+        """Run the network on all words and compare its answers with the correct ones; the result is
+        cached.
+        """
         return self._finding
 
     @cached_property
@@ -93,7 +98,7 @@ class Entry(ABC):
         return Finding(layers, heads, count, self.longest, wrong, self.status())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry and what was found as plain data."""
+        """Return the construction and the result of its check as plain data."""
         examined = self.examine()
         return {
             "name": self.name,
@@ -113,22 +118,22 @@ class Entry(ABC):
 
 @dataclass(frozen=True)
 class Compiled(Entry):
-    """An entry that is a program: a recogniser, or an s-op whose values are compared."""
+    """A construction given as a program: a recogniser, or an s-op whose outputs are compared."""
 
     program: Callable[[], Recogniser | SOp]
-    #: Whether all outputs are compared, or the last one alone.
+    #: Whether all outputs are compared, or only the last one.
     everywhere: bool = False
 
     @cached_property
     def built(self) -> Recogniser | SOp:
-        """The program."""
+        """The recogniser or s-op of the construction."""
         return self.program()
 
     @cached_property
     def model(self) -> CompiledTransformer:
-        """The network, for words as long as those that are checked.
+        """The compiled network for words of up to ``longest`` letters.
 
-        Its feed-forwards are instructions, as those of published constructions are any functions.
+        Its feed-forwards are symbolic, because the published constructions allow any function.
         """
         if isinstance(self.built, Recogniser):
             return self.built.compile(self.longest, name=self.name, feed_forward="exact")
@@ -142,24 +147,26 @@ class Compiled(Entry):
         )
 
     def words(self) -> Iterator[list[Word]]:
-        """Yield all words, with the empty one where that has an answer."""
+        """Yield all words, including the empty word if the recogniser is read at an end marker."""
         if isinstance(self.built, Recogniser) and self.built.accept == END:
             yield [()]
         yield from super().words()
 
     def answers(self, words: Sequence[Word]) -> list[Any]:
-        """Run the compiled weights."""
+        """Return the outputs of the compiled network."""
         if isinstance(self.built, Recogniser):
             return list(self.built.accepts_by(self.model, words))
         rows = self.model([list(word) for word in words])
         return [row if self.everywhere else row[-1] for row in rows]
 
     def size(self) -> tuple[int, tuple[int, ...]]:
-        """Return layers and heads of the compiled network."""
+        """Return the number of layers of the compiled network, and the number of heads in
+        each layer.
+        """
         return self.model.architecture.layers, self.model.architecture.heads
 
     def status(self) -> str:
-        """Say what the compiler certifies."""
+        """Return the certified error bound of the compiled network as text."""
         bound = self.model.error_bound
         return (
             "certified: error 0" if bound == 0 else f"certified: error at most {at_most(bound, '.1g')}"
@@ -168,22 +175,22 @@ class Compiled(Entry):
 
 @dataclass(frozen=True)
 class Direct(Entry):
-    """An entry whose weights are given by hand: a function runs them on a word."""
+    """A construction with weights given by hand, which a function runs on a word."""
 
     run: Callable[[str], Any]
     layers: int
     heads: tuple[int, ...]
 
     def answers(self, words: Sequence[Word]) -> list[Any]:
-        """Run the network word by word."""
+        """Return the outputs of the network, which is run word by word."""
         return [self.run("".join(word)) for word in words]
 
     def size(self) -> tuple[int, tuple[int, ...]]:
-        """Return what the construction has."""
+        """Return the number of layers of the construction, and the number of heads in each layer."""
         return self.layers, self.heads
 
     def status(self) -> str:
-        """Say that words were run."""
+        """Return a text that states on which words the answers were checked."""
         return "checked on all words of these lengths"
 
 
@@ -205,7 +212,10 @@ def _balanced(word: str, pairs: str = "()") -> bool:
 
 
 def _top(word: str) -> list[str]:
-    """Return the bracket on top of the stack behind every prefix; "-" where that is no longer Dyck."""
+    """Return the bracket on top of the stack after every prefix, or "empty".
+
+    The result is "-" from the first prefix that no Dyck word of depth at most 3 extends.
+    """
     stack: list[str] = []
     answers: list[str] = []
     for letter in word:
@@ -222,10 +232,11 @@ def _top(word: str) -> list[str]:
 
 
 def _dyck_top() -> SOp:
-    """Return the bracket on top of the stack: the last one that was opened at this depth.
+    """Return an s-op that computes the bracket on top of the stack.
 
-    Layer 1 counts the depth, layer 2 attends to that bracket. Behind an error, where depth and type no
-    longer tell, the answer is "-" only as far as two layers see it: the entry compares Dyck prefixes.
+    This bracket is the last one that was opened at the current depth. Layer 1 computes the depth, and
+    layer 2 attends to the bracket. After an error, the depth and the bracket do not determine the
+    answer, so the construction is checked only on prefixes of Dyck words.
     """
     is_open = (tokens == "(") | (tokens == "[")
     depth = 2 * selector_width(select(is_open, True, "==") & _PAST) - indices - 1
@@ -235,10 +246,10 @@ def _dyck_top() -> SOp:
 
 
 class _Prefixes(Compiled):
-    """An entry that is only asked about prefixes of Dyck words."""
+    """A construction that is checked only on prefixes of Dyck words."""
 
     def words(self) -> Any:
-        """Yield the words of each length that do not leave the language."""
+        """Yield, for each length, the words that are prefixes of Dyck words of depth at most 3."""
         for batch in super().words():
             kept = [word for word in batch if "-" not in _top("".join(word))]
             if kept:
@@ -269,7 +280,7 @@ def _trigram() -> SOp:
 
 
 def _induction() -> SOp:
-    """Return what stood behind the last earlier occurrence of this token."""
+    """Return an s-op that computes the token after the last earlier occurrence of the current token."""
     before = rasp_l.shift_right(tokens, 1, default="-")
     earlier = select(before, tokens, "==") & _PAST
     return aggregate(best(earlier, indices), tokens, default="-")
@@ -288,10 +299,12 @@ def _count_of(letter: str) -> SOp:
 
 
 def _hash_count(word: str) -> list[int]:
-    """Count the a's: attend with the hash of (mean, 1/n) to the hash of (j, 1); ratios hash alike.
+    """Count the letters a in every prefix by comparing layer-norm hashes.
 
-    A layer norm of (x, y, −x, −y) keeps only the direction of (x, y), so that the mean c/n beside 1/n,
-    which uniform attention gives, is compared with the integers c themselves.
+    A layer norm of (x, y, −x, −y) keeps only the direction of (x, y), which is its hash. Uniform
+    attention over n letters computes the mean c/n and 1/n. The query is the hash of (c/n, 1/n), and the
+    keys are the hashes of (j, 1) for integers j. Pairs with equal ratios have equal hashes, so the
+    query attends to the key j = c.
     """
     size = len(word)
 
@@ -337,7 +350,7 @@ COOKBOOK: dict[str, Entry] = {
             lambda w: [w[: i + 1].endswith("aba") for i in range(len(w))], 8, _trigram, True,
         ),
         Compiled(
-            "induction head", "what stood behind this token the last time", HARD, LOGARITHMIC,
+            "induction head", "the token after the last occurrence of this token", HARD, LOGARITHMIC,
             "Olsson et al. 2022", "abc", _plain_induction, 6, _induction, True,
         ),
         Compiled(

@@ -1,0 +1,209 @@
+"""Decide whether C-RASP with ``#import local``, ``#import periodic`` or both recognises a language.
+
+A **positive** result is a program: for some number of visible earlier letters, and for some period, the
+potentials of ``c_rasp_programs.py`` separate all states that look the same. Two states look the same if
+their visible letters and their positions modulo the period are equal.
+
+A **negative** result is an obstruction that holds for every window and every period. Its graph consists
+of the states q with qe = q, for idempotents e of the syntactic semigroup. For idempotents e and f, each
+element x = exf is a label of the graph. A word for the label consists of a word of x and then
+arbitrarily many copies of a word of f. A window of any size in this word depends only on the label. A
+program with ``#import local`` that separates two states of the graph would therefore be a program
+without ``#import local`` over the labels.
+
+For ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
+elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
+For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition,
+it is also induced by words whose length is r modulo any given multiple of d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from locum.errors import LimitError
+from locum.languages.automata import DFA, Letter
+from locum.languages.c_rasp_programs import PositionGraph, program
+from locum.languages.monoid import Monoid
+from locum.languages.potentials import Graph, Obstruction, separate
+from locum.languages.recogniser import Recogniser
+
+#: Maximum number of labels in the graph of an obstruction, of visible letters, and maximum period.
+MAX_LABELS, MAX_WINDOW, MAX_PERIOD = 4_000, 8, 24
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A label of the graph: an element, with an idempotent and a position modulo the period at each
+    end.
+
+    If only positions are visible, the idempotents are None.
+    """
+
+    source: tuple[int | None, int]
+    element: int
+    target: tuple[int | None, int]
+
+
+@dataclass(frozen=True)
+class PositionObstruction:
+    """Two states that no program separates, for any window and any period, with a proof.
+
+    The states of the graph in the proof are states of the automaton, each with an idempotent and a
+    remainder.
+    """
+
+    automaton: DFA
+    obstruction: Obstruction
+    #: For each state of the graph, the state of the automaton.
+    states: tuple[int, ...]
+    #: For each label of the graph, a word.
+    words: tuple[tuple[Letter, ...], ...]
+    #: For each label, the words of the idempotents before and after it; empty for periods alone.
+    ends: tuple[tuple[tuple[Letter, ...], tuple[Letter, ...]], ...]
+    #: The period of the positions; 1 without periods.
+    period: int
+
+    @property
+    def remainder(self) -> int:
+        """Position, modulo the period, at which the two states occur."""
+        seen = self.obstruction.graph.seen[self.obstruction.states[0]]
+        return cast("tuple[int | None, int]", seen)[1]
+
+    def word(self, labels: Sequence[int]) -> tuple[Letter, ...]:
+        """Return a word of a path, which is given by its labels."""
+        return tuple(letter for label in labels for letter in self.words[label])
+
+    def check(self) -> bool:
+        """Return whether the proof is correct, by checking its relations and running its words."""
+        graph = self.obstruction.graph
+        for state, targets in enumerate(graph.targets):
+            for label, target in targets.items():
+                before, after = self.ends[label]
+                here, there = self.states[state], self.states[target]
+                if (self._run(here, self.words[label]), self._run(here, before)) != (there, here):
+                    return False
+                if self._run(there, after) != there:
+                    return False
+        idempotents = {word for ends in self.ends for word in ends}
+        everywhere = range(len(self.automaton))
+        if any(self._run(q, 2 * w) != self._run(q, w) for q in everywhere for w in idempotents):
+            return False
+        lengths = (len(self.word(each.path)) for each in self.obstruction.relations)
+        return self.obstruction.check() and not any(length % self.period for length in lengths)
+
+    def _run(self, state: int, word: Sequence[Letter]) -> int:
+        for letter in word:
+            state = self.automaton.transitions[state][self.automaton.alphabet.index(letter)]
+        return state
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision on whether a program with position predicates recognises a language."""
+
+    #: Whether there is a program, or None if this is undecided.
+    holds: bool | None
+    #: The number of earlier letters that the program reads, and its period.
+    window: int = 0
+    period: int = 1
+    obstruction: PositionObstruction | None = None
+    #: The reason why the question is undecided.
+    reason: str = ""
+
+    def program(self, automaton: DFA) -> Recogniser | None:
+        """Return a program for the language of ``automaton``, or None unless the decision is
+        positive.
+        """
+        return program(automaton, window=self.window, period=self.period) if self.holds else None
+
+
+def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> Decision:
+    """Decide whether C-RASP with these imports, read at an end marker, recognises a language."""
+    try:
+        period = monoid.lengths[2] if periodic else 1
+        if period > MAX_PERIOD:
+            return Decision(None, reason=f"the period {period} is above {MAX_PERIOD}")
+        for window in range(MAX_WINDOW + 1 if local else 1):
+            for each in sorted({1, period}):
+                if not isinstance(PositionGraph(automaton, window, each).parts, Obstruction):
+                    return Decision(True, window, each)
+            if window == int(local):  # most programs need few letters
+                obstruction = obstruct(automaton, monoid, local=local, periodic=periodic)
+                if obstruction is not None:
+                    return Decision(False, obstruction=obstruction)
+    except LimitError as error:
+        return Decision(None, reason=str(error))
+    found = f"a program with {window} earlier letters" if local else "a program"
+    return Decision(None, reason=f"found neither {found} nor a proof that none exists")
+
+
+def obstruct(
+    automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool
+) -> PositionObstruction | None:
+    """Return a proof that no window and no period suffices, or None if the potentials separate all
+    states.
+    """
+    bases: list[int | None] = [part[0] for part in monoid.regular_classes] if local else [None]
+    # One idempotent often suffices, and results in a smaller graph.
+    for chosen in (*([base] for base in bases if len(bases) > 1), bases):
+        found = _obstruct(automaton, monoid, chosen, periodic)
+        if found is not None:
+            return found
+    return None
+
+
+def _obstruct(
+    automaton: DFA, monoid: Monoid, bases: Sequence[int | None], periodic: bool
+) -> PositionObstruction | None:
+    sets, index, period = monoid.lengths if periodic else ([], 0, 1)
+    made = [sets[index + i] for i in range(period)] if periodic else [frozenset(monoid.semigroup)]
+    objects = [(base, i) for base in bases for i in range(period)]
+    images = {
+        (base, i): sorted({monoid.elements[_between(monoid, 0, x, base)][0] for x in made[i]})
+        for base, i in objects
+    }
+    vertices = [(each, state) for each in objects for state in images[each]]
+    number = {vertex: i for i, vertex in enumerate(vertices)}
+    targets: list[dict[int, int]] = [{} for _ in vertices]
+    arrows: list[Arrow] = []
+    for source in objects:
+        for target in objects:
+            shift = (target[1] - source[1]) % period
+            if bases == [None] and shift != 1 % period:
+                continue  # words whose length is 1 modulo the period generate all other elements
+            between = made[shift]
+            for element in sorted({_between(monoid, source[0], x, target[0]) for x in between}):
+                if len(arrows) >= MAX_LABELS:
+                    raise LimitError(f"more than {MAX_LABELS} labels")
+                for state in images[source]:
+                    reached = number[target, monoid.elements[element][state]]
+                    targets[number[source, state]][len(arrows)] = reached
+                arrows.append(Arrow(source, element, target))
+    found = separate(Graph(tuple(targets), tuple(each for each, _ in vertices)))
+    if not isinstance(found, Obstruction):
+        return None
+
+    def word(arrow: Arrow) -> tuple[Letter, ...]:
+        if not periodic:
+            return monoid.word_of_semigroup(arrow.element)
+        shift = (arrow.target[1] - arrow.source[1]) % period
+        return monoid.word_of_length(arrow.element, index + shift)
+
+    def end(base: int | None) -> tuple[Letter, ...]:
+        return () if base is None else monoid.word_of_semigroup(base)
+
+    return PositionObstruction(
+        automaton,
+        found,
+        tuple(state for _, state in vertices),
+        tuple(map(word, arrows)),
+        tuple((end(arrow.source[0]), end(arrow.target[0])) for arrow in arrows),
+        period,
+    )
+
+
+def _between(monoid: Monoid, first: int | None, element: int, last: int | None) -> int:
+    return element if first is None or last is None else monoid.multiply(first, element, last)

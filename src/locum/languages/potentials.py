@@ -1,0 +1,348 @@
+"""Decide which states of a labelled graph can be distinguished by counts.
+
+A :class:`Graph` consists of states, labelled transitions, and for each state the facts that are visible
+without counting. States with equal visible facts *look the same*. In a strongly connected component,
+integer weights of the labels whose sum is 0 on every cycle define a *potential* of each state. If
+labels alone do not separate all states that look the same, pairs of (potential, label) are the labels
+of the next level. This is repeated until the number of labels does not change.
+
+If the last level separates all states that look the same, the potentials define a program
+(``c_rasp_programs.py``). Otherwise there is an :class:`Obstruction`: two states p and q that look the
+same, such that any weights give them equal potentials. Equivalently, the label counts of a path from p
+to q are a rational combination of the label counts of cycles.
+
+Let z be a cycle at p through every transition. A program compares linear functions of label counts. For
+almost every choice of how often z takes each transition, a linear function either changes along z, and
+then its sign is constant after sufficiently many repetitions, or it vanishes on all cycles and
+therefore on the path. By induction on the nesting of counts, no program separates the end of the path
+from its start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import gcd, lcm
+
+from flint import fmpq_mat, fmpz_mat
+
+from locum.languages.automata import DFA, components
+
+#: A label; at higher levels, the potential of the state before the label, and the label.
+Label = tuple[int, ...]
+Edge = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """States with labelled transitions; state 0 is the initial state.
+
+    Two states look the same if their visible facts are equal. This is required of two states with a
+    transition of the same label.
+    """
+
+    #: For each state, the next state by label; each label occurs at most once.
+    targets: tuple[Mapping[int, int], ...]
+    #: For each state, the facts visible without counting.
+    seen: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, automaton: DFA) -> Graph:
+        """Return the graph of an automaton, whose labels are letters; all states have equal visible
+        facts.
+        """
+        return cls(
+            tuple(dict(enumerate(row)) for row in automaton.transitions), (None,) * len(automaton)
+        )
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """The strongly connected components in topological order, beginning with that of the initial
+        state.
+        """
+        return components([list(row.values()) for row in self.targets])[::-1]
+
+    def path(self, start: int, end: int, inside: frozenset[int]) -> tuple[int, ...]:
+        """Return the labels of a shortest path between two states, which visits only states of
+        ``inside``.
+        """
+        came: dict[int, tuple[int, int]] = {}
+        queue = deque([start])
+        while queue and end not in came:
+            state = queue.popleft()
+            for label, target in self.targets[state].items():
+                if target in inside and target not in came:
+                    came[target] = state, label
+                    queue.append(target)
+        if start == end:
+            return ()
+        labels = []
+        while end != start:
+            end, label = came[end]
+            labels.append(label)
+        return tuple(reversed(labels))
+
+
+@dataclass(frozen=True)
+class Level:
+    """One potential of a component, with the weights of labels that define it."""
+
+    #: The weight of each label: (label,) at level 0, (potential of the level below, label) at others.
+    weights: Mapping[Label, int]
+    #: The potential of each state.
+    of_state: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Component:
+    """A strongly connected component with potentials that separate all states with equal
+    visible facts.
+    """
+
+    states: tuple[int, ...]
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Two transitions with one label that begin in unseparated states, and the number of exchanges."""
+
+    times: int
+    label: int
+    state: int
+    other: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A path whose multiple by ``factor`` becomes a sum without boundary by exchanging transitions.
+
+    An exchange replaces a transition by a transition with an equal label, so the label counts are
+    unchanged. In a strongly connected graph, a sum of transitions without boundary is a rational
+    combination of cycles. The label counts of the path are therefore a rational combination of the
+    label counts of cycles.
+    """
+
+    start: int
+    path: tuple[int, ...]
+    factor: int
+    exchanges: tuple[Exchange, ...]
+
+
+@dataclass(frozen=True)
+class Obstruction:
+    """Two states of a component that have equal visible facts and that no counts separate, with a
+    proof.
+    """
+
+    graph: Graph
+    #: The path of the first relation leads from one of the two states to the other. All relations
+    #: together define which states are not separated.
+    relations: tuple[Relation, ...]
+
+    @property
+    def states(self) -> tuple[int, int]:
+        """The two states that no counts separate."""
+        first = self.relations[0]
+        return first.start, self._follow(first.start, first.path)
+
+    def _follow(self, state: int, labels: Sequence[int]) -> int:
+        for label in labels:
+            state = self.graph.targets[state][label]
+        return state
+
+    def check(self) -> bool:
+        """Return whether all relations hold, by following every path and summing boundaries of
+        transitions.
+        """
+        root: dict[int, int] = {}
+
+        def find(state: int) -> int:
+            while state in root:
+                state = root[state]
+            return state
+
+        ends = [self._follow(each.start, each.path) for each in self.relations]
+        for each, end in zip(self.relations, ends, strict=True):
+            if end == each.start or self.graph.seen[end] != self.graph.seen[each.start]:
+                return False
+            if find(end) != find(each.start):
+                root[find(end)] = find(each.start)
+        part = next(set(part) for part in self.graph.components if ends[0] in part)
+        for each, end in zip(self.relations, ends, strict=True):
+            boundary = Counter({end: each.factor, each.start: -each.factor})
+            for swap in each.exchanges:
+                target = self.graph.targets[swap.state][swap.label]
+                other = self.graph.targets[swap.other][swap.label]
+                if find(swap.state) != find(swap.other):
+                    return False
+                for end_or_start, sign in (
+                    (target, -1),
+                    (other, 1),
+                    (swap.state, 1),
+                    (swap.other, -1),
+                ):
+                    boundary[end_or_start] += sign * swap.times
+            if not each.factor or any(boundary.values()) or not part.issuperset(boundary):
+                return False
+        return True
+
+
+def separate(graph: Graph) -> list[Component] | Obstruction:
+    """Return the potentials of every component in topological order, or an obstruction."""
+    parts = []
+    for states in graph.components:
+        part = _separate(graph, states)
+        if isinstance(part, Obstruction):
+            return part
+        parts.append(part)
+    return parts
+
+
+def _separate(graph: Graph, states: Sequence[int]) -> Component | Obstruction:
+    inside = frozenset(states)
+    edges = [
+        (state, label, target)
+        for state in states
+        for label, target in graph.targets[state].items()
+        if target in inside
+    ]
+    levels: list[Level] = []
+    labels: list[Label] = [(label,) for _, label, _ in edges]
+    kinds = len(set(labels))
+    while len({graph.seen[state] for state in states}) < len(states):
+        level = _level(graph, states, edges, labels)
+        levels.append(level)
+        if len({(graph.seen[state], level.of_state[state]) for state in states}) == len(states):
+            break
+        labels = [(level.of_state[state], label) for state, label, _ in edges]
+        if len(set(labels)) == kinds:
+            return _obstruct(graph, inside, edges, level)
+        kinds = len(set(labels))
+    return Component(tuple(states), tuple(levels))
+
+
+def _level(
+    graph: Graph, states: Sequence[int], edges: Sequence[Edge], labels: Sequence[Label]
+) -> Level:
+    """Return a level whose potential separates as many states with equal visible facts as possible."""
+    by_label: dict[Label, list[Edge]] = {}
+    for edge, label in zip(edges, labels, strict=True):
+        by_label.setdefault(label, []).append(edge)
+    shared = [group for group in by_label.values() if len(group) > 1]
+    # A potential is needed only for states that look the same as another state, and for the ends of
+    # transitions with a shared label.
+    alike = Counter(graph.seen[state] for state in states)
+    ends = {end for group in shared for edge in group for end in (edge[0], edge[2])}
+    involved = sorted(ends.union(state for state in states if alike[graph.seen[state]] > 1))
+    place = {state: i - 1 for i, state in enumerate(involved)}
+    rows = set()
+    for group in shared:
+        source, _, target = group[0]
+        for other_source, _, other_target in group[1:]:
+            row = [0] * len(involved)  # the last entry is for the first state, of potential 0
+            for state, sign in ((target, 1), (source, -1), (other_target, -1), (other_source, 1)):
+                row[place[state]] += sign
+            rows.add(tuple(row[:-1]))
+    best = dict.fromkeys(states, 0)
+    for vector in _kernel(rows - {(0,) * (len(involved) - 1)}, max(len(involved) - 1, 0)):
+        values = {state: vector[place[state]] for state in involved[1:]}
+        best = _refine(best, values, graph.seen)
+    offset = best[states[0]]
+    potential = {state: value - offset for state, value in best.items()}
+    weights = {
+        label: potential[group[0][2]] - potential[group[0][0]] for label, group in by_label.items()
+    }
+    return Level(dict(sorted(weights.items())), potential)
+
+
+def _kernel(rows: set[tuple[int, ...]], size: int) -> Iterator[list[int]]:
+    """Yield a basis of the integer vectors that are orthogonal to all rows, small vectors first."""
+    if not rows:
+        yield from ([int(i == j) for i in range(size)] for j in range(size))
+        return
+    kernel, nullity = fmpz_mat([list(row) for row in sorted(rows)]).nullspace()
+    basis = []
+    for column in range(nullity):
+        vector = [int(kernel[row, column]) for row in range(size)]
+        divisor = gcd(*vector)
+        basis.append([entry // divisor for entry in vector])
+    if len(basis) > 1:
+        reduced = fmpz_mat(basis).lll()
+        basis = [[int(reduced[i, j]) for j in range(size)] for i in range(nullity)]
+    yield from sorted(basis, key=lambda vector: sum(map(abs, vector)))
+
+
+def _refine(best: dict[int, int], own: Mapping[int, int], seen: Sequence[Hashable]) -> dict[int, int]:
+    """Add a multiple of the potential ``own`` to ``best`` such that the sum separates more states.
+
+    The sum separates all pairs of states with equal visible facts that one of the two potentials
+    separates. The multiple is as small as possible.
+    """
+    kinds = len({(seen[state], value, own.get(state, 0)) for state, value in best.items()})
+    if kinds == len({(seen[state], value) for state, value in best.items()}):
+        return best
+    factor = 1
+    while True:
+        for sign in (factor, -factor):
+            together = {state: value + sign * own.get(state, 0) for state, value in best.items()}
+            if len({(seen[state], value) for state, value in together.items()}) == kinds:
+                return together
+        factor += 1
+
+
+def _obstruct(graph: Graph, inside: frozenset[int], edges: Sequence[Edge], level: Level) -> Obstruction:
+    """Return an obstruction with a relation between states with equal visible facts and equal
+    potentials.
+    """
+    classes: dict[Hashable, list[int]] = {}
+    for state in sorted(inside):
+        classes.setdefault((graph.seen[state], level.of_state[state]), []).append(state)
+    first_edge: dict[Label, Edge] = {}
+    columns: dict[tuple[int, ...], tuple[int, int, int]] = {}
+    place = {state: i for i, state in enumerate(sorted(inside))}
+    for state, label, target in edges:
+        other, _, reached = first_edge.setdefault(
+            (level.of_state[state], label), (state, label, target)
+        )
+        column = [0] * len(place)
+        for end, sign in ((target, 1), (state, -1), (reached, -1), (other, 1)):
+            column[place[end]] += sign
+        if any(column):
+            columns.setdefault(tuple(column), (label, state, other))
+    swaps = list(columns.values())
+    relations = []
+    for start, *others in classes.values():
+        for end in others:
+            wanted = [0] * len(place)
+            wanted[place[end]], wanted[place[start]] = 1, -1
+            factors = _solve(list(columns), wanted)
+            factor = lcm(*(value.denominator for value in factors))
+            used = tuple(
+                Exchange(int(value * factor), *swap)
+                for value, swap in zip(factors, swaps, strict=True)
+                if value
+            )
+            relations.append(Relation(start, graph.path(start, end, inside), factor, used))
+    relations.sort(key=lambda each: len(each.path))
+    return Obstruction(graph, tuple(relations))
+
+
+def _solve(columns: Sequence[Sequence[int]], wanted: Sequence[int]) -> list[Fraction]:
+    """Return rational coefficients for which the linear combination of the columns is ``wanted``."""
+    size = len(columns)
+    matrix = fmpq_mat(
+        len(wanted), size + 1, [value for row in zip(*columns, wanted, strict=True) for value in row]
+    )
+    reduced, rank = matrix.rref()
+    factors = [Fraction(0)] * size
+    for row in range(rank):
+        pivot = next(i for i in range(size + 1) if reduced[row, i] != 0)
+        if pivot == size:
+            raise AssertionError("the states are separated")
+        value = reduced[row, size]
+        factors[pivot] = Fraction(int(value.p), int(value.q))
+    return factors
