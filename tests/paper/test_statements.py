@@ -15,6 +15,7 @@ from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,
     OURS,
+    PRINTED,
     Evidence,
     decide,
     measure_error,
@@ -22,6 +23,7 @@ from locum.paper.evidence import (
     try_shapes,
 )
 from locum.paper.items import ITEMS
+from locum.paper.paper_figures import figure_1, figure_3, find_arrows
 from locum.paper.paper_report import examine, reproduce_one
 from locum.paper.statements import STATEMENTS
 from tests.paper.printed import normalise, normalise_tex, source
@@ -41,7 +43,7 @@ def test_every_label_of_the_paper_has_a_statement() -> None:
 
 def test_the_documentation_counts_the_statements() -> None:
     text = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
-    labels, passages = re.findall(r"paper's (\d+) labels and for (\d+) passages", text)[0]
+    labels, passages = re.findall(r"(\d+) labels in the paper, and for (\d+)\s+passages", text)[0]
     labelled = sum(statement.labelled for statement in STATEMENTS.values())
     assert (int(labels), int(passages)) == (labelled, len(STATEMENTS) - labelled)
 
@@ -89,14 +91,25 @@ def test_the_paper_has_every_quote_near_its_line(key: str) -> None:
         pytest.skip("the TeX source of the paper is not here; set LOCUM_PAPER to its path")
     statement = STATEMENTS[key]
     near = normalise_tex("\n".join(lines[max(0, statement.line - 40) : statement.line + 75]))
+    end = 0
     for fragment in statement.quote.replace("\n", "…").split("…"):
-        assert normalise(fragment) in near, fragment
+        quoted = normalise(fragment)
+        start = near.find(quoted, end)  # the fragments are in the order of the paper
+        assert start >= 0, fragment
+        end = start + len(quoted)
 
 
 def test_a_changed_quote_is_not_found() -> None:
     text = r"for any $k \ge \frac{rc}{r+c}$, $T_{\sigma}^{(r)}(\prop(A)) = \prop(\sigma(A))$"
     assert normalise("for any k ≥ rc/(r+c), T_σ^{(r)}(prop(A))") in normalise_tex(text)
-    for changed in ("for any k ≥ rc/(r−c)", "for any k ≤ rc/(r+c)", "T_σ^{(c)}(prop(A))"):
+    for changed in (
+        "for any k ≥ rc/(r−c)",
+        "for any k ≥ rc/r+c",
+        "for any k ≥ rc/(r+c).",
+        "for any k ≤ rc/(r+c)",
+        "T_σ^{(c)}(prop(A))",
+        "T_σ^{(r)}(prop A)",
+    ):
         assert normalise(changed) not in normalise_tex(text)
 
 
@@ -126,6 +139,8 @@ def test_wording_alone_leaves_a_statement_right() -> None:
     assert decide([YES, NO], {"E1": "C"}).status == "wording"
     assert decide([YES, NO], {"E1": "B"}).status == "partly"
     assert decide([NO], {"E1": "C"}).status == "wrong"
+    assert decide([NO, YES._replace(about=CORRECTED)], {"E1": "C"}).status == "wording"
+    assert decide([NO, YES._replace(about=CORRECTED)], {"E1": "A"}).status == "wrong"
 
 
 def test_what_cannot_be_checked_is_not_right() -> None:
@@ -196,6 +211,14 @@ def test_future_work_is_not_claimed_and_related_work_not_checked() -> None:
     assert reproduce_one("related:temperature").status == "right"
 
 
+def test_the_hierarchy_is_right_although_its_proof_is_wrong() -> None:
+    row = reproduce_one("col:expressive_hierarchy")
+    assert row.verdict == "partly wrong as printed, right as corrected"
+    assert {each.about for each in row.evidence if "X repeated" in each.what and each.holds} == {
+        PRINTED
+    }
+
+
 def test_one_statement_has_its_proofs_and_refutations() -> None:
     listing = reproduce_one("lst:MaxMin")
     assert listing.status == "wrong"
@@ -214,3 +237,28 @@ def test_the_command_line_runs_one_statement(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert "Verdict: wrong as printed, right as corrected." in shown
     assert run(["paper", "report", "algo:matmul", "-o", "page.html"]) == 2
+
+
+# Figures --------------------------------------------------------------------------------------
+
+
+def test_figure_1_has_the_arrows_of_the_paper() -> None:
+    assert find_arrows() == {
+        "XA": ("X", "A"),
+        "Xᵀ": ("X",),
+        "scores": ("XA", "Xᵀ"),
+        "softmax": ("scores",),
+        "XV": ("X", "V"),
+        "output": ("softmax", "XV"),
+    }
+
+
+def test_figures_show_what_the_programs_compute() -> None:
+    first = figure_1()
+    assert "0.510   0.660   0.810" in first  # X A, as printed in Figure 2
+    assert first.count("<path") == 10
+    third = figure_3()
+    assert re.findall(r"layer \d: \d heads?", third) == [
+        "layer 0: 1 head", "layer 1: 4 heads", "layer 2: 1 head", "layer 3: 1 head", "layer 4: 1 head",
+    ]  # fmt: skip
+    assert "4.333, -2.667, -1.333" in third

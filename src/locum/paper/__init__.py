@@ -1,5 +1,5 @@
-"""The paper: one list of its items (``items.py``), its errata, listings and figures.
+"""Represent the paper: its items (``items.py``), errata, listings and figures.
 
-Each item names our function, the paper's claim, its proofs, errata and listings; everything else refers
-to an item by its key.
+An item connects a function of Locum with the paper's claim, proofs, errata and listings. Other tables
+refer to an item by its key.
 """

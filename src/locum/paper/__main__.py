@@ -1,9 +1,9 @@
-"""``make prove``: prove and check everything that is claimed to be proven, on two processes.
+"""Check all proofs of the paper's claims, in two processes (``make prove``).
 
-Every proof of ``items.py`` is run and its certificate checked; every erratum that the prover can refute
-is refuted and its correction proven; and 500 executions of U are compared with their certified errors. It
-is the sweep of sweeps/prove.toml, which ``locum sweep`` runs, too. Ctrl-C ends it at once and leaves no
-worker behind.
+Every proof of ``items.py`` is run, and its certificate is checked. Every erratum that the prover can
+refute is refuted, and its correction is proven. The errors of 500 executions of U are compared with
+their certified bounds. These cases are the sweep of sweeps/prove.toml, which ``locum sweep`` also runs.
+Ctrl-C stops the command and its workers immediately.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from locum.experiments.sweeps import Case, Result, run
 from locum.paper import proving
 from locum.text import at_most
 
-#: How tight the certificates have to be.
+#: Maximum ratio of the largest certified error to the largest observed error.
 TIGHT = 100.0
-#: The exit code of a program that Ctrl-C ended.
+#: The exit code of a program that Ctrl-C has stopped.
 INTERRUPTED = 130
 
 
 def jobs() -> list[Case]:
-    """List every proof and refutation, in the order of the paper's items."""
+    """List every proof and every refutation as a case of a sweep.
+
+    The proofs are in the order of the paper's items, and the refutations follow.
+    """
     proofs = [Case("proof", settings) for settings in proving.proofs()]
     return [*proofs, *(Case("refutation", settings) for settings in proving.refutations())]
 
 
 class Report:
-    """Prints a line for each proof and refutation, in their order, as soon as it can."""
+    """A report that prints a line for each proof and refutation, in the order of the cases."""
 
     def __init__(self, cases: list[Case]) -> None:
         self.cases = cases
@@ -36,7 +39,7 @@ class Report:
         self.printed = 0
 
     def take(self, done: int, total: int, result: Result) -> None:
-        """Take a result, and print what stood behind it."""
+        """Add a result, and print the lines of all cases up to the first unfinished one."""
         self.results[result.key] = result
         while self.printed < len(self.cases) and self.cases[self.printed].key in self.results:
             case = self.cases[self.printed]
@@ -47,7 +50,7 @@ class Report:
 
 
 def line(result: Result, case: Case) -> str:
-    """Say in a line what was done, whether it holds, and how long it took."""
+    """Return a line of text with the title of a case, its outcome and the times."""
     title = result.result.get("title", case.title)
     remark = result.result.get("remark", result.result.get("error", result.outcome))
     proving, checking = (result.timings.get(name, 0.0) for name in ("proving", "checking"))
@@ -58,7 +61,10 @@ def line(result: Result, case: Case) -> str:
 
 
 def prove_everything() -> int:
-    """Do all of it and print a line for each; 1 if anything does not hold."""
+    """Run all proofs, refutations and certified executions, and print a line for each claim.
+
+    Return 1 if any of them does not hold, otherwise 0.
+    """
     started = time.perf_counter()
     cases = jobs()
     parts = [Case("certificate", settings) for settings in proving.certificates()]
@@ -78,7 +84,7 @@ def prove_everything() -> int:
 
 
 def main() -> int:
-    """Run everything; on Ctrl-C the sweep ends its workers, which may be minutes away from an answer."""
+    """Run all cases and return the exit code; Ctrl-C stops the command and its workers."""
     try:
         return prove_everything()
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""Evidence on Algorithms 1 to 5 and on the matrices and index formulas that the paper prints.
+"""Collect evidence on Algorithms 1 to 5, and on the matrices and index formulas that the paper prints.
 
-Every transcription of ``algorithms.py`` is run as printed over a range of shapes, on normal numbers, and
-compared with NumPy. Nothing here states a verdict: ``evidence.decide`` derives it.
+Every transcription of ``algorithms.py`` is run as printed on random numbers, at a range of shapes. The
+results are compared with NumPy. ``evidence.decide`` derives the verdicts.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _TRIPLES = list(itertools.product(range(1, 5), repeat=3))
 
 
 def draw(*shape: int) -> Array:
-    """Draw normal numbers; equal shapes get equal numbers."""
+    """Draw normally distributed numbers; equal shapes return equal numbers."""
     return np.random.default_rng(shape).normal(size=shape)
 
 
 def softmax(A: Array) -> Array:
-    """Return the softmax of each row, by NumPy."""
+    """Compute the softmax of each row of a matrix with NumPy."""
     powers = np.exp(A - A.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def sort_pairs(sequence: Array) -> Array:
-    """Return a sequence with each pair sorted, the larger number first, by NumPy."""
+    """Sort each pair of consecutive numbers of a sequence in descending order with NumPy."""
     return np.sort(sequence.reshape(-1, 2), axis=1)[:, ::-1].ravel()
 
 
 def fits(r: int, k: int, c: int) -> bool:
-    """Tell whether the sequence of A ∈ ℝ^{r×k} and B ∈ ℝ^{k×c} has room for AB."""
+    """Return whether prop(A) ⊙ prop(B) is long enough for AB, for A ∈ ℝ^{r×k} and B ∈ ℝ^{k×c}."""
     return k * (r + c) >= r * c
 
 
@@ -59,7 +59,7 @@ def fits(r: int, k: int, c: int) -> bool:
 
 
 def check_algorithm_1() -> Iterator[Evidence]:
-    """Run Algorithm 1 at r, c ≤ 6."""
+    """Compare Algorithm 1 with the transpose, at all shapes with r, c ≤ 6."""
 
     def run(shape: Shape) -> tuple[Any, Any]:
         A = draw(*shape)
@@ -69,7 +69,7 @@ def check_algorithm_1() -> Iterator[Evidence]:
 
 
 def check_algorithm_2() -> Iterator[Evidence]:
-    """Run Algorithm 2 as printed and corrected at r, c ≤ 6."""
+    """Compare Algorithm 2, as printed and corrected, with the softmax, at all shapes with r, c ≤ 6."""
 
     def outcomes(algorithm: Callable[..., Array]) -> dict[Shape, str]:
         def run(shape: Shape) -> tuple[Any, Any]:
@@ -89,7 +89,10 @@ def check_algorithm_2() -> Iterator[Evidence]:
 
 
 def check_algorithm_3() -> Iterator[Evidence]:
-    """Run Algorithm 3 as printed and corrected at the shapes r, k, c ≤ 4 of the lemma."""
+    """Compare Algorithm 3, as printed and corrected, with the product.
+
+    The shapes are those with r, k, c ≤ 4 that satisfy the condition of the lemma.
+    """
     shapes = [shape for shape in _TRIPLES if fits(*shape)]
     printed = try_shapes(shapes, _product_by(algorithms.algorithm_3))
     corrected = try_shapes(shapes, _product_by(algorithms.algorithm_3_corrected))
@@ -101,7 +104,7 @@ def check_algorithm_3() -> Iterator[Evidence]:
 
 
 def check_lines_of_algorithm_3() -> Iterator[Evidence]:
-    """Compare the lines that the last comment of Algorithm 3 names with the printed lines."""
+    """Check whether the last comment of Algorithm 3 refers to the correct lines."""
     source = inspect.getsource(algorithms)
     products, places = (
         re.findall(rf"# (\d): {re.escape(line)}", source)[0] for line in ("M_ll′ =", "R″_l[i, j] = 1")
@@ -115,7 +118,7 @@ def check_lines_of_algorithm_3() -> Iterator[Evidence]:
 
 
 def check_size_of_product() -> Iterator[Evidence]:
-    """Run the corrected Algorithm 3 at all shapes r, k, c ≤ 4: the result must fit."""
+    """Check that the corrected Algorithm 3 is right exactly at the shapes at which the result fits."""
     outcomes = try_shapes(_TRIPLES, _product_by(algorithms.algorithm_3_corrected))
     found = summarise("", outcomes, "r, k, c", ("k ≥ rc/(r + c)", fits))
     right = {shape for shape, outcome in outcomes.items() if outcome == "right"}
@@ -135,7 +138,7 @@ def _product_by(algorithm: Callable[..., Array]) -> Callable[[Shape], tuple[Any,
 
 
 def check_algorithm_4() -> Iterator[Evidence]:
-    """Run Algorithm 4 on all sequences over {−1, 0, 1} of length 2, 4, 6, and on normal numbers."""
+    """Run Algorithm 4 on all sequences over {−1, 0, 1} of length 2, 4, 6, and on random numbers."""
     small = [
         np.array(word)
         for size in (2, 4, 6)
@@ -144,14 +147,14 @@ def check_algorithm_4() -> Iterator[Evidence]:
     normal = [draw(size) for size in range(2, 21, 2)]
     for what, sequences in (
         ("all sequences over {−1, 0, 1} of length 2, 4, 6", small),
-        ("normal numbers, lengths 2, 4, …, 20", normal),
+        ("random numbers, lengths 2, 4, …, 20", normal),
     ):
         pairs = ((algorithms.algorithm_4(s), sort_pairs(s)) for s in sequences)
         yield compare(f"Algorithm 4 as printed, {what}", pairs)
 
 
 def check_algorithm_5() -> Iterator[Evidence]:
-    """Run Algorithm 5 as printed and with r for n, at order 3 and, outside of its claim, at others."""
+    """Run Algorithm 5 as printed, and with r for n, at order 3 and at other orders."""
     matrices = [SQUARE, *np.random.default_rng(5).normal(size=(50, 3, 3))]
     try:
         printed = [algorithms.algorithm_5(prop(A), 3) for A in matrices]
@@ -169,7 +172,7 @@ def check_algorithm_5() -> Iterator[Evidence]:
 
     places = np.arange(9.0)
     read = circ(algorithms.cofactor_matrices(3, 3)[0], places)
-    # Line 1 computes for place i the place below and to the right of it, cyclically.
+    # For position i, line 1 computes the position one row down and one column to the right, cyclically.
     computed = [3 * ((i // 3 + 1) % 3) + (i % 3 + 1) % 3 for i in range(9)]
     yield Evidence(
         "R_α reads the place that line 1 computes, as the selectors of Listing 7 do; order 3",
@@ -191,7 +194,7 @@ def check_algorithm_5() -> Iterator[Evidence]:
 def _compare_cofactors(
     what: str, matrices: list[Array], results: list[tuple[Array, Array]], about: str
 ) -> Evidence:
-    """Compare M_A and det(A) with NumPy's."""
+    """Compare the results M_A and det(A) with NumPy's cofactors and determinants."""
 
     def expected(A: Array) -> Array:
         determinant = np.linalg.det(A)
@@ -202,16 +205,16 @@ def _compare_cofactors(
     return compare(what, pairs, about)
 
 
-# Rows of attention that select nothing --------------------------------------------------------
+# Rows of attention without selected keys ----------------------------------------------------------
 
 
 def average_hard(scores: Array, values: Array) -> Array:
-    """Return average hard attention: in each row the mean of the values at the maximal scores."""
+    """Compute average hard attention: for each row, the mean of the values at the maximum scores."""
     return np.array([values[row == row.max()].mean() for row in scores])
 
 
 def check_rows_of_transposition() -> Iterator[Evidence]:
-    """Check that R of Algorithm 1 is a permutation, and whether stochastic is enough."""
+    """Check that R of Algorithm 1 is a permutation matrix, and whether a stochastic matrix suffices."""
     matrices = [algorithms.transposition_matrix(r, c) for r, c in _PAIRS]
     stochastic = all((R.sum(axis=1) == 1).all() for R in matrices)
     yield Evidence(
@@ -236,13 +239,13 @@ def check_rows_of_transposition() -> Iterator[Evidence]:
 
 
 def check_rows_of_softmax() -> Iterator[Evidence]:
-    """Read R_l of the corrected Algorithm 2 as average hard attention."""
+    """Interpret the matrices R_l of the corrected Algorithm 2 as scores of average hard attention."""
     matrices = algorithms.softmax_matrices_corrected(2, 2)
     yield from _attend_by("R_l of Algorithm 2, corrected (E7), r = c = 2", matrices)
 
 
 def check_rows_of_product() -> Iterator[Evidence]:
-    """Read the matrices of Algorithm 3 as average hard attention."""
+    """Interpret the matrices of Algorithm 3 as scores of average hard attention."""
     for name, build in (
         ("R_l", algorithms.row_matrices),
         ("R′_l", algorithms.column_matrices),
@@ -252,12 +255,16 @@ def check_rows_of_product() -> Iterator[Evidence]:
 
 
 def check_rows_of_identify() -> Iterator[Evidence]:
-    """Read the matrix of ``identify`` as average hard attention."""
+    """Interpret the matrix of ``identify`` as scores of average hard attention."""
     yield from _attend_by("R of identify, |s| = 5, i′ = 2, k = 2", [identify_matrix(5, 2, 2)])
 
 
 def _attend_by(name: str, matrices: list[Array]) -> Iterator[Evidence]:
-    """Compare v times average hard attention with R ∘ S, v ones in each row, without and with a sink."""
+    """Compare R ∘ S with v times average hard attention by each 0/1 matrix R, without and with a sink.
+
+    The number v is the largest number of ones in a row of R. The sink is an additional position of
+    score ½ and value 0.
+    """
     values = draw(len(matrices[0]))
     sink = np.append(values, 0.0)
 
@@ -293,7 +300,7 @@ def _attend_by(name: str, matrices: list[Array]) -> Iterator[Evidence]:
 
 
 def check_operation() -> Iterator[Evidence]:
-    """Run ∘ as the Preliminaries define it, at r, c ≤ 6."""
+    """Run the operation ∘ as the Preliminaries define it, at all shapes with r, c ≤ 6."""
 
     def outcomes(operation: Callable[[Array, Array], Array], entries: int) -> dict[Shape, str]:
         def run(shape: Shape) -> tuple[Any, Any]:
@@ -310,7 +317,7 @@ def check_operation() -> Iterator[Evidence]:
 
 
 def check_positions() -> Iterator[Evidence]:
-    """Run the index formulas of Proposition 1D, and compare the images of two shapes."""
+    """Run the index formulas of Proposition 1D, and compare the images of two shapes under prop."""
 
     def outcomes(factor: int) -> dict[Shape, str]:
         def run(shape: Shape) -> tuple[Any, Any]:
@@ -342,21 +349,24 @@ def check_positions() -> Iterator[Evidence]:
 
 
 def _index(shape: Shape, place: tuple[int, ...]) -> int:
-    """Return the position of an element by the step of the induction: Π m_l · i₀ + k."""
+    """Return the position of an entry by the formula Π m_l · i₀ + k of the induction step."""
     if len(shape) == 1:
         return place[0]
     return int(np.prod(shape[1:])) * place[0] + _index(shape[1:], place[1:])
 
 
 def identify_matrix(size: int, i: int, k: int, slack: int = 0) -> Array:
-    """Return R of ``identify`` for 0 ≤ i′−1 and i′+k ≤ |s|−1; ``slack`` widens the second bound."""
+    """Return the matrix R of ``identify`` if 0 ≤ i′−1 and i′+k ≤ |s|−1, otherwise raise an error.
+
+    ``slack`` is added to the second bound.
+    """
     if not (i - 1 >= 0 and i + k <= size - 1 + slack):
         raise IndexError("identify: i′ and k are out of the printed bounds")
     return np.diag([float(i - 1 <= place < i + k) for place in range(size)])
 
 
 def check_identify() -> Iterator[Evidence]:
-    """Identify every contiguous subsequence of sequences of up to 5 numbers."""
+    """Run ``identify`` on every contiguous subsequence of sequences of up to 5 numbers."""
     parts = [(size, a, b) for size in range(1, 6) for a in range(size) for b in range(a, size)]
 
     def outcomes(slack: int) -> dict[Shape, str]:
@@ -375,7 +385,7 @@ def check_identify() -> Iterator[Evidence]:
 
 
 def check_shift() -> Iterator[Evidence]:
-    """Run the matrix of ``shift`` against its definition, |s| ≤ 6."""
+    """Compare the matrix of ``shift`` with the definition of a shift, for |s| ≤ 6."""
 
     def outcomes(column: Callable[[int, int, int], int]) -> dict[Shape, str]:
         def run(shape: Shape) -> tuple[Any, Any]:
@@ -406,11 +416,11 @@ def check_blocks() -> Iterator[Evidence]:
             result = []
             for place in range(2 * size):
                 head = place // size
-                # Transposition takes one matrix, so that its arity n is 1.
+                # Transposition has one matrix as its argument, so its arity n is 1.
                 offset = 1 * head if by_arity else size * head
                 i, c = place - offset, 2 * size // heads // 3
                 source = offset + (i % 3) * c + (i - i % 3) // 3
-                # A selector that finds no key in the block gives 0.
+                # A selector that selects no key in the block returns 0.
                 inside = size * head <= source < size * (head + 1)
                 result.append(sequence[source] if inside else 0.0)
             return result, np.concatenate([prop(block.T) for block in blocks])
@@ -429,7 +439,7 @@ def check_blocks() -> Iterator[Evidence]:
 
 
 def check_softmax_of_blocks() -> Iterator[Evidence]:
-    """Apply Algorithm 2 to H = 2 blocks, one head to each, and add the results."""
+    """Apply Algorithm 2 to H = 2 blocks, one head for each block, and add the results."""
 
     def run(is_corrected: bool) -> Callable[[Shape], tuple[Any, Any]]:
         def softmax(shape: Shape) -> tuple[Any, Any]:
@@ -442,7 +452,7 @@ def check_softmax_of_blocks() -> Iterator[Evidence]:
                 padded[own] = prop(block)
                 powers, sums = np.exp(padded), np.zeros(2 * size)
                 sums[own] = sum(circ(R, powers[own]) for R in algorithms.softmax_matrices(r, r))
-                quotient = powers / sums  # 1/0 outside of the block
+                quotient = powers / sums  # The quotient is 1/0 outside of the block.
                 if is_corrected:
                     quotient = np.where(sums > 0, quotient, 0.0)
                 total = total + quotient
@@ -459,7 +469,10 @@ def check_softmax_of_blocks() -> Iterator[Evidence]:
 
 
 def check_figure_1() -> Iterator[Evidence]:
-    """Carry out Figure 1 by Algorithms 1 to 3, with ⊗ as the matrix product and as defined."""
+    """Carry out Figure 1 by Algorithms 1 to 3.
+
+    The symbol ⊗ is the matrix product, or the elementwise product that the paper defines.
+    """
 
     def attend(algorithm_2: Callable[..., Array], algorithm_3: Callable[..., Array]) -> Any:
         def run(shape: Shape) -> tuple[Any, Any]:

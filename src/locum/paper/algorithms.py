@@ -1,8 +1,9 @@
-"""Algorithms 1 to 5 of the paper, transcribed line by line, and corrected where a line is wrong.
+"""Transcribe Algorithms 1 to 5 of the paper line by line, with corrections of wrong lines.
 
-Each function follows the pseudocode: the attention matrices are built as printed, and the operation ∘
-applies them to a sequence. Comments give the numbers of the printed lines. ``*_corrected`` differs from
-the printed form in the line that an erratum names. ``algorithm_evidence.py`` runs all of them.
+Each function follows the pseudocode: it builds the attention matrices as printed, and applies them to a
+sequence by the operation ∘. Comments contain the numbers of the printed lines. A function
+``*_corrected`` differs from the printed algorithm only in the line that an erratum corrects.
+``algorithm_evidence.py`` runs all functions.
 
 >>> A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 >>> algorithm_1(prop(A), 2, 3)
@@ -32,7 +33,10 @@ def circ(R: Array, S: Array) -> Array:
 
 
 def circ_as_printed(R: Array, S: Array) -> Array:
-    """Return R ∘ S as the Preliminaries define it: R is r × c, S has r entries, the result has c."""
+    """Return R ∘ S as the Preliminaries define it.
+
+    R is an r × c matrix and S a sequence of r numbers; the result is a sequence of c numbers.
+    """
     r, c = R.shape
     if len(S) != r:
         raise ValueError(f"R ∘ S as printed: expected a sequence of {r} numbers, got {len(S)}")
@@ -43,7 +47,7 @@ def circ_as_printed(R: Array, S: Array) -> Array:
 
 
 def transposition_matrix(r: int, c: int) -> Array:
-    """Return R of Algorithm 1."""
+    """Return the attention matrix R of Algorithm 1."""
     # 1: ρ([rc−1]∪{0}) = {rj + i}, for j ∈ [c−1]∪{0}, for each i ∈ [r−1]∪{0}
     rho = [r * j + i for i in range(r) for j in range(c)]
     # 2: R[ρ([rc−1]∪{0})[ci + j], ci + j] = 1
@@ -55,7 +59,7 @@ def transposition_matrix(r: int, c: int) -> Array:
 
 
 def algorithm_1(sequence: Array, r: int, c: int) -> Array:
-    """Transpose A ∈ ℝ^{r×c}, given as prop(A)."""
+    """Transpose A ∈ ℝ^{r×c}, which is given as the sequence prop(A)."""
     R = transposition_matrix(r, c)
     # 3: return R ∘ prop(A)
     return circ(R, sequence)
@@ -65,7 +69,7 @@ def algorithm_1(sequence: Array, r: int, c: int) -> Array:
 
 
 def softmax_matrices(r: int, c: int) -> list[Array]:
-    """Return R_1, …, R_r of Algorithm 2."""
+    """Return the attention matrices R_1, …, R_r of Algorithm 2 as printed."""
     # 2: three block rows of heights r(l−1), r and r(c−l)
     return [
         np.vstack(
@@ -80,7 +84,7 @@ def softmax_matrices(r: int, c: int) -> list[Array]:
 
 
 def softmax_matrices_corrected(r: int, c: int) -> list[Array]:
-    """Return R_1, …, R_r with block rows of heights c(l−1), c and c(r−l)."""
+    """Return R_1, …, R_r of the corrected Algorithm 2: block rows have heights c(l−1), c and c(r−l)."""
     return [
         np.vstack(
             [
@@ -94,12 +98,12 @@ def softmax_matrices_corrected(r: int, c: int) -> list[Array]:
 
 
 def algorithm_2(sequence: Array, r: int, c: int) -> Array:
-    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A)."""
+    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A), as printed."""
     return _divide_by_row_sums(sequence, softmax_matrices(r, c))
 
 
 def algorithm_2_corrected(sequence: Array, r: int, c: int) -> Array:
-    """Apply softmax to the rows of A ∈ ℝ^{r×c}, with blocks of height c."""
+    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A), with blocks of height c."""
     return _divide_by_row_sums(sequence, softmax_matrices_corrected(r, c))
 
 
@@ -116,7 +120,7 @@ def _divide_by_row_sums(sequence: Array, matrices: list[Array]) -> Array:
 
 
 def row_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return R_1, …, R_r of Algorithm 3, by their index."""
+    """Return the attention matrices R_1, …, R_r of Algorithm 3, by their index."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, r + 1)}
     # 1: R_l[i, j] = 1 for i ∈ [k(r+c)−1]∪{0} and j = k(l−1) + (i mod k)
@@ -127,7 +131,7 @@ def row_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def column_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return R′_1, …, R′_c of Algorithm 3, by their index."""
+    """Return the attention matrices R′_1, …, R′_c of Algorithm 3, by their index."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, c + 1)}
     # 2: R′_l[i, j] = 1 for i ∈ [k(r+c)−1]∪{0} and j = rk + (l−1) + c(i mod k)
@@ -138,7 +142,7 @@ def column_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def entry_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return R″_1, …, R″_rc of Algorithm 3, by their index."""
+    """Return the attention matrices R″_1, …, R″_rc of Algorithm 3, by their index."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, r * c + 1)}
     # 4: R″_l[i, j] = 1 for i = l−1 and j ∈ [k−1]∪{0}
@@ -149,7 +153,7 @@ def entry_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def algorithm_3(sequence: Array, r: int, k: int, c: int) -> Array:
-    """Multiply A ∈ ℝ^{r×k} and B ∈ ℝ^{k×c}, given as prop(A) ⊙ prop(B)."""
+    """Multiply A ∈ ℝ^{r×k} and B ∈ ℝ^{k×c}, given as prop(A) ⊙ prop(B), as printed."""
     products, R = _row_times_column(sequence, r, k, c), entry_matrices(r, k, c)
     # 5: return Σ R″_{(l−1)k + (l′−1) + 1} ∘ M_ll′
     parts = [circ(R[(l - 1) * k + (m - 1) + 1], product) for (l, m), product in products.items()]
@@ -157,7 +161,7 @@ def algorithm_3(sequence: Array, r: int, k: int, c: int) -> Array:
 
 
 def algorithm_3_corrected(sequence: Array, r: int, k: int, c: int) -> Array:
-    """Multiply A ∈ ℝ^{r×k} and B ∈ ℝ^{k×c}, with entry (l, l′) at (l−1)c + (l′−1)."""
+    """Multiply A ∈ ℝ^{r×k} and B ∈ ℝ^{k×c}, with entry (l, l′) at position (l−1)c + (l′−1)."""
     products, R = _row_times_column(sequence, r, k, c), entry_matrices(r, k, c)
     # 5: return Σ R″_{(l−1)c + (l′−1) + 1} ∘ M_ll′
     parts = [circ(R[(l - 1) * c + (m - 1) + 1], product) for (l, m), product in products.items()]
@@ -178,7 +182,7 @@ def _row_times_column(sequence: Array, r: int, k: int, c: int) -> dict[tuple[int
 
 
 def maxmin_matrix(sequence: Array) -> Array:
-    """Return R of Algorithm 4 for a sequence of even length."""
+    """Return the attention matrix R of Algorithm 4 for a sequence of even length."""
     size = len(sequence)
     # 1: α[i] = 1 (and α[i+1] = 1) if S[i] < S[i+1], for even i ∈ [|S|−2]∪{0}
     alpha = np.zeros(size)
@@ -194,7 +198,7 @@ def maxmin_matrix(sequence: Array) -> Array:
 
 
 def algorithm_4(sequence: Array) -> Array:
-    """Sort each pair of a sequence of even length, the larger number first."""
+    """Sort each pair of a sequence of even length in descending order."""
     R = maxmin_matrix(sequence)
     # 3: return R ∘ S
     return circ(R, sequence)
@@ -204,7 +208,10 @@ def algorithm_4(sequence: Array) -> Array:
 
 
 def cofactor_matrices(r: int, n: int | None) -> list[Array]:
-    """Return R_α, R_β, R_γ and R_δ of Algorithm 5; line 3 divides by ``n``, which no line defines."""
+    """Return R_α, R_β, R_γ and R_δ of Algorithm 5.
+
+    Line 3 uses ``n``, which the paper does not define. If ``n`` is None, this raises a ``NameError``.
+    """
     size = r * r
     R_alpha, R_beta, R_gamma, R_delta = (np.zeros((size, size)) for _ in range(4))
     for i in range(size):
@@ -222,7 +229,7 @@ def cofactor_matrices(r: int, n: int | None) -> list[Array]:
 
 
 def algorithm_5(sequence: Array, r: int, n: int | None = None) -> tuple[Array, Array]:
-    """Return M_A and det(A) of A ∈ ℝ^{r×r}, given as prop(A); ``n`` is the name that line 3 reads."""
+    """Return M_A and det(A) of A ∈ ℝ^{r×r}, given as prop(A); line 3 uses the undefined name ``n``."""
     # 5: P = R_α ∘ prop(A), Q = R_β ∘ prop(A), R = R_γ ∘ prop(A), S = R_δ ∘ prop(A)
     P, Q, R, S = (circ(matrix, sequence) for matrix in cofactor_matrices(r, n))
     # 6: M_A = P ⊗ Q − R ⊗ S
@@ -236,5 +243,5 @@ def algorithm_5(sequence: Array, r: int, n: int | None = None) -> tuple[Array, A
 
 
 def algorithm_5_corrected(sequence: Array, r: int) -> tuple[Array, Array]:
-    """Return M_A and det(A) of A ∈ ℝ^{r×r}, with r for n in line 3."""
+    """Return M_A and det(A) of A ∈ ℝ^{r×r}, given as prop(A), with r for n in line 3."""
     return algorithm_5(sequence, r, n=r)

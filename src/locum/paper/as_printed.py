@@ -1,10 +1,10 @@
-"""Claims of the paper exactly as printed: some are refuted by numbers, and five listings are right.
+"""State claims of the paper exactly as printed: wrong claims, and the claims of five correct listings.
 
-``errata.py`` names the corrected claim of each, which the prover proves. Listings are read from their
-files; algorithms and matrices are written here as printed.
+The prover refutes the wrong claims. ``errata.py`` lists the corrected claim for each of them, which the
+prover proves. Listings are read from their files. Algorithms and matrices are written here as printed.
 
-Listings 1, 3, 4, 7 and 8 are right. They have their number of rows (3) in the text and read the rest off the length of the input, so
-that one listing makes a claim for every number of columns.
+Listings 1, 3, 4, 7 and 8 are correct. Listings 1, 3 and 4 accept inputs of several lengths, so each of
+them makes a claim for every such length. Listings 7 and 8 are about matrices of order 3.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from locum.simulators import UniversalSimulator
 
 
 def maxmin_listing() -> Claim:
-    """Claim that Listing 5 sorts a pair (E2)."""
+    """Claim that Listing 5 sorts a pair in descending order (E2)."""
     program = listings.program("maxmin", [1.0, 2.0])
     return about("E2", (2,), program, [("s", 1, 2)], lambda s: s.sort(2))
 
 
 def match2_listing() -> Claim:
-    """Claim that Listing 6 decides Match₂ for tokens in {1, …, p}, p = 5 (E3)."""
+    """Claim that Listing 6 decides Match₂ for two tokens in {1, …, p} with p = 5 (E3)."""
     program = listings.program("match2", [1, 2])
     return about(
         "E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True,
@@ -61,9 +61,9 @@ def algorithm_3() -> Claim:
 
 
 def algorithm_2() -> Claim:
-    """Claim that Algorithm 2 is the softmax, with R_l of r rows from r·l on as printed (E7).
+    """Claim that Algorithm 2 is the softmax, where R_l has r rows from row r·l on as printed (E7).
 
-    A row of A takes up c positions, not r.
+    However, a row of A has c positions, not r.
     """
     r, k = 2, 3
     l = family(r)
@@ -75,7 +75,7 @@ def algorithm_2() -> Claim:
 
 
 def shift_matrix() -> Claim:
-    """Claim that the matrix with its 1 of row i in column (n − t + i) mod n shifts by t (E11)."""
+    """Claim that the matrix with a 1 in row i and column (n − t + i) mod n shifts by t (E11)."""
     n, t = 5, 2
     program = aggregate(select(indices, (length - t + indices) % length, "=="), tokens)
     shifted = [(i + t) % n for i in range(n)]
@@ -83,12 +83,15 @@ def shift_matrix() -> Claim:
 
 
 def zero_padding() -> Claim:
-    """Claim that U runs a smaller T padded with zeros (E15)."""
+    """Claim that U simulates a smaller T whose matrices are padded with zeros (E15)."""
     return embedded("E15", (1, 1, 1, 2, 2, 2), UniversalSimulator(2, 2, 2), fixed={})
 
 
 def square_root() -> Claim:
-    """Claim that step 3 of the hierarchy's proof, with scores over √d, gives T of order (2, 2, 2) (E16)."""
+    """Claim that step 3 of the hierarchy's proof computes T of order (2, 2, 2) (E16).
+
+    As printed, the scores are divided by √d.
+    """
     n, d, small = 2, 4, 2
     x, a, v = c.concatenate(tokens, (n, d), (d, d), (d, d))
     scores = c.scale(c.matmul(c.matmul(x, a), c.transpose(x)), 0.5)
@@ -99,7 +102,7 @@ def square_root() -> Claim:
         for i, j in itertools.product(range(small), repeat=2):
             layout[offset + d * i + j] = (number, i, j)
     for i in range(small, d):
-        layout[n * d + d * i + i] = 1  # the identity block of step 2
+        layout[n * d + d * i + i] = 1  # Step 2 adds an identity block.
     return about("E16", (n, small, small, n, d, d), program, inputs, attention, layout=layout)
 
 
@@ -137,7 +140,7 @@ def _determinant() -> Claim:
     )
 
 
-#: Name of a listing's claim → how to build it from its shape.
+#: Functions that build the claim of a listing for a shape, by the name of the claim.
 LISTINGS: dict[str, Callable[..., Claim]] = {
     "listing-1": _transpose,
     "listing-3": _matmul,
@@ -148,7 +151,7 @@ LISTINGS: dict[str, Callable[..., Claim]] = {
 
 
 def stated(instance: ClaimInstance) -> Claim:
-    """Build the claim of an instance: a listing of the paper, or a claim by name."""
+    """Build the claim of an instance, which is a listing of the paper or a named claim."""
     if instance.name in LISTINGS:
         return LISTINGS[instance.name](*instance.shape)
     return named_claim(instance.name, *instance.shape, recipe=instance.recipe)

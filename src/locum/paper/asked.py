@@ -1,6 +1,7 @@
-"""What a spec of a sweep asks for: whether there is such a claim, recipe, shape or erratum.
+"""Check whether a claim, recipe, shape or erratum in the specification of a sweep exists.
 
-Each function returns nothing, or the setting that is wrong and what is wrong with it.
+Each function returns None if the settings are valid, otherwise the name of the wrong setting and a
+message.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from locum.proofs.claims.named import FAMILIES, problem_with
 
 
 def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Look a claim up, without building it.
+    """Check the settings of a proof without building its claim.
 
     >>> problem_of_proof({"claim": "transpose", "shape": [2], "recipe": None})
     ('shape', 'transpose takes r c: expected 2 positive integers, got [2]')
@@ -33,7 +34,7 @@ def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Look an erratum up.
+    """Check that the settings of a refutation name an erratum that can be refuted.
 
     >>> problem_of_refutation({"erratum": "E2"}) is None
     True

@@ -1,7 +1,7 @@
-"""Programs and checks of the paper's constructions and of U, each on one instance, for ``items.py``.
+"""Define programs and checks of the paper's constructions and of U for ``items.py``.
 
-Every check compares a construction with NumPy or with the plain definition, or U(⟨T, X⟩) with T(X); the
-tests check many more shapes and numbers.
+Every check is run on one instance. It compares a construction with NumPy or with the definition, or
+U(⟨T, X⟩) with T(X). The tests check many more shapes and numbers.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ SQUARE = np.array([[7.0, 8.0, 12.0], [10.0, 11.0, 9.0], [2.0, 4.0, 21.0]])
 
 
 def is_close(actual: Any, expected: Any) -> bool:
-    """Compare two arrays up to rounding."""
+    """Return whether two arrays are equal up to rounding errors."""
     return measure_error(actual, expected) <= TOLERANCE
 
 
 def matrix() -> Matrix:
-    """View the first twelve tokens as a 3×4 matrix."""
+    """Return the first twelve tokens as a 3×4 matrix."""
     return Matrix(tokens, 3, 4)
 
 
 def three_rows() -> Matrix:
-    """View the whole sequence as a matrix of three rows, as the paper's listings do."""
+    """Return the whole sequence as a matrix of three rows, as in the paper's listings."""
     return Matrix(tokens, 3, length // 3)
 
 
 def factors() -> tuple[Matrix, Matrix]:
-    """View the whole sequence as a 3×k and a k×4 matrix, as the paper's listing of the product does."""
+    """Return the whole sequence as a 3×k and a k×4 matrix, as in the paper's listing of the product."""
     k = length // 7
     return Matrix(tokens, 3, k), Matrix(tokens, k, 4, offset=3 * k)
 
 
 def square() -> Matrix:
-    """View the whole sequence as a square matrix."""
+    """Return the whole sequence as a square matrix."""
     n = length**0.5
     return Matrix(tokens, n, n)
 
 
 def attend(x: Matrix) -> Matrix:
-    """Build softmax(XXᵀ)X."""
+    """Build a program for softmax(XXᵀ)X."""
     return c.matmul(c.softmax(c.matmul(x, c.transpose(x))), x)
 
 
 def product(recipe: str) -> SOp:
-    """Build the product of a 3×3 and a 3×4 matrix."""
+    """Build a program for the product of a 3×3 and a 3×4 matrix."""
     a, b = c.concatenate(tokens, (3, 3), (3, 4))
     return c.matmul(a, b, recipe).sop
 
@@ -73,41 +73,41 @@ def _softmax(x: Any) -> Any:
 
 
 def prop_is_a_bijection() -> bool:
-    """Check that every position of a 2×3×4 array is taken exactly once."""
+    """Check that prop maps the entries of a 2×3×4 array to the distinct positions 0 to 23."""
     places = itertools.product(*map(range, (2, 3, 4)))
     return sorted(c.prop((2, 3, 4), place) for place in places) == list(range(24))
 
 
 def circ_is_a_product() -> bool:
-    """Check R ∘ S = RS for the 0/1 matrix of a selector, by sums of what each row selects."""
+    """Check R ∘ S = RS for the 0/1 matrix of a selector, by sums of the selected values."""
     values = [3.0, 1.0, 4.0, 1.0, 5.0]
     earlier = select(indices, indices, "<=")
     return is_close(c.summed(earlier, tokens)(values), np.tri(5) @ values)
 
 
 def a_product_has_r_plus_c_plus_rc_heads() -> bool:
-    """Count the heads of a 3×6 by 6×4 product in the paper's recipe."""
+    """Check that the product of a 3×6 and a 6×4 matrix has r + c + rc heads in the paper's recipe."""
     a, b = c.concatenate(tokens, (3, 6), (6, 4))
     return sum(c.matmul(a, b, "paper").sop.architecture.heads) == 3 + 4 + 3 * 4
 
 
 def sums() -> bool:
-    """Check a sum formed from a mean."""
+    """Check a sum that is computed from a mean of three numbers."""
     return is_close(c.summed(full, tokens, 3)([1, 2, 4]), [7.0] * 3)
 
 
 def transposes() -> bool:
-    """Check the paper's recipe of transposition."""
+    """Check the transposition of a 3×4 matrix in the paper's recipe."""
     return is_close(c.transpose(matrix(), "paper").run(X.ravel()), X.T)
 
 
 def softmaxes() -> bool:
-    """Check the softmax of each row."""
+    """Check the softmax of each row of a 3×4 matrix."""
     return is_close(c.softmax(matrix()).run(X.ravel()), _softmax(X))
 
 
 def products() -> bool:
-    """Check the product in every recipe."""
+    """Check the product of a 3×4 and a 4×2 matrix in every recipe."""
     a, b = c.concatenate(tokens, (3, 4), (4, 2))
     B = X.T[:, :2]
     entries = [*X.ravel(), *B.ravel()]
@@ -118,7 +118,7 @@ def products() -> bool:
 
 
 def activations() -> bool:
-    """Check every activation, and those that also go through MaxMin."""
+    """Check every activation, and the activations that can also be computed through MaxMin."""
     directly: dict[str, Callable[..., Any]] = {**ACTIVATIONS, "absolute": np.abs}
     expected: dict[Callable[..., Matrix], Any] = {
         getattr(c, name): function(X) for name, function in directly.items()
@@ -135,7 +135,7 @@ def activations() -> bool:
 
 
 def maxmins() -> bool:
-    """Check that MaxMin sorts pairs, and that GroupSort with groups of two is the same."""
+    """Check that MaxMin sorts pairs, and that GroupSort with groups of two equals MaxMin."""
     pairs = c.groupsort(matrix(), 2).run(X.ravel())
     return (
         is_close(pairs, c.maxmin(matrix(), "paper").run(X.ravel()))
@@ -145,14 +145,14 @@ def maxmins() -> bool:
 
 
 def identifies_and_shifts() -> bool:
-    """Check both snippets on five tokens."""
+    """Check both snippets, identify and shift, on five tokens."""
     values = [10, 20, 30, 40, 50]
     shifted, kept = c.shift(tokens, 2)(values), c.identify(tokens, 1, 3)(values)
     return is_close(shifted, [30, 40, 50, 10, 20]) and is_close(kept, [0, 20, 30, 40, 0])
 
 
 def multiheads() -> bool:
-    """Check an operation on three blocks at once."""
+    """Check softmax(XXᵀ)X on three blocks at once."""
     blocks = np.random.default_rng(1).normal(size=(3, 2, 2))
     stacked = c.multihead(attend, 3, Matrix(tokens, 2, 2)).run(blocks.ravel())
     return is_close(stacked, np.concatenate([_softmax(x @ x.T) @ x for x in blocks]))
@@ -169,7 +169,10 @@ def determinants() -> bool:
 
 
 def inverses() -> bool:
-    """Check the inverse in every recipe."""
+    """Check the inverse of a matrix of order 3 in several recipes.
+
+    The recipe newton-schulz is checked on a matrix with a smaller condition number.
+    """
     view, expected = Matrix(tokens, 3, 3), np.linalg.inv(SQUARE)
     recipes = ("paper", "cofactor", "gauss-jordan", "faddeev-leverrier")
     mild = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
@@ -215,7 +218,10 @@ def encoder_parts() -> bool:
 
 
 def lipschitz_networks() -> bool:
-    """Check that MaxMin networks of norm at most 1 approximate sin and a norm better with more knots."""
+    """Check that MaxMin networks of norm at most 1 approximate sin and a norm.
+
+    The error must decrease as the number of knots increases.
+    """
     points, errors = np.linspace(-3, 3, 301), []
     for knots in (7, 13, 25):
         network = c.lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
@@ -229,7 +235,7 @@ def lipschitz_networks() -> bool:
         2,
         3,
         5,
-    ):  # in the plane: a grid of knots, whose distance to a point is at most √2/(side − 1)
+    ):  # In the plane, the distance of a point to the grid of knots is at most √2/(side − 1).
         grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, side)] * 2), axis=-1).reshape(-1, 2)
         network = c.lipschitz_network(lambda z: float(np.linalg.norm(z)), grid)
         error = np.abs(network(square) - np.linalg.norm(square, axis=1)).max()
@@ -239,7 +245,7 @@ def lipschitz_networks() -> bool:
 
 
 def programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
-    """Build U of order (3, 3, 3) in each of ``recipes``."""
+    """Return a function that builds U of order (3, 3, 3) in each of ``recipes``."""
     return lambda: {
         recipe: UniversalSimulator(Order.of(3, 3, 3, **options), recipe=recipe).program
         for recipe in recipes
@@ -247,17 +253,17 @@ def programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
 
 
 def kinds(*names: str) -> Callable[[], dict[str, SOp]]:
-    """Build U of order (3, 3, 3) for each kind of attention."""
+    """Return a function that builds U of order (3, 3, 3) for each kind of attention."""
     return lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in names}
 
 
 def masked() -> dict[str, SOp]:
-    """Build U of order (3, 3, 3) that takes smaller T's, too."""
+    """Build U of order (3, 3, 3) with a mask, so that it also simulates smaller T's."""
     return {"masked": UniversalSimulator(3, 3, 3).masked.program}
 
 
 def agrees(*orders: tuple[int, int, int], recipe: str = "fetch", **options: Any) -> bool:
-    """Check U(⟨T, X⟩) = T(X) for a random T of each order."""
+    """Return whether U(⟨T, X⟩) = T(X) for a random T of each order."""
     generator = np.random.default_rng(0)
     for order in orders:
         U = UniversalSimulator(Order.of(*order, **options), recipe=recipe)
@@ -269,7 +275,7 @@ def agrees(*orders: tuple[int, int, int], recipe: str = "fetch", **options: Any)
 
 
 def attentions() -> bool:
-    """Check Theorem 1 with and without room for every product, in two recipes."""
+    """Check Theorem 1 in two recipes, also for an order whose products have too few positions."""
     return agrees((3, 3, 3), (5, 2, 2), (2, 4, 3)) and agrees((3, 3, 3), (5, 2, 2), recipe="width-1")
 
 
@@ -285,14 +291,14 @@ def figure() -> bool:
 
 
 def encoders() -> bool:
-    """Check encoders without and with layer norm."""
+    """Check U on encoders without and with layer norm."""
     return agrees((3, 3, 3), feed_forward=(4, 2)) and agrees(
         (3, 3, 3), feed_forward=(4, 3), norm="post"
     )
 
 
 def hard_attentions() -> bool:
-    """Check Match₂ as a softmax attention, and both kinds of hard attention, on U."""
+    """Check Match₂ as a softmax attention, and U on average and unique hard attention."""
     return (
         Match2(5).matches([5, 1, 4, 2]) == [True, True, True, False]
         and agrees((3, 2, 2), pooling="average")
@@ -301,7 +307,7 @@ def hard_attentions() -> bool:
 
 
 def linear_attentions() -> bool:
-    """Check Linformer and linear attention."""
+    """Check U on Linformer and on linear attention with two feature maps."""
     return (
         agrees((4, 3, 2), kind="linformer")
         and agrees((4, 3, 2), kind="linear")
@@ -310,12 +316,12 @@ def linear_attentions() -> bool:
 
 
 def sparse_attentions() -> bool:
-    """Check Performer and Sumformer."""
+    """Check U on Performer and Sumformer."""
     return agrees((4, 3, 2), kind="performer") and agrees((4, 3, 2), kind="sumformer")
 
 
 def hierarchy() -> bool:
-    """Check that a smaller T runs on a larger U by a mask, and that the paper's padding is wrong (E15)."""
+    """Check that U with a mask simulates a smaller T, and that the paper's padding is wrong (E15)."""
     generator = np.random.default_rng(1)
     T = Attention(generator.normal(size=(2, 2)), generator.normal(size=(2, 1)))
     X, U = generator.normal(size=(2, 2)), UniversalSimulator(4, 3, 2)
@@ -328,17 +334,17 @@ def hierarchy() -> bool:
 
 
 def multihead_attentions() -> bool:
-    """Check several heads, side by side and with a residual sum."""
+    """Check U on several heads, concatenated and with a residual sum."""
     return agrees((3, 3, 2), heads=3) and agrees((3, 3, 3), heads=2, residual=True)
 
 
 def multihead_encoders() -> bool:
-    """Check an encoder of two heads with layer norm before its parts."""
+    """Check U on a pre-norm encoder layer of two heads."""
     return agrees((3, 3, 3), heads=2, feed_forward=(4, 3), norm="pre")
 
 
 def languages() -> bool:
-    """Check PARITY, FIRST and k-PARITY on U."""
+    """Check PARITY, FIRST and k-PARITY on U, on a few words."""
     parity, first, chosen = Parity(), First(), KParity(3, (0, 2))
     words = ["", "0", "1", "01", "11", "101"]
     return (
@@ -349,7 +355,7 @@ def languages() -> bool:
 
 
 def inverse_form() -> bool:
-    """Check the construction through inverses."""
+    """Check the construction of U through inverses."""
     generator = np.random.default_rng(2)
     A, V = (np.eye(3) + 0.3 * generator.normal(size=(3, 3)) for _ in range(2))
     T, X = Attention(A, V), generator.normal(size=(3, 3))
@@ -357,7 +363,7 @@ def inverse_form() -> bool:
 
 
 def decoders() -> bool:
-    """Check a decoder layer."""
+    """Check U on a post-norm decoder layer."""
     generator = np.random.default_rng(3)
 
     def draw(*shape: int) -> Any:

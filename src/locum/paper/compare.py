@@ -1,8 +1,8 @@
-"""Put the constructions beside their rivals: each operation by each system, claimed and measured.
+"""Compare Locum's constructions with other systems, by claimed and measured sizes and errors.
 
-Ours are compiled to weights and run; looped transformers (Giannou et al. 2023) are those of
-``locum.networks.looped``, reconstructed where the authors' layout could not be read. What cannot be run here is
-cited, and its row says so.
+Locum's constructions are compiled to weights and run. The looped transformers (Giannou et al. 2023) are
+the networks of ``locum.networks.looped``. They are reconstructions where the authors' layout could not
+be read. Systems that cannot be run here are only cited, and their rows state this.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 from locum.rasp.python import tokens
 from locum.simulators import Attention, UniversalSimulator
 
-#: The orders of matrices, and the sizes of their entries, that errors are measured at.
+#: Orders of matrices, and scales of their entries, for which errors are measured.
 ORDERS, SCALES = (3, 5, 8), (0.01, 1.0, 10.0)
 LOOPED, RECONSTRUCTED = "looped transformer", "looped transformer (reconstruction)"
-#: Told of every row that is done: how many are done, of how many, and which.
+#: A function that is called with the number of finished rows, of all rows, and the name of a row.
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One operation by one system."""
+    """A row of the comparison: one operation by one system."""
 
     operation: str
     system: str
-    #: What its authors claim: layers, heads, and how much input.
+    #: The authors' claim, such as layers, heads and the size of the input.
     claimed: str
-    #: measured, or cited: nothing of it was run.
+    #: "measured", or "cited" if nothing was run.
     status: str
     order: str = ""
     layers: int | None = None
@@ -50,11 +50,12 @@ class Row:
     tokens: int | None = None
     parameters: int | None = None
     nonzeros: int | None = None
-    #: The greatest |result − NumPy's| divided by the greatest |entry| of NumPy's, for each input: at
-    #: entries of about 0.01, 1 and 10 where the operation is one on matrices.
+    #: For each input, the largest difference from NumPy's result, divided by the largest absolute entry
+    #: of NumPy's result. For operations on matrices, the inputs have entries of about 0.01, 1 and 10.
     errors: tuple[float, ...] = ()
     seconds: float | None = None
-    #: What the weights depend on, whether a loop stands outside, and how T or the data enter.
+    #: What the weights depend on, whether a loop outside of the network is required, and how T or the
+    #: data are given to the network.
     weights_depend_on: str = ""
     loop: bool = False
     enters_as: str = ""
@@ -62,16 +63,16 @@ class Row:
 
     @property
     def error(self) -> float:
-        """Return the worst error that was measured."""
+        """The largest measured error, or NaN if no error was measured."""
         return max(self.errors, default=float("nan"))
 
     @property
     def depth(self) -> int:
-        """Return how many layers are applied, one after another."""
+        """The number of layers that are applied in sequence."""
         return (self.layers or 0) * (self.passes or 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the row as a JSON-compatible dictionary."""
         return dataclasses.asdict(self) | {"errors": list(self.errors)}
 
 
@@ -89,7 +90,7 @@ def _sizes(architecture: TransformerArchitecture, positions: int) -> dict[str, A
 def _measured(
     run: Callable[..., Any], exact: Callable[..., Any], inputs: list[tuple[Any, ...]]
 ) -> dict[str, Any]:
-    """Return the relative error on each input, and the median of the seconds of a run."""
+    """Run a system on each input; return the relative errors, and the median wall time in seconds."""
     errors, spent = [], []
     for case in inputs:
         started = time.perf_counter()
@@ -105,8 +106,8 @@ def _matrices(order: int, count: int) -> list[tuple[Any, ...]]:
     return [tuple(scale * rng.normal(size=(count, order, order))) for scale in SCALES]
 
 
-#: The hosts that ours are compiled for: how rows call them, and the compiler's options. Exact
-#: feed-forwards are instructions, not weights: they have rows of their own.
+#: The kinds of networks to which Locum's constructions are compiled: their names in rows, and options
+#: of the compiler. Symbolic feed-forwards are executed as instructions, so they have separate rows.
 _EXACT: tuple[str, dict[str, Any]] = (
     "hard attention, exact feed-forwards (instructions)",
     {"feed_forward": "exact"},
@@ -225,7 +226,8 @@ def _attentions() -> Iterator[Row]:
     A, V = rng.normal(size=(2, 3, 3))
     T, X = Attention(A, V), rng.normal(size=(3, 3))
     claims = {"paper": "one network for every T; depth independent of the order"}
-    # Softmax heads and gelu units load into a stock encoder; exact feed-forwards are instructions.
+    # Networks of softmax heads and GELU units can be loaded into a stock PyTorch encoder. Symbolic
+    # feed-forwards are executed as instructions.
     units = {"attention": "softmax", "feed_forward": "gelu", "ranges": (-5.0, 5.0)}
     hosts = [("native", units)] + [
         (recipe, {"feed_forward": "exact"})
@@ -268,7 +270,7 @@ def _computers() -> Iterator[Row]:
         **_sizes(model.architecture, machine.positions), passes=program.steps, errors=(wrong / program.steps,),
         weights_depend_on="the number of words, commands and bits", loop=True,
         enters_as="tokens: words and commands",
-        note=f"{program.name}: {wrong} of {program.steps} states differ from a plain interpreter",
+        note=f"factorial: {wrong} of {program.steps} states differ from a plain interpreter",
     )  # fmt: skip
 
 
@@ -299,17 +301,17 @@ _CITED = [
         "any program", "Tracr (Lindner et al. 2023)",
         "RASP on finite vocabularies; no operation on real matrices", "cited",
         weights_depend_on="the program, its vocabulary and length", enters_as="weights",
-        note="recorded figures of 18 programs: docs/compiler.md",
+        note="recorded figures of 18 programs: docs/benchmarks.md",
     ),
 ]  # fmt: skip
 
 
-#: How many rows are measured.
+#: Number of rows that are measured, for the progress.
 MEASURED = 47
 
 
 def compare(progress: Progress = lambda done, total, label: None) -> list[Row]:
-    """Run every system that can be run, and list all of them."""
+    """Run every system that can be run, and return the measured rows and the cited rows."""
     rows: list[Row] = []
     for part in (_transpositions, _products, _inversions, _attentions, _computers):
         for row in part():
@@ -319,7 +321,7 @@ def compare(progress: Progress = lambda done, total, label: None) -> list[Row]:
 
 
 def shown(error: float) -> str:
-    """Write an error to one digit.
+    """Format an error with one significant digit.
 
     >>> shown(0.0), shown(2.3e-12)
     ('0', '2e-12')
@@ -328,12 +330,15 @@ def shown(error: float) -> str:
 
 
 def _network(row: Row) -> str:
-    """Name a system with its attention and feed-forwards, which differ between systems."""
+    """Return the name of a row's system, with its kind of attention and feed-forwards."""
     return f"{row.system}: {row.note}"
 
 
 def winners(rows: list[Row]) -> list[str]:
-    """Compare the systems for each operation and order, from the measured rows alone."""
+    """Write a sentence on the best errors, depths and sizes for each operation and order.
+
+    Only measured rows are compared.
+    """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status == "measured":
@@ -347,8 +352,8 @@ def winners(rows: list[Row]) -> list[str]:
         best = min(ours, key=lambda row: (row.error, row.depth))
         shallow = min(ours, key=lambda row: row.depth)
         sentence = (
-            f"{operation} of {order}: the smallest error of ours is {shown(best.error)} ({_network(best)}), "
-            f"the fewest layers are {shallow.depth} ({_network(shallow)})"
+            f"{operation} of {order}: Locum's smallest error is {shown(best.error)} ({_network(best)}). "
+            f"Its smallest number of layers is {shallow.depth} ({_network(shallow)})"
         )
         if rivals:
             rival = min(rivals, key=lambda row: row.error)
@@ -356,9 +361,10 @@ def winners(rows: list[Row]) -> list[str]:
             size = (rival.tokens or 0) * (rival.d_model or 0)
             narrow = min(ours, key=lambda row: row.heads or 0)
             sentence += (
-                f"; the error of the {_network(rival)} is {shown(rival.error)}, through {rival.depth} layers on a "
-                f"state of {size:,} numbers ({best.tokens} tokens here). Heads in a layer: {narrow.heads} at the "
-                f"least here, {wide.heads} there"
+                f". Of the looped transformers, the smallest error is {shown(rival.error)} "
+                f"({_network(rival)}), with {rival.depth} layers and a state of {size:,} numbers. Locum's "
+                f"network reads {best.tokens} tokens. The smallest number of heads in a layer is "
+                f"{narrow.heads} for Locum and {wide.heads} for the looped transformers"
             )
         sentences.append(sentence + ".")
     return sentences

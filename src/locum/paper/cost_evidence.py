@@ -1,8 +1,8 @@
-"""Evidence on sizes and costs that the paper states, and on its related and future work.
+"""Collect evidence on sizes and costs that the paper states, and on its related and future work.
 
-Sizes are orders that fit, heads, layers, and Tables 1 and 2. The looped transformers of Giannou et al.
-are those of ``locum.networks.looped``. Their layouts are reconstructions: what they show is context, not a check
-of the published networks.
+The sizes are orders at which the products fit, heads, layers, and Tables 1 and 2. The looped
+transformers of Giannou et al. are the networks of ``locum.networks.looped``. Their layouts are
+reconstructions, so their results are context, and they do not check the published networks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _fitting() -> set[Shape]:
 
 
 def check_requirement() -> Iterator[Evidence]:
-    """Check whether the products of U fit where n ≤ min(d, d_v), and only there."""
+    """Check whether n ≤ min(d, d_v) is sufficient and necessary for all products of U to fit."""
     named, fitting = {order for order in _ORDERS if order[0] <= min(order[1:])}, _fitting()
     extra = sorted(fitting - named)
     yield Evidence(
@@ -66,7 +66,7 @@ def check_requirement() -> Iterator[Evidence]:
 
 
 def check_sizes() -> Iterator[Evidence]:
-    """Check the text after Theorem 1: which orders fit, and how d is found from the length."""
+    """Check the text after Theorem 1: which orders fit, and how to compute d from the length."""
     criterion = all(fits(r, k, columns) for r, k, columns in _ORDERS if k >= min(r, columns))
     yield Evidence(
         "k ≥ min(r, c) satisfies the lemma, r, k, c = 1 … 8",
@@ -104,7 +104,7 @@ def _product(r: int, k: int, columns: int) -> Matrix:
 
 
 def check_dependence() -> Iterator[Evidence]:
-    """Count the heads of T_⊠^(n, d) for one n and several d."""
+    """Count the heads of T_⊠^(n, d) for n = 2 and several values of d."""
     heads = [sum(_product(2, 6, d).sop.architecture.heads) for d in range(1, 5)]
     yield Evidence(
         "U depends on n alone: heads of T_⊠^(2, d), d = 1 … 4",
@@ -115,7 +115,7 @@ def check_dependence() -> Iterator[Evidence]:
 
 
 def check_cost() -> Iterator[Evidence]:
-    """Count heads and layers of products, softmax and transposition at orders up to 5."""
+    """Count the heads and layers of products at orders up to 5."""
     shapes = list(itertools.product(range(1, 6), repeat=2))
     sizes = {(r, columns): _product(r, 5, columns).sop.architecture for r, columns in shapes}
     counted = all(sum(size.heads) == r + k + r * k for (r, k), size in sizes.items())
@@ -133,13 +133,14 @@ def check_cost() -> Iterator[Evidence]:
     depths = {size.layers for size in sizes.values()}
     widths = sorted({size.width for size in sizes.values()})
     yield Evidence(
-        "the depth does not depend on the order, the width does",
-        f"{sorted(depths)} layers, width {widths[0]} to {widths[-1]}",
+        "layers and width of a product: the width depends on the order, the depth does not",
+        f"{', '.join(map(str, sorted(depths)))} layers, width {widths[0]} to {widths[-1]}",
         len(depths) == 1 and len(widths) > 1,
     )
 
 
-#: The rows of Table 2: name, printed cost, and the construction in the paper's recipe at order r.
+#: The rows of Table 2: a name, the printed cost, and a function that builds the construction at order r
+#: in the paper's recipe.
 COSTS: tuple[tuple[str, str, Callable[[int], Matrix]], ...] = (
     ("transposition", "O(1)", lambda r: c.transpose(Matrix(tokens, r, r), "paper")),
     ("softmax", "O(r)", lambda r: c.softmax(Matrix(tokens, r, r), stable=False)),
@@ -149,7 +150,7 @@ COSTS: tuple[tuple[str, str, Callable[[int], Matrix]], ...] = (
 
 
 def check_table_2() -> Iterator[Evidence]:
-    """Count the heads of each row of Table 2, and compare the programs at two orders."""
+    """Count the heads for each row of Table 2, and compare the programs at two orders."""
     orders = range(2, 7)
     powers = {"O(1)": 0, "O(r)": 1, "O(rc)": 2}
     for name, cost, build in COSTS:
@@ -178,7 +179,7 @@ def check_table_2() -> Iterator[Evidence]:
 
 
 def check_table_1() -> Iterator[Evidence]:
-    """Count layers and heads of Table 1, ours and the reconstructed looped transformers'."""
+    """Count the layers and heads in Table 1, for Locum and for reconstructed looped transformers."""
     for operation, printed, name, example, size in (
         ("transposition", "2L, 1H", "transpose", 6, (2, 1)),
         ("multiplication, 3×k by k×4", "3L, O(rc)H", "matmul", 14, (3, 3 * 4)),
@@ -186,7 +187,7 @@ def check_table_1() -> Iterator[Evidence]:
     ):
         heads = count_heads(name, example)
         result = f"{len(heads)} layers, width {max(heads)}"
-        yield Evidence(f"ours, {operation}: {printed}", result, (len(heads), max(heads)) == size)
+        yield Evidence(f"row “Ours”, {operation}: {printed}", result, (len(heads), max(heads)) == size)
     program = c.transpose(Matrix(tokens, 3, 3), "paper")
     model = compile_program(program.sop, length=9, numeric=True, fixed=True, feed_forward="exact")
     found = compare(
@@ -194,7 +195,7 @@ def check_table_1() -> Iterator[Evidence]:
     )
     one = f"one network, compiled before any input, transposes 5 matrices ({found.result})"
     yield Evidence(
-        "ours, Dep ✓: weights depend on input values",
+        "row “Ours”, Dep ✓: weights depend on input values",
         one if found.holds else "one network does not serve 5 matrices",
         not found.holds,
         erratum="E20",
@@ -211,7 +212,10 @@ def check_table_1() -> Iterator[Evidence]:
 
 
 def misread(n: int, temperature: float) -> float:
-    """Return the largest total weight of the wrong positions among n keys of ±1 codes."""
+    """Return the largest softmax weight of wrong positions if a position is read by its code.
+
+    The n keys are codes of ±1, and ``temperature`` multiplies their inner products.
+    """
     codes = np.array([code(position, bits_for(n)) for position in range(n)])
     return float((1 - np.diag(softmax(temperature * codes @ codes.T))).max())
 
@@ -237,14 +241,14 @@ def check_temperature() -> Iterator[Evidence]:
 
 
 def check_input_of_transposition() -> Iterator[Evidence]:
-    """Measure the state that our reconstruction of the looped transposition takes."""
+    """Measure the size of the state that the reconstructed looped transposition needs."""
     blocks = [Transposition(order) for order in (4, 8, 16)]
     sizes = [f"{block.slots.size} × {block.positions}" for block in blocks]
     yield Evidence("the state of our reconstruction, d = 4, 8, 16", ", ".join(sizes), True, CONTEXT)
 
 
 def check_value_matrix() -> Iterator[Evidence]:
-    """Read the largest value weight of the last layer of our reconstruction."""
+    """Measure the largest entry of W_V W_O in the last layer of the reconstructed transposition."""
     largest = []
     for order in (2, 3, 4):
         attention = Transposition(order).weights.layers[-1].attention
@@ -259,7 +263,7 @@ def check_value_matrix() -> Iterator[Evidence]:
 
 
 def check_duplicates() -> Iterator[Evidence]:
-    """Count how often each column of Aᵀ is in the result of our reconstruction."""
+    """Count the positions that contain the first column of Aᵀ after the reconstructed transposition."""
     counts = []
     for order in (2, 3, 4):
         block, A = Transposition(order), draw(order, order)
@@ -296,9 +300,9 @@ def check_weights() -> Iterator[Evidence]:
 
 
 def check_learning() -> Iterator[Evidence]:
-    """Train U from its weights with noise, its zeros held, at two scales of noise."""
+    """Train U from its weights plus noise of two levels, with its zero weights frozen."""
     try:
-        from locum.experiments.learning.training import train  # torch, only where it is used
+        from locum.experiments.learning.training import train  # torch is imported on first use
     except ImportError:
         yield Evidence("training U from noise", "not run: needs locum[torch]", True, CONTEXT)
         return

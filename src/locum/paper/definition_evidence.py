@@ -1,9 +1,10 @@
-"""Evidence on the paper's definitions: pooling, scaling, sizes of sequences, GroupSort and MaxMin."""
+"""Collect evidence on the paper's definitions, such as pooling, scaling, GroupSort and MaxMin."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ from locum.paper.evidence import (
 )
 from locum.paper.listing_evidence import run_listing
 from locum.rasp.handles import SOp
-from locum.rasp.python import aggregate, indices, length, select, tokens
+from locum.rasp.python import aggregate, exp, indices, length, select, tokens
 from locum.simulators.modules.attention import Attention
 
 
 def check_projections() -> Iterator[Evidence]:
-    """Check that A = W_Q W_Kᵀ gives the attention of W_Q and W_K."""
+    """Compare the attention of A = W_Q W_Kᵀ and V = W_V with the attention of W_Q, W_K and W_V."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for n, d, width, d_v in ((3, 4, 2, 3), (5, 3, 3, 1), (2, 2, 5, 4)):
@@ -43,7 +44,7 @@ def check_projections() -> Iterator[Evidence]:
 
 
 def check_pooling() -> Iterator[Evidence]:
-    """Check both kinds of hard attention, and `aggregate` where a selector is empty and where not."""
+    """Check unique and average hard attention, and compare `aggregate` with average hard attention."""
 
     def pairs(pooling: str) -> Iterator[tuple[Any, Any]]:
         for seed in range(10):
@@ -79,7 +80,7 @@ def check_pooling() -> Iterator[Evidence]:
 
 
 def check_scaling() -> Iterator[Evidence]:
-    """Check f′(x) = f(vx): the first matrix of the feed-forward is multiplied by v."""
+    """Check that multiplying the first matrix of a feed-forward f by v yields f′(x) = f(vx)."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for v in (-3.0, 0.0, 0.5, 7.0):
@@ -101,7 +102,10 @@ def check_scaling() -> Iterator[Evidence]:
 
 
 def check_square_transposition() -> Iterator[Evidence]:
-    """Transpose square matrices with the order taken from ``length``."""
+    """Transpose square matrices of several orders by one program.
+
+    The program computes the order from ``length``.
+    """
     order = length**0.5
     program = c.transpose(Matrix(tokens, order, order), "paper").sop
     pairs = ((program(prop(A).tolist()), prop(A.T)) for A in (draw(n, n) for n in range(1, 8)))
@@ -109,7 +113,7 @@ def check_square_transposition() -> Iterator[Evidence]:
 
 
 def check_contraction() -> Iterator[Evidence]:
-    """Compare the lengths of input and output of every listing: a program keeps the length."""
+    """Check whether any listing returns fewer tokens than it reads."""
     lengths = {}
     for name in (
         "transpose",
@@ -135,7 +139,7 @@ def check_contraction() -> Iterator[Evidence]:
 
 
 def check_k_parity() -> Iterator[Evidence]:
-    """Run k-PARITY with k heads and with one, on all words of five bits and all S."""
+    """Run k-PARITY with k heads and with one head, on all words of five bits and for all sets S."""
     chosen = [places for k in (1, 2, 3) for places in itertools.combinations(range(5), k)]
     words = list(itertools.product((0, 1), repeat=5))
     for heads, what in (("each", "one layer of k heads"), ("one", "one layer of one head")):
@@ -205,7 +209,7 @@ def check_norms() -> Iterator[Evidence]:
 
 
 def check_networks() -> Iterator[Evidence]:
-    """Approximate a Lipschitz function, and run the printed formula of the first layer."""
+    """Approximate sin by MaxMin networks, and run the printed formula of the first layer."""
     points, errors, norms = np.linspace(-3, 3, 301), [], []
     for knots in (7, 13, 25, 49):
         network = c.lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
@@ -248,14 +252,17 @@ def check_networks() -> Iterator[Evidence]:
 
 
 def _run_network(z: Array, layers: list[tuple[Array, Array]], sort_input: bool) -> Array:
-    """Compute z ← W·MaxMin(z) + b for each layer; the first one sorts its input if ``sort_input``."""
+    """Compute z ← W·MaxMin(z) + b for each layer.
+
+    The first layer applies MaxMin to its input only if ``sort_input``.
+    """
     for number, (weights, bias) in enumerate(layers):
         z = weights @ (sort_pairs(z) if number or sort_input else z) + bias
     return z
 
 
 def check_activations() -> Iterator[Evidence]:
-    """Run ReLU, Leaky ReLU and Maxout through MaxMin, and measure GELU."""
+    """Compare ReLU, Leaky ReLU and Maxout through MaxMin with their definitions."""
     x, view = draw(6, 4), Matrix(tokens, 6, 4)
     through = {
         "ReLU": (c.relu(view, "maxmin"), ACTIVATIONS["relu"](x)),
@@ -263,7 +270,45 @@ def check_activations() -> Iterator[Evidence]:
         "Maxout": (c.maxout(view, 2), x.reshape(6, 2, 2).max(2)),
     }
     for name, (program, expected) in through.items():
-        yield compare(f"{name} through MaxMin, 24 normal numbers", [(program.run(prop(x)), expected)])
+        yield compare(f"{name} through MaxMin, 24 random numbers", [(program.run(prop(x)), expected)])
+
+
+def check_heads_of_maxmin() -> Iterator[Evidence]:
+    """Compare MaxMin of H blocks at once with MaxMin of each block."""
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for heads, size in itertools.product((1, 2, 3), (2, 4, 6)):
+            blocks = draw(heads, size)
+            together = c.maxmin(Matrix(tokens, 1, heads * size)).run(blocks.ravel().tolist())
+            single = [c.maxmin(Matrix(tokens, 1, size)).run(block.tolist()).ravel() for block in blocks]
+            yield together.ravel(), np.concatenate(single)
+
+    yield compare("MaxMin of H blocks of even length is MaxMin of each, H = 1, 2, 3", pairs())
+
+
+def check_exponential() -> Iterator[Evidence]:
+    """Compare the exponentials of Listing 2 and of RASP with high-precision decimals."""
+    numbers = draw(24).tolist()
+    exact = [Decimal(number).exp() for number in numbers]
+    printed = [Decimal("2.73") ** Decimal(number) for number in numbers]
+    off = max(abs(a / b - 1) for a, b in zip(printed, exact, strict=True))
+    ours = [Decimal(float(value)) for value in exp(tokens)(numbers)]
+    rounded = max(abs(a / b - 1) for a, b in zip(ours, exact, strict=True))
+    yield Evidence(
+        "the exponential of Listing 2, 24 random numbers, against 28 digits",
+        f"approximate: relative error up to {off:.0e}",
+        off > 0,
+    )
+    yield Evidence(
+        "`exp` of Locum's RASP, the same numbers",
+        f"approximate: relative error up to {rounded:.0e}, the rounding of floats",
+        0 < rounded < Decimal("1e-15"),
+        OURS,
+    )
+
+
+def check_gelu() -> Iterator[Evidence]:
+    """Measure the largest slopes of GELU and SiLU, and approximate GELU by ReLU pieces."""
     grid = np.linspace(-6, 6, 120_001)
     for name, activation, about in (("GELU", "gelu", PRINTED), ("SiLU", "silu", CONTEXT)):
         slopes = np.abs(np.diff(np.asarray(ACTIVATIONS[activation](grid))) / np.diff(grid))
@@ -286,7 +331,7 @@ def check_activations() -> Iterator[Evidence]:
 
 
 def check_biases() -> Iterator[Evidence]:
-    """Add a bias that satisfies the printed bound."""
+    """Check whether the printed bound on biases excludes an infinite bias."""
     bias = np.array([np.inf])
     sums = draw(1) + bias
     bounded = not np.abs(bias).max() <= np.inf or bool(np.isfinite(sums).all())

@@ -1,4 +1,4 @@
-"""Evidence: one thing that was run about a printed statement, and the verdict that follows from it.
+"""Represent evidence about printed statements, and derive verdicts from it.
 
 >>> found = [Evidence("Algorithm 2 as printed", "right at 6 of 36 shapes", False, erratum="E7")]
 >>> decide(found, {"E7": "A"}).status
@@ -13,37 +13,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: What a piece of evidence is about: the statement as the paper prints it; the corrected statement; our
-#: construction; or something outside of the statement, which does not count for the verdict.
+#: The subjects of evidence: the statement as printed, the corrected statement, Locum's construction,
+#: and context, which does not influence the verdict.
 PRINTED, CORRECTED, OURS, CONTEXT = "printed", "corrected", "ours", "context"
-#: The verdicts, with the words of the page for each.
+#: The verdicts, with their descriptions in the report.
 STATUSES = {
     "right": "right",
     "wording": "right up to notation or wording",
     "partly": "partly wrong as printed",
     "wrong": "wrong as printed",
     "unchecked": "not checked",
-    "unclaimed": "not claimed by the paper, answered here",
-    "nothing": "nothing claimed",
+    "unclaimed": "future work",
+    "nothing": "no separate statement",
     "fails": "does not hold",
 }
-#: Largest difference, relative to the larger of 1 and the expected numbers, that counts as rounding.
+#: Largest difference that is considered a rounding error, relative to the larger of 1 and the largest
+#: expected number.
 TOLERANCE = 1e-12
 
 
 class Evidence(NamedTuple):
-    """One thing that was run, its result, and whether the statement holds there."""
+    """The result of one run, and whether the statement holds in this run."""
 
     what: str
     result: str
     holds: bool
     about: str = PRINTED
-    #: The number of the erratum that explains it, if the statement does not hold here.
+    #: The number of the erratum that explains why the statement does not hold in this run.
     erratum: str = ""
 
 
 class Decision(NamedTuple):
-    """The verdict on a statement: a key of ``STATUSES``, and the sentence that the page shows."""
+    """The verdict on a statement: a key of ``STATUSES``, and a sentence for the report."""
 
     status: str
     sentence: str
@@ -56,11 +57,12 @@ def decide(
     proven: bool = False,
     unchecked: bool = False,
 ) -> Decision:
-    """Derive the verdict on a statement from what was run.
+    """Derive the verdict on a statement from evidence.
 
-    ``severities`` are the letters of the errata, by number: where a part fails, and all that fails is of
-    severity C, the statement is right up to notation or wording. ``proven``: some of the evidence is a proof for all
-    inputs. ``unchecked``: a part of the statement cannot be checked here.
+    ``severities`` maps errata to their severities. If every failure has severity C, and some part of
+    the statement or its correction holds, the statement is right up to notation or wording. ``proven``
+    states that some of the evidence is a proof for all inputs. ``unchecked`` states that a part of the
+    statement cannot be checked here.
     """
     found = list(evidence)
     about = {kind: [e for e in found if e.about == kind] for kind in (PRINTED, CORRECTED, OURS)}
@@ -68,10 +70,10 @@ def decide(
     letters = {(severities or {}).get(each.erratum, "") for each in wrong}
     if not all(each.holds for each in about[CORRECTED] + about[OURS]):
         status = "fails"
-    elif wrong and len(wrong) == len(printed):
-        status = "wrong"
+    elif letters == {"C"} and (len(wrong) < len(printed) or about[CORRECTED]):
+        status = "wording"
     elif wrong:
-        status = "wording" if letters == {"C"} else "partly"
+        status = "wrong" if len(wrong) == len(printed) else "partly"
     elif printed:
         status = "right"
     elif about[OURS]:
@@ -89,14 +91,14 @@ def decide(
 
 
 def find_wrong(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """List the evidence against the statement as printed."""
+    """Return the evidence that the statement as printed does not hold."""
     return [each for each in evidence if each.about == PRINTED and not each.holds]
 
 
 def compare(
     what: str, pairs: Iterable[tuple[Any, Any]], about: str = PRINTED, erratum: str = ""
 ) -> Evidence:
-    """Compare results with expected numbers, up to rounding.
+    """Compare pairs of results and expected numbers, up to rounding errors.
 
     >>> compare("sums", [(0.1 + 0.2, 0.3)])
     Evidence(what='sums', result='1 case, largest error 6e-17', holds=True, about='printed', erratum='')
@@ -111,7 +113,7 @@ def compare(
 
 
 def measure_error(actual: Any, expected: Any) -> float:
-    """Return the largest difference, relative to the larger of 1 and the expected numbers."""
+    """Return the largest difference, relative to the larger of 1 and the largest expected number."""
     actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     if actual.shape != expected.shape or not np.isfinite(actual).all():
         return math.inf
@@ -122,7 +124,7 @@ def measure_error(actual: Any, expected: Any) -> float:
 def count_equal(
     what: str, pairs: Iterable[tuple[Any, Any, Any]], about: str = PRINTED, erratum: str = ""
 ) -> Evidence:
-    """Compare answers with expected ones, case by case: (case, answer, expected).
+    """Count the triples (case, answer, expected answer) whose answers are equal.
 
     >>> count_equal("parity", [("1", False, False), ("11", False, True)]).result
     '1 of 2 cases right; wrong: 11'
@@ -138,14 +140,15 @@ def count_equal(
     return Evidence(what, result, False, about, erratum)
 
 
-#: A shape of an algorithm's input, such as (r, c).
+#: The shape of an algorithm's input, such as (r, c).
 Shape = tuple[int, ...]
 
 
 def try_shapes(shapes: Iterable[Shape], run: Callable[[Shape], tuple[Any, Any]]) -> dict[Shape, str]:
-    """Run a construction at every shape: right, wrong, or undefined where it cannot be carried out.
+    """Run a construction at every shape, and return whether the result is right.
 
-    ``run`` returns the result and what is expected of it.
+    The outcome for a shape is ``"right"``, ``"wrong"``, or ``"undefined"`` if ``run`` raises an error.
+    ``run`` returns the result and the expected result.
     """
     outcomes = {}
     for shape in shapes:
@@ -167,10 +170,10 @@ def summarise(
     about: str = PRINTED,
     erratum: str = "",
 ) -> Evidence:
-    """Say at which shapes a construction is right.
+    """Describe the shapes at which a construction is correct.
 
-    ``names`` are the letters of a shape. ``condition`` is a sentence, and a function of the shape; the
-    sentence is used if the function is true at exactly the shapes where the construction is right.
+    ``names`` are the names of the sizes of a shape. ``condition`` is a phrase with a function of the
+    sizes. The phrase is used if the function is true exactly for the correct shapes.
 
     >>> outcomes = {(1, 1): "right", (1, 2): "wrong"}
     >>> summarise("softmax", outcomes, "r, c", ("r = c", lambda r, c: r == c)).result

@@ -1,7 +1,8 @@
-"""Reproduce the paper's demonstration (Figure 2): its matrices, every number it prints, and U's own.
+"""Reproduce the paper's demonstration (Figure 2): its matrices, every printed number, and U's results.
 
-The figure was made with 2.718 for e, although the listing says 2.73 (erratum E1); with either, and with
-e itself, :func:`figure2` says which printed digits come out and how large the errors are.
+The figure was made with 2.718 for e, although the listing contains 2.73 (erratum E1). :func:`figure2`
+computes the figure with either of these bases, or with e. The result is compared with the printed
+digits and errors.
 
 >>> demonstration = figure2(base=2.718)
 >>> demonstration.reproduced, f"{demonstration['softmax'].error:.6e}"
@@ -27,22 +28,22 @@ T = Attention(
 
 @dataclass(frozen=True)
 class Printed:
-    """What the figure prints of one step."""
+    """The printed matrix and the printed error of one step of the figure."""
 
     name: str
     formula: str
-    #: To three digits behind the point.
+    #: The printed entries, which have at most three digits after the decimal point.
     matrix: str
-    #: The error that the figure gives, 0 where it says "= 0" or "≈ 0.0".
+    #: The printed error; 0 if the figure prints "= 0" or "≈ 0.0".
     error: float
 
     @property
     def values(self) -> list[float]:
-        """Return the printed numbers, row by row."""
+        """The printed entries, row by row."""
         return [float(number) for number in self.matrix.split()]
 
 
-#: U's name of a step → what the figure prints of it.
+#: The printed content of each step, by the name of the step in U.
 PRINTED = {
     "Xᵀ": Printed("XT", "Xᵀ", "0.8 0.1 0.6 0.2 0.9 0.3 0.5 0.4 0.7", 0.0),
     "XA": Printed("Y1", "X A", "0.51 0.66 0.81 0.65 0.79 0.93 0.67 0.83 0.99", 0.0),
@@ -59,7 +60,7 @@ PRINTED = {
 
 @dataclass(frozen=True)
 class Demonstration:
-    """Figure 2 as U computes it."""
+    """The steps of Figure 2 as computed by U."""
 
     simulator: UniversalSimulator
     explanation: Explanation
@@ -68,19 +69,19 @@ class Demonstration:
         return self.explanation[name]
 
     def agrees(self, name: str) -> bool:
-        """Tell whether every printed digit of a step comes out."""
+        """Return whether U reproduces every printed digit of a step."""
         computed = self.explanation[name].matrix.ravel().round(3)
         return bool(np.array_equal(computed, PRINTED[name].values))
 
     @property
     def reproduced(self) -> bool:
-        """Tell whether every printed digit of the figure comes out."""
+        """Whether U reproduces every printed digit of the figure."""
         return all(self.agrees(name) for name in PRINTED)
 
 
 def figure2(
     base: float | None = None, recipe: str = "paper", executor: str | None = None
 ) -> Demonstration:
-    """Run the figure's T and X on U; ``base`` is that of the exponential, e by default."""
+    """Run the figure's T and X on U; ``base`` is the base of the exponential, and None selects e."""
     U = UniversalSimulator(3, 3, 3, recipe=recipe, base=base)
     return Demonstration(U, explain(U, T, X, executor=executor))

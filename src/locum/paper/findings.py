@@ -1,8 +1,11 @@
-"""What is known of each item: heads counted, an instance checked, claims proven or refuted.
+"""Collect the findings on each item: heads counted, an instance checked, claims proven or refuted.
 
-*Proven*: for all inputs, at the shapes named; theorems for all shapes are in proofs/ (``make coq``). *Refuted*: by numbers, with the corrected claim proven.
-*Measured*: compared with direct computation on numbers, which is not a proof. *Counted*: the heads and
-layers are those that the paper claims.
+- *Proven*: the claim holds for all inputs at the named shapes. Theorems for all shapes are in proofs/
+  (``make coq``).
+- *Refuted*: a counterexample shows that the claim as printed is wrong, and the corrected claim is
+  proven.
+- *Measured*: the result is compared with a direct computation on numbers, which is not a proof.
+- *Counted*: the numbers of heads and layers are equal to the numbers that the paper claims.
 """
 
 from __future__ import annotations
@@ -18,32 +21,32 @@ from locum.paper.items import ITEMS
 from locum.proofs.claims.claim import Claim
 from locum.proofs.prover.prove import Verdict, prove
 
-#: Told of every claim that is done: how many are done, of how many, and which.
+#: A function that is called with the number of finished claims, of all claims, and a name.
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of an item; ``proofs`` and ``refutations`` are empty unless it was proven, too."""
+    """The findings on an item; proofs and refutations are empty unless they were requested."""
 
     item: Item
-    #: Heads per layer, by recipe.
+    #: Counted heads per layer, by recipe.
     heads: dict[str, list[int]]
-    #: Whether the instance agrees with direct computation.
+    #: Whether the check on an instance succeeded.
     checked: bool
     proofs: tuple[Verdict, ...] = ()
-    #: Number of an erratum → what came of the claim as printed.
+    #: The verdicts on claims as printed, by erratum.
     refutations: Mapping[str, Verdict] = field(default_factory=dict)
 
     @property
     def counted(self) -> bool:
-        """Tell whether the paper claims a number of heads and its recipe has that number."""
+        """Whether the paper claims numbers of heads, and its recipe has these numbers of heads."""
         claimed = self.item.claimed_heads
         return claimed is not None and list(claimed) == next(iter(self.heads.values()))
 
     @property
     def holds(self) -> bool:
-        """Tell whether everything is as the item and its errata say."""
+        """Whether all findings agree with the item and its errata."""
         return (
             self.checked
             and (self.item.claimed_heads is None or self.counted)
@@ -53,14 +56,14 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Say in a few words whether the paper is right."""
+        """A short verdict on the paper's claim."""
         if not self.holds:
             return "does not hold"
         return "right as corrected" if self.item.errata else "right"
 
     @property
     def status(self) -> list[str]:
-        """List what was done with the item: proven, refuted, measured, counted."""
+        """The kinds of evidence for the item: proven, refuted, measured, counted."""
         status = []
         if self.proofs:
             status.append("proven" if all(proof.holds for proof in self.proofs) else "not proven")
@@ -74,7 +77,7 @@ class Finding:
         return status
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what was counted and checked as plain data, for scripts."""
+        """Return the counts and the result of the check as a JSON-compatible dictionary."""
         item = self.item
         claimed = None if item.claimed_heads is None else list(item.claimed_heads)
         return {
@@ -93,7 +96,7 @@ class Finding:
         }
 
     def claim_dict(self) -> dict[str, Any]:
-        """Give what was proven and refuted, too."""
+        """Return :meth:`to_dict` with the proofs and refutations, as a JSON-compatible dictionary."""
         return self.to_dict() | {
             "status": self.status,
             "proven": [proof.to_dict() for proof in self.proofs],
@@ -102,13 +105,13 @@ class Finding:
 
 
 def examine(item: Item) -> Finding:
-    """Count the heads of an item's programs and check its instance."""
+    """Count the heads of an item's programs, and run its check."""
     heads = {recipe: program.architecture.heads for recipe, program in item.programs().items()}
     return Finding(item, heads, item.check())
 
 
 def examine_all(progress: Progress | None = None) -> list[Finding]:
-    """Count and check every item."""
+    """Count the heads of every item, and run its check."""
     findings = []
     for done, item in enumerate(ITEMS.values()):
         if progress is not None:
@@ -119,17 +122,17 @@ def examine_all(progress: Progress | None = None) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Work:
-    """The claims of one item that are to be proven, and the errata whose printed form is to be refuted."""
+    """The claims of an item to prove, and the errata whose claims as printed are to be refuted."""
 
     proofs: tuple[ClaimInstance, ...]
     refutations: Mapping[str, Refutable]
 
 
 def work(everything: bool) -> dict[str, Work]:
-    """List the work for every item: at a few shapes, or (``everything``) at all of them.
+    """Return the claims of every item, at a few shapes or, with ``everything``, at all shapes.
 
-    An erratum that several items name is refuted under the first of them; its corrected claim is proven
-    there, too. What is among the item's own claims already is listed once.
+    An erratum that belongs to several items is refuted under the first of these items, where its
+    corrected claim is also proven. A claim that occurs twice in an item is listed once.
     """
     remaining = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
     jobs = {}
@@ -146,9 +149,9 @@ def prove_all(
     progress: Progress | None = None,
     keys: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Count, check, prove and refute every item: at a few shapes, or (``everything``) at all of them.
+    """Count, check, prove and refute every item at a few shapes, or at all shapes (``everything``).
 
-    ``keys``: only the items of these keys.
+    If ``keys`` is given, only the items with these keys are included.
     """
     jobs = {key: job for key, job in work(everything).items() if keys is None or key in keys}
     total = sum(len(job.proofs) + len(job.refutations) for job in jobs.values())

@@ -1,4 +1,4 @@
-"""What an item of the paper consists of; ``items.py`` lists them all."""
+"""Define the items of the paper, which ``items.py`` lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from locum.rasp.handles import SOp
 
 
 class ClaimInstance(NamedTuple):
-    """A claim of ``verification.claims.named`` at one shape; ``recipe=None`` is its default recipe."""
+    """A claim of ``proofs.claims.named`` at one shape; ``recipe=None`` selects the default recipe."""
 
     name: str
     shape: tuple[int, ...]
@@ -19,38 +19,41 @@ class ClaimInstance(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the paper: what it claims, our functions for it, and how both are checked.
+    """One item of the paper: its claim, Locum's functions for it, and checks of both.
 
-    Other tables refer to an item by ``key``; ``errata`` and ``listings`` are keys of ``errata.ERRATA``
-    and of ``listings.names()``.
+    Other tables refer to an item by ``key``. ``errata`` and ``listings`` contain keys of
+    ``errata.ERRATA`` and names of ``listings.names()``.
     """
 
     key: str
-    #: Where the paper has it.
+    #: The location in the paper, such as a lemma and a listing.
     paper: str
     operation: str
-    #: Names of our functions, of ``locum.constructions``, ``locum.simulators`` or this package.
+    #: Names of Locum's functions, in ``locum.constructions``, ``locum.simulators`` or this package.
     functions: tuple[str, ...]
-    #: The paper's claim in its own words.
+    #: The paper's claim.
     claim: str
-    #: Check our construction on one instance, against NumPy or the plain definition.
+    #: A function that checks the construction on one instance against NumPy or the definition.
     check: Callable[[], bool]
-    #: Build the programs whose heads are counted, by recipe: the paper's recipe first.
+    #: A function that builds the programs whose heads are counted, by recipe, the paper's first.
     programs: Callable[[], dict[str, SOp]] = dict
-    #: Heads per layer that the paper claims for its recipe; None where it claims no number.
+    #: Numbers of heads per layer that the paper claims for its recipe, or None without such a claim.
     claimed_heads: tuple[int, ...] | None = None
-    #: Instances that are proven for all inputs.
+    #: Claims at single shapes that are proven for all inputs.
     proofs: tuple[ClaimInstance, ...] = ()
-    #: Theorems for all shapes, each as the name of its file in proofs/, a dot, and its own.
+    #: Theorems for all shapes, each written as the file in proofs/, a dot, and the name.
     theorems: tuple[str, ...] = ()
     errata: tuple[str, ...] = ()
     listings: tuple[str, ...] = ()
-    #: A command that shows the item at work.
+    #: A command that demonstrates the item.
     command: str = "locum paper items"
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
-        """Choose from ``proofs`` for each claim a few that take seconds: the paper's recipe, and the last."""
+        """A few proofs that take seconds.
+
+        At least one proof is for each claim, in the paper's recipe if possible.
+        """
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         printed = [instance for instance in small if instance.recipe == "paper"]
         each = {instance.name: instance for instance in (*reversed(self.proofs), *small, *printed)}
@@ -58,19 +61,19 @@ class Item:
 
     @property
     def all_shapes(self) -> list[dict[str, str]]:
-        """List the theorems of ``theorems``, each with its file."""
+        """The names of the theorems for all shapes, each with its file."""
         pairs = (theorem.split(".") for theorem in self.theorems)
         return [{"theorem": name, "file": f"proofs/{file}.v"} for file, name in pairs]
 
     @property
     def measured(self) -> str:
-        """Say what the check on an instance compares: the first line of its documentation."""
+        """The comparison that the check on an instance makes, from the first line of its docstring."""
         lines = (self.check.__doc__ or "").splitlines()
         return lines[0].removeprefix("Check ").rstrip(".") if lines else ""
 
     @property
     def row(self) -> str:
-        """Write the item as a row of docs/paper.md."""
+        """The item as a row of the table in docs/paper.md."""
         functions = ", ".join(f"`{name}`" for name in self.functions)
         listings = ", ".join(f"`{name}`" for name in self.listings)
         cells = (self.paper, functions, listings, ", ".join(self.errata), f"`{self.command}`")

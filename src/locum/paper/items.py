@@ -1,8 +1,8 @@
-"""The one list of the paper's items: function, claim, proofs, errata and listings of each.
+"""List the paper's items, each with its functions, claim, proofs, errata and listings.
 
-Nothing is written down here that can be computed: heads are counted by ``analysis.architecture`` on
-programs of the shapes the paper names, and every item has a check on an instance. ``findings.py`` runs
-them; ``locum paper items`` and ``locum prove all`` show what came of it.
+Facts that can be computed are not stored. ``graph.architecture`` counts heads of programs of the shapes
+in the paper, and every item has a check on one instance. ``findings.py`` runs the checks. The commands
+``locum paper items`` and ``locum prove all`` show the results.
 
 >>> ITEMS["softmax"].errata
 ('E1', 'E7', 'E23')
@@ -27,7 +27,7 @@ Proofs = tuple[ClaimInstance, ...]
 
 
 def _each(name: str, shapes: Iterable[tuple[int, ...]], *recipes: str) -> Proofs:
-    """List the claim ``name`` at every shape in every recipe."""
+    """List the claim ``name`` at every shape, in each of the recipes or in the default recipe."""
     return tuple(
         ClaimInstance(name, shape, recipe) for shape in shapes for recipe in recipes or (None,)
     )
@@ -124,7 +124,7 @@ _ALL = [
     Item(
         "activations", "Listing 4; remark on activations", "relu, leaky_relu, absolute, maxout, gelu, silu, tanh",
         ("relu", "leaky_relu", "absolute", "maxout", "gelu", "silu", "sigmoid", "tanh"),
-        "a feed-forward, no attention; ReLU and its like through MaxMin",
+        "a feed-forward without attention; ReLU and similar functions through MaxMin",
         checks.activations,
         lambda: {"feed-forward": c.relu(matrix()).sop, "through MaxMin": c.relu(matrix(), "maxmin").sop},
         claimed_heads=(),
@@ -138,7 +138,7 @@ _ALL = [
     ),
     Item(
         "maxmin", "Lemma MaxMin, Algorithm 4, Listing 5", "maxmin, groupsort",
-        ("maxmin", "groupsort"), "O(1) heads, whatever the length",
+        ("maxmin", "groupsort"), "O(1) heads for every length",
         checks.maxmins,
         lambda: {
             "paper": c.maxmin(matrix(), "paper").sop,
@@ -156,7 +156,7 @@ _ALL = [
     ),
     Item(
         "identify-shift", "Lemma multi-head, snippets", "identify, shift",
-        ("identify", "shift"), "one head each",
+        ("identify", "shift"), "one head for identify, and one head for shift",
         checks.identifies_and_shifts,
         lambda: {"identify": c.identify(tokens, 1, 2), "shift": c.shift(tokens, 2, 5)},
         claimed_heads=(1,),
@@ -171,7 +171,7 @@ _ALL = [
     ),
     Item(
         "multihead", "Lemma multi-head", "multihead",
-        ("multihead",), "any operation on H blocks at once, without interference",
+        ("multihead",), "any operation can be applied to H blocks at once, without interference",
         checks.multiheads,
         lambda: {"softmax(XXᵀ)X, H = 3": c.multihead(checks.attend, 3, Matrix(tokens, 2, 2)).sop},
         proofs=(
@@ -245,10 +245,9 @@ _ALL = [
     ),
     Item(
         "k-parity", "Related work: k-PARITY", "k_parity",
-        ("k_parity",), "one layer with k heads",
+        ("k_parity",), "one layer with several heads",
         checks.parities,
         lambda: {"k heads": c.k_parity(tokens, (1, 4, 6), "each"), "one head": c.k_parity(tokens, (1, 4, 6))},
-        claimed_heads=(3,),
         theorems=("Sequences.k_parity_correct",),
         errata=("E29",),
     ),
@@ -295,7 +294,7 @@ _ALL = [
         command="locum simulate --base 2.718",
     ),
     Item(
-        "encoder", "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), with norms and biases, too",
+        "encoder", "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), also with norms and biases",
         ("Encoder",), "one network for every encoder of order (n, d, d_v, d₁, d₂)",
         checks.encoders,
         checks.programs("paper", "fetch", feed_forward=(4, 3)),
@@ -309,7 +308,7 @@ _ALL = [
     ),
     Item(
         "hard-attention", "Remark SMAT by AHAT", "hard attention simulates softmax; Match₂; unique and average pooling",
-        ("Match2", "Attention"), "AHAT serves for what single-layer softmax attention does, such as Match₂",
+        ("Match2", "Attention"), "AHATs perform tasks of single-layer softmax attention, such as Match₂",
         checks.hard_attentions,
         lambda: {"Match₂, 4 tokens": Match2(5).simulator(4).program},
         proofs=_each("hard_attention", [(2, 1, 1), (2, 2, 2), (3, 2, 2)]),
@@ -317,7 +316,7 @@ _ALL = [
     ),
     Item(
         "linear-attention", "Remark Linformer and linear attention", "Linformer, linear",
-        ("Linformer", "LinearAttention"), "U simulates both",
+        ("Linformer", "LinearAttention"), "U simulates Linformer and linear attention",
         checks.linear_attentions,
         checks.kinds("linformer", "linear"),
         proofs=(*_each("linformer", [(2, 2, 2), (4, 3, 2)]), *_each("linear", [(2, 2, 2), (4, 3, 2)])),
@@ -326,7 +325,7 @@ _ALL = [
     ),
     Item(
         "sparse-attention", "Remark sparsification", "Performer, Sumformer",
-        ("Performer", "Sumformer"), "U represents both",
+        ("Performer", "Sumformer"), "U represents Performer and Sumformer",
         checks.sparse_attentions,
         checks.kinds("performer", "sumformer"),
         proofs=(*_each("performer", [(2, 2, 2), (3, 2, 2)]), *_each("sumformer", [(2, 2, 2), (4, 3, 2)])),
@@ -335,7 +334,7 @@ _ALL = [
     ),
     Item(
         "hierarchy", "Corollary hierarchy", "a smaller T on a larger U",
-        ("UniversalSimulator.embed",), "exact, by padding with zeros",
+        ("UniversalSimulator.embed",), "the simulation is exact, by padding with zeros",
         checks.hierarchy,
         checks.masked,
         proofs=_each("hierarchy", [(1, 1, 1, 2, 2, 2), (2, 2, 2, 3, 3, 3)]),
@@ -345,7 +344,7 @@ _ALL = [
     ),
     Item(
         "multihead-attention", "Theorem H heads", "H heads, side by side or through W_O",
-        ("UniversalSimulator", "MultiHeadAttention"), "one network for every T of H heads",
+        ("UniversalSimulator", "MultiHeadAttention"), "one network for every T with H heads",
         checks.multihead_attentions,
         checks.programs("paper", "fetch", heads=2),
         proofs=_each("multihead_attention", [(2, 2, 2, 2), (3, 2, 2, 2), (3, 3, 3, 2)]),
@@ -355,7 +354,7 @@ _ALL = [
     ),
     Item(
         "multihead-encoder", "Corollary H heads", "encoders of H heads; layers of torch",
-        ("Encoder", "from_torch"), "one network for every encoder of H heads",
+        ("Encoder", "from_torch"), "one network for every encoder with H heads",
         checks.multihead_encoders,
         checks.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
         proofs=_each("multihead_encoder", [(2, 2, 2, 1, 2, 2), (3, 2, 2, 2, 3, 2)]),
@@ -379,7 +378,7 @@ _ALL = [
     ),
     Item(
         "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers",
-        ("DecoderLayer",), "future work",
+        ("DecoderLayer",), "decoders are future work",
         checks.decoders,
         proofs=(
             *_each("causal_attention", [(2, 2, 2), (3, 3, 3), (4, 2, 2)]),
@@ -391,5 +390,5 @@ _ALL = [
     ),
 ]  # fmt: skip
 
-#: Key → item: first the lemmas and their constructions, then what the paper says of U.
+#: The items by key: first the lemmas and their constructions, then statements about U.
 ITEMS = {item.key: item for item in _ALL}

@@ -1,6 +1,6 @@
-"""Evidence on the paper's listings, run as printed from their RASP text, and on Figures 2 and 3.
+"""Collect evidence on the paper's listings as printed, and on Figures 2 and 3.
 
-Counts of layers and heads are those of ``analysis.architecture``.
+Layers and heads are counted by ``graph.architecture``.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from locum.paper.figure2 import PRINTED as FIGURE
 from locum.paper.figure2 import T, X, figure2
 from locum.rasp.python import tokens
 
-#: The tokens that Listing 6 is for: p = 5, as in its file.
+#: The modulus p of Listing 6.
 _P = 5
 
 
 def run_listing(name: str, values: Any) -> Array:
-    """Run a listing's text on a sequence of numbers."""
+    """Run the printed text of a listing on a sequence of numbers, and return the result."""
     given = [value.item() for value in np.asarray(values)]
     return np.asarray(listings.program(name, given)(given), dtype=float)
 
 
 def count_heads(name: str, example: int) -> list[int]:
-    """Count the heads of a listing, layer by layer."""
+    """Count the heads of a listing in each layer; ``example`` is the length of the running example."""
     return listings.program(name, [float(n) for n in range(1, example + 1)]).architecture.heads
 
 
@@ -57,13 +57,13 @@ def _words(letters: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, 
 
 
 def check_listing_1() -> Iterator[Evidence]:
-    """Run Listing 1 on 3 × c matrices."""
+    """Compare Listing 1 with the transpose of 3 × c matrices."""
     pairs = ((run_listing("transpose", prop(A)), prop(A.T)) for A in (draw(3, k) for k in range(1, 9)))
     yield compare("Listing 1 as printed, 3 × c, c = 1 … 8", pairs)
 
 
 def check_listing_2() -> Iterator[Evidence]:
-    """Run Listing 2 on 3 × c matrices, and compare its base with e."""
+    """Compare Listing 2 with the softmax of 3 × c matrices, and its base with e."""
     matrices = [draw(3, columns) for columns in range(1, 9)]
     base = float(re.findall(r"([\d.]+)\^tokens", listings.text("softmax"))[0])
     rows = ((run_listing("softmax", prop(A)), prop(softmax(A * np.log(base)))) for A in matrices)
@@ -71,7 +71,7 @@ def check_listing_2() -> Iterator[Evidence]:
     error = max(measure_error(run_listing("softmax", prop(A)), prop(softmax(A))) for A in matrices)
     rounded = round(math.e, 2)
     yield Evidence(
-        "the base is e to three significant digits, as the caption of Figure 2 says",
+        "the base is e to three significant digits, as in the caption of Figure 2",
         f"e is {rounded} to three digits, the listing has {base:g}; softmax itself is missed by {error:.0e}",
         base == rounded,
         erratum="E1",
@@ -81,7 +81,7 @@ def check_listing_2() -> Iterator[Evidence]:
 
 
 def check_listing_3() -> Iterator[Evidence]:
-    """Run Listing 3 on 3 × k and k × 4 matrices."""
+    """Compare Listing 3 with the product of 3 × k and k × 4 matrices."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for k in range(2, 8):
@@ -96,7 +96,7 @@ def check_listing_3() -> Iterator[Evidence]:
 
 
 def check_listing_4() -> Iterator[Evidence]:
-    """Run Listing 4 on normal numbers."""
+    """Compare Listing 4 with ReLU on random numbers."""
     pairs = ((run_listing("relu", s), np.maximum(s, 0)) for s in (draw(size) for size in range(1, 9)))
     yield compare("Listing 4 as printed, 1 … 8 numbers", pairs)
 
@@ -115,7 +115,10 @@ def check_listing_5() -> Iterator[Evidence]:
 
 
 def find_matches(word: tuple[int, ...], p: int) -> list[int]:
-    """Return for each token whether some token (itself included) adds up with it to a multiple of p."""
+    """Return 1 for each token whose sum with some token is a multiple of p, otherwise 0.
+
+    A token can be matched with itself.
+    """
     return [int(any((a + b) % p == 0 for b in word)) for a in word]
 
 
@@ -144,7 +147,7 @@ def _random_matrices() -> list[Array]:
 
 
 def check_listing_7() -> Iterator[Evidence]:
-    """Run Listing 7 on 3 × 3 matrices."""
+    """Compare Listing 7 with the cofactors of 3 × 3 matrices."""
     program = listings.program("cofactor", [1.0] * 9)
     pairs = (
         (program(prop(A).tolist()), prop(np.linalg.inv(A).T * np.linalg.det(A)))
@@ -154,14 +157,17 @@ def check_listing_7() -> Iterator[Evidence]:
 
 
 def check_listing_8() -> Iterator[Evidence]:
-    """Run Listing 8 on 3 × 3 matrices."""
+    """Compare Listing 8 with the determinants of 3 × 3 matrices."""
     program = listings.program("determinant", [1.0] * 9)
     pairs = ((program(prop(A).tolist()), np.full(9, np.linalg.det(A))) for A in _random_matrices())
     yield compare("Listing 8 as printed, 3 × 3", pairs)
 
 
 def check_layers_of_listings() -> Iterator[Evidence]:
-    """Count the layers and heads of Listings 1, 2 and 3 that the appendix states."""
+    """Compare the layers and heads of Listings 1, 2 and 3 with the numbers in the appendix.
+
+    Also compare `reflectedIndices` of Listing 1 with the permutation ρ of Algorithm 1.
+    """
     for number, name, example, printed in (
         (1, "transpose", 6, [1, 1]),
         (2, "softmax", 6, [1, 3]),
@@ -184,7 +190,7 @@ def check_layers_of_listings() -> Iterator[Evidence]:
 
 
 def check_inversion() -> Iterator[Evidence]:
-    """Run the expression of the proof, and compare M_A/|A| with the inverse and the adjugate."""
+    """Run the printed expression for the inverse, and check what M_A/|A| is equal to."""
     try:
         listings.program("inverse", prop(SQUARE).tolist())
     except LocumError as error:
@@ -225,7 +231,7 @@ def check_inversion() -> Iterator[Evidence]:
 
 
 def check_figure_3() -> Iterator[Evidence]:
-    """Run the program of Figure 3, with `Cofactor()` shared, on the matrix of its caption."""
+    """Run the program of Figure 3, with `Cofactor()` shared, on the matrix of the figure's caption."""
     program = listings.program("inverse_corrected", prop(SQUARE).tolist())
     heads = program.architecture.heads
     yield Evidence(
@@ -244,7 +250,7 @@ def check_figure_3() -> Iterator[Evidence]:
 
 
 def check_text_on_inversion() -> Iterator[Evidence]:
-    """Count layers of Listings 7 and 8, look at minors, and invert at other orders."""
+    """Count the layers of Listings 7 and 8, compute ranks of minors, and invert other matrices."""
     for number, name, printed in ((7, "cofactor", [1, 4]), (8, "determinant", [1, 4, 1, 1])):
         heads = count_heads(name, 9)
         result = f"{len(heads)} layers, heads {heads}; printed: {len(printed)} layers, heads {printed}"
@@ -271,7 +277,7 @@ def check_text_on_inversion() -> Iterator[Evidence]:
 
 
 def check_figure_2() -> Iterator[Evidence]:
-    """Run Figure 2 with 2.718 for e, as it was made, and compare every printed digit."""
+    """Run Figure 2 with 2.718 for e, as in the printed figure, and compare every printed digit."""
     demonstration = figure2(base=2.718)
     for name, printed in FIGURE.items():
         step = demonstration[name]

@@ -1,7 +1,7 @@
-"""Reproduce the paper on one page: every statement as printed, what was run, and the verdict.
+"""Reproduce the paper on one page, with every statement as printed, its checks and the verdict.
 
-Nothing is computed here that another module computes: evidence, findings, figures, the comparison and
-the errata are what the report puts together. Every verdict is ``evidence.decide`` of what was run.
+Other modules compute the evidence, findings, figures, comparison and errata, and the report combines
+them. ``evidence.decide`` derives every verdict.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from locum.simulators import UniversalSimulator
 
 @dataclass(frozen=True)
 class Row:
-    """One statement: as printed, what was run, and the verdict that follows."""
+    """A row of the report: one statement with its printed text, the evidence and the verdict."""
 
     key: str
     kind: str
@@ -38,14 +38,16 @@ class Row:
     line: int
     labelled: bool
     quote: str
-    #: The listing that is printed there, and the transcriptions of the algorithm, as text.
+    #: The text of the printed listing, and the source code of the transcriptions of the algorithm.
     listing: str
     transcriptions: tuple[str, ...]
+    #: The redrawn figure as the text of an SVG file, or an empty string.
+    picture: str
     evidence: tuple[Evidence, ...]
     #: A key of ``evidence.STATUSES``, and the sentence of the verdict.
     status: str
     verdict: str
-    #: The errata that something was found for.
+    #: The errata for which there is evidence.
     errata: tuple[str, ...]
     #: Theorems for all shapes, which ``make coq`` checks.
     theorems: tuple[str, ...]
@@ -55,29 +57,31 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Tell whether our side holds, and an erratum explains whatever is wrong as printed."""
+        """Whether Locum's results hold, and errata explain everything that is wrong as printed."""
         return self.status != "fails" and all(each.erratum for each in find_wrong(self.evidence))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the row as a JSON-compatible dictionary."""
         evidence = [each._asdict() for each in self.evidence]
         return asdict(self) | {"evidence": evidence, "holds": self.holds}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What was counted against n, for a chart."""
+    """Counts as a function of n, for one chart of the report."""
 
     title: str
+    #: What the y axis counts.
+    unit: str
     claimed: str
-    #: The values of n, and for each name those of the count.
+    #: The values of n, and the counts by name.
     n: tuple[int, ...]
     counts: dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper: claimed and measured columns."""
+    """A table of the paper, with claimed and measured columns."""
 
     title: str
     names: tuple[str, ...]
@@ -86,7 +90,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole reproduction."""
+    """The report on the whole paper."""
 
     rows: tuple[Row, ...]
     comparison: tuple[rivals.Row, ...]
@@ -97,29 +101,29 @@ class Report:
     seconds: float
     proofs: int
     refutations: int
-    #: How many errata there are of each severity.
+    #: Number of errata of each severity.
     errata: dict[str, int]
 
     @property
     def unshown(self) -> tuple[str, ...]:
-        """List the errata that no run of this report shows."""
+        """The errata that no run of this report demonstrates."""
         shown = {number for row in self.rows for number in row.errata}
         return tuple(number for number in ERRATA if number not in shown)
 
     @property
     def holds(self) -> bool:
-        """Tell whether every row holds, and every erratum is shown by something that was run."""
+        """Whether every row holds, and a run demonstrates every erratum."""
         return all(row.holds for row in self.rows) and not self.unshown
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the report as a JSON-compatible dictionary."""
         rows = [row.to_dict() for row in self.rows]
         comparison = [row.to_dict() for row in self.comparison]
         return asdict(self) | {"rows": rows, "comparison": comparison, "holds": self.holds}
 
 
 def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
-    """Run everything that the paper states."""
+    """Run the checks of all statements, the proofs and the comparison, and return the report."""
     started = time.perf_counter()
 
     def proving(done: int, total: int, title: str) -> None:
@@ -162,7 +166,7 @@ def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
 
 
 def reproduce_one(key: str, progress: Progress = lambda done, total, label: None) -> Row:
-    """Run what one statement needs, and nothing else.
+    """Run the checks of the statement with this key, and return its row of the report.
 
     >>> reproduce_one("algo:trans").verdict
     'right in every run'
@@ -177,7 +181,7 @@ def reproduce_one(key: str, progress: Progress = lambda done, total, label: None
 
 
 def examine(statement: Statement, findings: list[Finding]) -> Row:
-    """Run the checks of a statement, collect what is proven, and derive the verdict."""
+    """Run the checks of a statement, collect its proofs, and derive the verdict."""
     return _judge(statement, *_run_checks(statement), findings)
 
 
@@ -188,12 +192,12 @@ def _run_checks(statement: Statement) -> tuple[list[Evidence], float]:
 
 
 def _list_errata(evidence: list[Evidence]) -> tuple[str, ...]:
-    """List the errata that something was found for, in the order of the evidence."""
+    """Return the errata for which there is evidence, in the order of the evidence."""
     return tuple(dict.fromkeys(each.erratum for each in find_wrong(evidence) if each.erratum))
 
 
 def _find_items(statement: Statement, errata: Collection[str]) -> Collection[str]:
-    """Find the items that a statement shows, and those with its proofs and refutations."""
+    """Return the keys of all items that a statement shows, or that contain its proofs."""
     proving = {
         key
         for key, job in work(everything=False).items()
@@ -206,7 +210,7 @@ def _find_items(statement: Statement, errata: Collection[str]) -> Collection[str
 def _judge(
     statement: Statement, evidence: list[Evidence], seconds: float, findings: list[Finding]
 ) -> Row:
-    """Add what is proven and refuted to what was run, and derive the verdict."""
+    """Add proofs and refutations to the evidence on a statement, and derive the verdict."""
     errata = _list_errata(evidence)
     about = PRINTED if statement.is_claimed else OURS
     proofs = [
@@ -244,6 +248,7 @@ def _judge(
         quote=statement.quote,
         listing=statement.text,
         transcriptions=tuple(statement.sources),
+        picture="" if statement.picture is None else statement.picture(),
         evidence=tuple(evidence),
         status=decision.status,
         verdict=decision.sentence,
@@ -256,7 +261,7 @@ def _judge(
 
 
 def _describe(finding: Finding) -> list[Evidence]:
-    """Say what was counted and checked of our own functions."""
+    """Return the counts of heads, and the check of Locum's functions, as evidence."""
     item = finding.item
     functions = ", ".join(f"`{name}`" for name in item.functions)
     what = f"our {functions}: {item.measured}"
@@ -272,7 +277,7 @@ def _describe(finding: Finding) -> list[Evidence]:
 
 
 def _first_table(comparison: list[rivals.Row]) -> Table:
-    """Make Table 1: our constructions in the paper's recipes, and the looped transformers."""
+    """Build Table 1: Locum's constructions in the paper's recipes, and the looped transformers."""
     chosen = ("ours, paper", rivals.RECONSTRUCTED)
     rows = [
         (
@@ -290,7 +295,7 @@ def _first_table(comparison: list[rivals.Row]) -> Table:
 
 
 def _second_table() -> Table:
-    """Make Table 2: heads in all, counted at several orders."""
+    """Build Table 2 with the numbers of heads at several orders."""
     orders = range(2, 7)
     rows = tuple(
         (name, cost, *(str(sum(build(r).sop.architecture.heads)) for r in orders))
@@ -306,25 +311,24 @@ def _product(r: int, recipe: str) -> Matrix:
 
 
 def curves() -> tuple[Curve, ...]:
-    """Count heads, layers and tokens of U against n, and heads of a product."""
+    """Count the heads, layers and tokens of U, and the heads of a product, as functions of n."""
     sizes = tuple(range(1, 9))
     simulators = {
         recipe: [UniversalSimulator(n, n, n, recipe=recipe) for n in sizes]
         for recipe in ("paper", "fetch", "tiled")
     }
 
-    def of_u(title: str, claimed: str, count: Callable[[UniversalSimulator], int]) -> Curve:
+    def of_u(unit: str, claimed: str, count: Callable[[UniversalSimulator], int]) -> Curve:
         counts = {recipe: tuple(map(count, each)) for recipe, each in simulators.items()}
-        return Curve(title, claimed, sizes, counts)
+        return Curve(f"{unit.capitalize()} of U of order (n, n, n)", unit, claimed, sizes, counts)
 
     products = {
         recipe: tuple(sum(_product(n, recipe).sop.architecture.heads) for n in sizes)
         for recipe in ("paper", "fetch", "tiled", "scatter")
     }
-    heads = "heads of U of order (n, n, n), all layers"
     return (
-        of_u(heads, "polynomial in n", lambda U: sum(U.architecture.heads)),
-        of_u("layers of U of order (n, n, n)", "independent of n", lambda U: len(U.architecture.heads)),
-        of_u("tokens that U reads", "n·d + d² + d·d_v = 3n²", lambda U: U.length),
-        Curve("heads of a product of two n × n matrices, all layers", "O(rc) = O(n²)", sizes, products),
+        of_u("heads", "polynomial in n", lambda U: sum(U.architecture.heads)),
+        of_u("layers", "independent of n", lambda U: len(U.architecture.heads)),
+        of_u("tokens", "n·d + d² + d·d_v = 3n²", lambda U: U.length),
+        Curve("Heads of a product of two n × n matrices", "heads", "O(rc) = O(n²)", sizes, products),
     )

@@ -1,7 +1,7 @@
-"""What ``make prove`` consists of, as cases of a sweep: proofs, refutations, certified errors.
+"""Define the cases of ``make prove``: proofs, refutations and certified errors.
 
-The functions are those of the kinds ``proof``, ``refutation`` and ``certificate``
-(``sweeps/sweep_kinds.py``), and the lists are what the kinds call "all" and "quick".
+The sweep kinds ``proof``, ``refutation`` and ``certificate`` (``experiments/sweeps/sweep_kinds.py``)
+run these functions. The lists of cases are the choices "all" and "quick" of these kinds.
 
 >>> refute("E2")["holds"]
 True
@@ -21,14 +21,14 @@ from locum.proofs.prover.prove import Proof, Refutation, prove
 
 Settings = list[dict[str, Any]]
 
-#: Random inputs for the certified error, in so many parts.
+#: Number of random inputs for certified errors, and number of cases into which they are divided.
 INPUTS, PARTS = 500, 10
-#: The limit of CPU time of one proof.
+#: Limit of the CPU time of one proof, in seconds.
 SECONDS = 3600.0
 
 
 def prove_and_check(claim: str, shape: list[int], recipe: str | None) -> dict[str, Any]:
-    """Prove a claim at a shape; ``prove`` has the certificate checked before it says so."""
+    """Prove a claim at a shape and check its certificate; return the outcome and the times."""
     what = stated(ClaimInstance(claim, tuple(shape), recipe))
     verdict = prove(what, seconds=SECONDS)
     remark, checking = str(verdict), 0.0
@@ -45,7 +45,7 @@ def prove_and_check(claim: str, shape: list[int], recipe: str | None) -> dict[st
 
 
 def refute(erratum: str) -> dict[str, Any]:
-    """Refute an erratum, the paper's statement as it is printed, by numbers."""
+    """Refute a statement of the paper as printed, given by its erratum, with a counterexample."""
     refutable = ERRATA[erratum].refutable if erratum in ERRATA else None
     if refutable is None:
         numbers = ", ".join(number for number, entry in ERRATA.items() if entry.refutable)
@@ -62,7 +62,10 @@ def refute(erratum: str) -> dict[str, Any]:
 
 
 def measure(first: int, count: int) -> dict[str, Any]:
-    """Compare certified and observed errors of U on random T and X of order (8, 8, 8)."""
+    """Compare certified and observed errors of U on random T and X of order (8, 8, 8).
+
+    The seeds are ``count`` consecutive integers from ``first``.
+    """
     import numpy as np
 
     from locum.proofs.certified.certify import certify
@@ -82,12 +85,12 @@ def measure(first: int, count: int) -> dict[str, Any]:
 
 
 def proofs() -> Settings:
-    """List every claim at every shape, in the order of the paper's items."""
+    """Return the settings of every claim at every shape, in the order of the paper's items."""
     return _proofs(work(everything=True))
 
 
 def quick_proofs() -> Settings:
-    """List every claim at a shape or two."""
+    """Return the settings of a few quick proofs for every claim."""
     return _proofs(work(everything=False))
 
 
@@ -100,11 +103,11 @@ def _proofs(jobs: dict[str, Work]) -> Settings:
 
 
 def refutations() -> Settings:
-    """List every erratum that is a wrong result."""
+    """Return the settings of every erratum that the prover can refute."""
     return [{"erratum": number} for job in work(everything=True).values() for number in job.refutations]
 
 
 def certificates() -> Settings:
-    """List the random inputs whose errors are certified, in parts."""
+    """Return the settings of the cases into which the inputs for certified errors are divided."""
     size = INPUTS // PARTS
     return [{"first": part * size, "count": size} for part in range(PARTS)]

@@ -1,13 +1,13 @@
-"""Evidence on the paper's theorems, corollaries and remarks about U.
+"""Collect evidence on the paper's theorems, corollaries and remarks about U.
 
-U(⟨T, X⟩) is compared with the printed formula, computed by NumPy from T's matrices, not with T as this
-project computes it.
+U(⟨T, X⟩) is compared with the printed formula. NumPy computes the formula from the matrices of T,
+independently of Locum's implementation of T.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -43,12 +43,12 @@ _ORDERS = list(itertools.product(range(1, 5), repeat=3))
 
 
 def attend(X: Array, A: Array, V: Array) -> Array:
-    """Return σ(XAXᵀ)XV by NumPy."""
+    """Compute σ(XAXᵀ)XV with NumPy."""
     return softmax(X @ A @ X.T) @ X @ V
 
 
 def simulate(T: Module, X: Array, executor: str | None = None) -> Array:
-    """Return U(⟨T, X⟩) for the U of T's order."""
+    """Return U(⟨T, X⟩) for U of the order of T."""
     return np.asarray(UniversalSimulator.of(T, len(X))(T, X, executor=executor))
 
 
@@ -56,7 +56,7 @@ def simulate(T: Module, X: Array, executor: str | None = None) -> Array:
 
 
 def check_attention() -> Iterator[Evidence]:
-    """Run U at all orders up to 4, and head by head at a few."""
+    """Compare U with σ(XAXᵀ)XV at all orders up to 4, and at three orders with every head executed."""
 
     def pairs(orders: list[Shape], executor: str | None) -> Iterator[tuple[Any, Any]]:
         for n, d, d_v in orders:
@@ -70,7 +70,7 @@ def check_attention() -> Iterator[Evidence]:
 
 
 def check_softmax_attention() -> Iterator[Evidence]:
-    """Run U on the attention of W_Q, W_K and W_V."""
+    """Compare U with the attention of W_Q, W_K and W_V."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for n, d, width, d_v in ((3, 4, 2, 3), (5, 3, 3, 1), (2, 2, 5, 4)):
@@ -82,7 +82,7 @@ def check_softmax_attention() -> Iterator[Evidence]:
 
 
 def check_linformer() -> Iterator[Evidence]:
-    """Run U on Linformers."""
+    """Compare U with the formula of a Linformer."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for n, d, k in ((4, 3, 2), (5, 2, 3), (3, 3, 1)):
@@ -101,7 +101,7 @@ def check_linformer() -> Iterator[Evidence]:
 
 
 def check_linear() -> Iterator[Evidence]:
-    """Run U on linear attentions."""
+    """Compare U with the formula of linear attention."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for n, d, d_v in ((4, 3, 2), (5, 2, 3), (3, 3, 1)):
@@ -112,7 +112,7 @@ def check_linear() -> Iterator[Evidence]:
 
 
 def check_encoder() -> Iterator[Evidence]:
-    """Run U on encoders without layer norm, and the printed sum where d ≠ d_v."""
+    """Compare U with encoders without layer norm, and check where the printed formula is defined."""
 
     def formula(X: Array, A: Array, V: Array, first: Array, second: Array) -> Array:
         return np.asarray(np.maximum((X + attend(X, A, V)) @ first, 0) @ second)
@@ -151,14 +151,14 @@ def check_encoder() -> Iterator[Evidence]:
 
 
 def _draw_heads(n: int, d: int, d_v: int, count: int) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Draw X, and A and V of each head."""
+    """Draw a random X, and random matrices A and V for each head."""
     generator = np.random.default_rng((n, d, d_v, count))
     heads = [(generator.normal(size=(d, d)), generator.normal(size=(d, d_v))) for _ in range(count)]
     return generator.normal(size=(n, d)), heads
 
 
 def check_heads() -> Iterator[Evidence]:
-    """Run U on H heads, and compare the concatenation of the lemma with heads side by side."""
+    """Compare U with H concatenated heads, and check the concatenation that the lemma states."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for order in ((3, 3, 2, 2), (4, 2, 2, 3), (2, 3, 1, 4)):
@@ -181,7 +181,7 @@ def check_heads() -> Iterator[Evidence]:
 
 
 def check_encoder_of_heads() -> Iterator[Evidence]:
-    """Run U on encoders of two heads with d = H·d_v."""
+    """Compare U with encoders of two heads with d = H·d_v."""
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for n, d_v, d1, d2 in ((3, 2, 4, 3), (2, 1, 3, 2)):
@@ -208,7 +208,7 @@ def check_hierarchy() -> Iterator[Evidence]:
 
     shapes = [(m, n) for m in range(1, 4) for n in range(m, 5)]
     same = ("n = m", lambda m, n: n == m)
-    what = "X padded with zeros, e = 2, d = 3, m ≤ n ≤ 4"
+    what = "the proof: X padded with zeros, e = 2, d = 3, m ≤ n ≤ 4"
     yield summarise(what, try_shapes(shapes, run), "m, n", same, erratum="E15")
 
     def embedded() -> Iterator[tuple[Any, Any]]:
@@ -218,9 +218,19 @@ def check_hierarchy() -> Iterator[Evidence]:
 
     yield compare("the softmax masked to m keys, the same orders", embedded(), CORRECTED)
 
+    def repeated() -> Iterator[tuple[Any, Any]]:
+        for m, n in shapes:
+            if n % m == 0:
+                X, A, V = draw(m, 2), draw(2, 2), draw(2, 1)
+                T = Attention(np.pad(A, (0, 1)), np.pad(V, ((0, 1), (0, 1))))
+                rows = np.pad(np.tile(X, (n // m, 1)), ((0, 0), (0, 1)))
+                yield simulate(T, rows)[:m, :1], attend(X, A, V)
+
+    yield compare("the statement: X repeated n/m times, m divides n", repeated())
+
 
 def check_proof_of_hierarchy() -> Iterator[Evidence]:
-    """Carry out the three steps of the proof in NumPy, with and without 1/√d."""
+    """Carry out the three steps of the hierarchy's proof in NumPy, with and without the factor 1/√d."""
 
     def run(shape: Shape, divide: bool) -> tuple[Any, Any]:
         m, e, n, d = shape
@@ -287,7 +297,7 @@ def _pooled(kind: str) -> Iterator[tuple[Any, Any]]:
 
 
 def check_parity() -> Iterator[Evidence]:
-    """Run PARITY and k-PARITY on U: all words up to length 7, all chosen positions."""
+    """Run PARITY, k-PARITY and FIRST on U, on all words up to a maximum length."""
 
     def even(word: str) -> bool:
         return word.count("1") % 2 == 0
@@ -329,7 +339,7 @@ def check_parity() -> Iterator[Evidence]:
 
 
 def check_introduction() -> Iterator[Evidence]:
-    """Count layers and heads of Match₂ and Match₃, and run both."""
+    """Count the layers and heads of Match₂ and Match₃, and compare both with their definitions."""
     program = c.match2(tokens, 5)
     words = [word for size in (1, 2, 3) for word in itertools.product(range(1, 6), repeat=size)]
     cases = ((word, [int(n) for n in program(list(word))], find_matches(word, 5)) for word in words)
@@ -361,8 +371,8 @@ def check_introduction() -> Iterator[Evidence]:
     )
 
 
-def check_sparsification() -> Iterator[Evidence]:
-    """Count what U reads, the costs of Linformer and Performer, and simulate all three kinds."""
+def check_input_size() -> Iterator[Evidence]:
+    """Count the tokens that U reads, and the heads of U in the paper's recipe."""
     orders = range(1, 7)
     lengths = [UniversalSimulator(n, n, n).length for n in orders]
     grows = all(size == 3 * n * n for n, size in zip(orders, lengths, strict=True))
@@ -378,21 +388,34 @@ def check_sparsification() -> Iterator[Evidence]:
         f"{', '.join(map(str, heads))}: at most {max(ratio):.0f}·n²",
         max(ratio) == ratio[0],
     )
-    for name, printed, count in (
-        ("Linformer", "O(n)", _multiplications_of_linformer),
-        ("Performer", "O(nkd)", _multiplications_of_performer),
-    ):
-        counts = {size: count(*size) for size in itertools.product((16, 32), (4, 8), (8, 16))}
-        ratios = {number / np.prod(size) for size, number in counts.items()}
-        yield Evidence(
-            f"{name}: {printed} multiplications after the projections, n = 16, 32, k = 4, 8, d = 8, 16",
-            f"{', '.join(f'{number:,}' for number in counts.values())}: {max(ratios):g}·nkd",
-            len(ratios) == 1,
-        )
+
+
+def check_cost_of_linformer() -> Iterator[Evidence]:
+    """Count the multiplications of Linformer, and compare the number with nkd."""
+    yield _count_multiplications("Linformer", "O(n)", _multiplications_of_linformer)
+
+
+def check_cost_of_performer() -> Iterator[Evidence]:
+    """Count the multiplications of Performer, and compare the number with nkd."""
+    yield _count_multiplications("Performer", "O(nkd)", _multiplications_of_performer)
+
+
+def _count_multiplications(name: str, printed: str, count: Callable[[int, int, int], int]) -> Evidence:
+    """Compare numbers of multiplications with nkd at several sizes.
+
+    ``count`` maps n, k and d to the number of multiplications of the module ``name``.
+    """
+    counts = {size: count(*size) for size in itertools.product((16, 32), (4, 8), (8, 16))}
+    ratios = {number / np.prod(size) for size, number in counts.items()}
+    return Evidence(
+        f"{name}: {printed} multiplications after the projections, n = 16, 32, k = 4, 8, d = 8, 16",
+        f"{', '.join(f'{number:,}' for number in counts.values())}: {max(ratios):g}·nkd",
+        len(ratios) == 1,
+    )
 
 
 class _Counter:
-    """Multiply matrices, and count the products of numbers."""
+    """A function that multiplies matrices, and counts the multiplications of numbers."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,8 +1,8 @@
-"""Every statement of the paper in its order: what is printed, and what is run to check it.
+"""List every statement of the paper in order, with its printed text and its checks.
 
-Every label of the paper's source has a row, and so has each remark or passage that states something
-without a label. ``quote`` is the printed text, its formulas in Unicode; "…" marks what is left
-out. Lines are those of the paper's source. ``paper_report.py`` derives the verdicts.
+Every label of the paper's source has a row. Each remark or passage that contains a statement but has no
+label also has a row. ``quote`` is the printed text with its formulas in Unicode, where "…" marks
+omissions. Line numbers refer to the paper's source. ``paper_report.py`` derives the verdicts.
 
 >>> [evidence.holds for check in STATEMENTS["algo:trans"].checks for evidence in check()]
 [True]
@@ -18,46 +18,48 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from locum.paper import algorithm_evidence as algorithm
-from locum.paper import algorithms, listings
+from locum.paper import algorithms, listings, paper_figures
 from locum.paper import cost_evidence as cost
 from locum.paper import definition_evidence as definition
 from locum.paper import listing_evidence as listing
 from locum.paper import simulator_evidence as simulator
 from locum.paper.evidence import Evidence
 
-#: A function that runs something and returns the evidence.
+#: A function that runs a check and returns the evidence.
 Check = Callable[[], Iterable[Evidence]]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of the paper, and what is run to check it."""
+    """A statement of the paper, and its checks."""
 
-    #: The label of the paper's source, or a name of ours for a passage without one.
+    #: The label in the paper's source, or a name for a passage without one.
     key: str
     kind: str
     title: str
     line: int
-    #: The printed text; "" where nothing is claimed.
+    #: The printed text; "" if nothing is claimed.
     quote: str = ""
-    #: What is run.
+    #: The checks to run.
     checks: tuple[Check, ...] = ()
-    #: Names of claims: their proofs are evidence for the statement.
+    #: Names of claims whose proofs are evidence for the statement.
     claims: tuple[str, ...] = ()
-    #: Keys of ``items.ITEMS``: what is counted and checked of our functions is shown here.
+    #: Keys of ``items.ITEMS``; the counts and checks of these items are shown with the statement.
     items: tuple[str, ...] = ()
-    #: The name of the listing whose text is printed here.
+    #: The name of the printed listing.
     listing: str = ""
-    #: The transcriptions of the algorithm that is printed here: as printed, and as corrected.
+    #: The transcriptions of the printed algorithm: as printed, and corrected.
     transcriptions: tuple[Callable[..., object], ...] = ()
-    #: What is stated and cannot be checked here, in words.
+    #: A function that draws the printed figure and returns it as the text of an SVG file.
+    picture: Callable[[], str] | None = None
+    #: Parts of the statement that cannot be checked here, as text.
     unchecked: tuple[str, ...] = ()
     #: Whether ``key`` is a label of the paper's source.
     labelled: bool = True
 
     @property
     def text(self) -> str:
-        """Return the program that is printed here: a listing as the paper has it."""
+        """The printed listing of a statement, or an empty string if it has no listing."""
         if not self.listing:
             return ""
         definitions = re.findall(
@@ -67,12 +69,12 @@ class Statement:
 
     @property
     def sources(self) -> list[str]:
-        """Return the Python text of the transcriptions."""
+        """The Python source code of the transcriptions of the printed algorithm."""
         return [inspect.getsource(function) for function in self.transcriptions]
 
     @property
     def is_claimed(self) -> bool:
-        """Tell whether the paper claims it; future work is not claimed."""
+        """Whether the paper claims the statement; future work is not claimed."""
         return self.kind != "future work"
 
 
@@ -97,8 +99,10 @@ _ALL = [
     Statement(
         "fig:U", "figure", "Figure 1: U reads ⟨T, X⟩ and gives T(X)", 184,
         "Simulation of attention T characterized by matrices A and V on input X using the proposed "
-        "transformer network U such that U(⟨T, X⟩) = T(X).",
+        "transformer network U such that U(⟨T, X⟩) = T(X). Operations ⊤, ⊠ and σ represent matrix "
+        "transposition, multiplication and activation softmax",
         checks=(algorithm.check_figure_1,),
+        picture=paper_figures.figure_1,
     ),
     Statement("sec:relworks", "section", "Related works", 199),
     Statement(
@@ -109,7 +113,7 @@ _ALL = [
         labelled=False,
     ),
     Statement(
-        "tab:comparison", "table", "Table 1: looped transformers and ours", 225,
+        "tab:comparison", "table", "Table 1: looped transformers and U", 225,
         "We report number of layers (L), head count (H) …, and vectorized input complexity … ‘Dep’ "
         "indicates if weights depend on input values",
         checks=(cost.check_table_1,),
@@ -216,6 +220,12 @@ _ALL = [
         items=("softmax",),
     ),
     Statement(
+        "after:softmax", "passage", "Text after Lemma softmax: the exponential", 311,
+        "any RASP implementation of … undergoes the obvious approximation of the expansion exp(·)",
+        checks=(definition.check_exponential,),
+        labelled=False,
+    ),
+    Statement(
         "algo:trans", "algorithm", "Algorithm 1: transposition", 321,
         "Let ρ ∈ Π([rc−1]∪{0}) such that ρ([rc−1]∪{0}) = {rj+i}_{j ∈ [c−1]∪{0} for each i ∈ [r−1]∪{0}}.\n"
         "Assign R[ρ([rc−1]∪{0})[ci+j], ci+j] = 1 to R ∈ 𝟎^{rc × rc}, for i and j as in line 1.\n"
@@ -255,7 +265,8 @@ _ALL = [
     Statement(
         "lem:matmul", "lemma", "Lemma matmul", 351,
         "There exists a transformer T_⊠^{(r,c)} multiplying matrices A and B of shape r × k and k × c, for "
-        "any k ≥ rc/(r+c). … constructing a pair of attention matrices",
+        "any k ≥ rc/(r+c). … constructing a pair of attention matrices … one requires an attention matrix to "
+        "sequentially pick up the product output tokens",
         checks=(algorithm.check_size_of_product, algorithm.check_rows_of_product),
         claims=("matmul",),
         items=("matmul",),
@@ -285,7 +296,7 @@ _ALL = [
         labelled=False,
     ),
     Statement(
-        "fig:simulationexample", "figure", "Figure 2: U at work", 528,
+        "fig:simulationexample", "figure", "Figure 2: an example of U", 528,
         "A demonstrative simulation comparing the transformer network U … against standard linear algebra "
         "operations via NumPy. … attributed to the fixed-precision constraint (three significant digits) "
         "applied to the exponential function",
@@ -296,7 +307,7 @@ _ALL = [
         "col:enc", "corollary", "Corollary encoder", 532,
         "There exists a transformer network U that can simulate any single-layer transformer encoder T of "
         "order (n, d, d_v, d₁, d₂). … T(X) = FFN(X + σ(X AX⊤)XV) where, FFN(X) = ReLU(X W₁)W₂. … rest of the "
-        "operations can be simulated using an application of",
+        "operations can be simulated using an application of …",
         checks=(simulator.check_encoder,),
         claims=("encoder",),
         items=("encoder", "encoder-parts"),
@@ -348,16 +359,27 @@ _ALL = [
     Statement(
         "remark:sparsification", "remark", "Remark: sparsification", 582,
         "Note that the poly(n) complexity underlying our construction of U … does not contribute to "
-        "inflation of ambient sequence length. … only requires n ≤ min(d, d_v) … to achieve a complexity of O(n). … Under Gaussian kernels, "
-        "the complexity can be made as low as O(nkd). … Our construction can be used to represent all such "
-        "models as long as the underlying pooling operations are representable",
-        checks=(simulator.check_sparsification, cost.check_requirement),
+        "inflation of ambient sequence length. … only requires n ≤ min(d, d_v) … Our construction can be "
+        "used to represent all such models as long as the underlying pooling operations are representable",
+        checks=(simulator.check_input_size, cost.check_requirement),
         claims=("performer", "sumformer", "linformer"),
         items=("sparse-attention",),
-        unchecked=(
-            "the rank k of the Johnson-Lindenstrauss Lemma",
-            "that Sumformers are universal approximators",
-        ),
+        unchecked=("that Sumformers are universal approximators",),
+        labelled=False,
+    ),
+    Statement(
+        "sparsification:linformer", "remark", "Remark: sparsification, the cost of Linformer", 583,
+        "Linformer approximates the self-attention mechanism by a low-rank matrix … to achieve a complexity "
+        "of O(n).",
+        checks=(simulator.check_cost_of_linformer,),
+        unchecked=("the rank k of the Johnson-Lindenstrauss Lemma",),
+        labelled=False,
+    ),
+    Statement(
+        "sparsification:performer", "remark", "Remark: sparsification, the cost of Performer", 583,
+        "Performer replaces the usual non-linearity by introducing kernels for pooling. Under Gaussian "
+        "kernels, the complexity can be made as low as O(nkd).",
+        checks=(simulator.check_cost_of_performer,),
         labelled=False,
     ),
     Statement(
@@ -375,23 +397,37 @@ _ALL = [
         items=("maxmin",),
     ),
     Statement(
-        "remark:lipschitz", "remark", "Remark: approximating Lipschitz functions", 596,
-        "U can express a vector p-norm preserving transform, p ≥ 1. … z^{(ℓ)} ≔ W^{(ℓ)} MaxMin(z^{(ℓ−1)}) + "
+        "lipschitz:norms", "remark", "Remark: Lipschitz functions, p-norms", 596,
+        "by representing MaxMin, U can express a vector p-norm preserving transform, p ≥ 1.",
+        checks=(definition.check_norms,),
+        labelled=False,
+    ),
+    Statement(
+        "remark:lipschitz", "remark", "Remark: Lipschitz functions, feed-forward networks", 597,
+        "it can represent an L-deep feed-forward network z^{(ℓ)} ≔ W^{(ℓ)} MaxMin(z^{(ℓ−1)}) + "
         "b^{(ℓ)} … max{||b^{(ℓ)}||_∞}_{ℓ=1}^{L} ≤ ∞. … "
-        "the simulated outputs are dense in Lip₁(Z) … U exactly represents ReLU, Leaky ReLU and Maxout "
-        "activations … the approximation of GeLU (Lipschitz-smooth with associated constant 1.0998) using "
-        "ReLU",
-        checks=(
-            definition.check_norms, definition.check_networks, definition.check_activations,
-            definition.check_biases,
-        ),
-        claims=("relu",),
+        "the simulated outputs are dense in Lip₁(Z) … This presents a new proof showing that transformer "
+        "encoders are universal approximators of Lipschitz and Hölder-smooth functions.",
+        checks=(definition.check_networks, definition.check_biases),
         items=("lipschitz",),
         unchecked=(
             "density in Lip₁(Z) for all functions and all Z (Tanielian and Biau)",
             "Hölder-smooth functions",
-            "Lemma C.2 of Feng et al.",
         ),
+        labelled=False,
+    ),
+    Statement(
+        "lipschitz:activations", "remark", "Remark: Lipschitz functions, ReLU, Leaky ReLU and Maxout", 597,
+        "Moreover, following … U exactly represents ReLU, Leaky ReLU and Maxout activations",
+        checks=(definition.check_activations,),
+        labelled=False,
+    ),
+    Statement(
+        "lipschitz:gelu", "remark", "Remark: Lipschitz functions, GeLU", 597,
+        "The result extends to GeLU-activated networks given the approximation of GeLU (Lipschitz-smooth "
+        "with associated constant 1.0998) using ReLU",
+        checks=(definition.check_gelu,),
+        unchecked=("Lemma C.2 of Feng et al.",),
         labelled=False,
     ),
     Statement(
@@ -418,6 +454,13 @@ _ALL = [
         items=("multihead",),
     ),
     Statement(
+        "multihead:maxmin", "passage", "Lemma multi-head: MaxMin", 617,
+        "If the construction for operation ⊚ is independent of the input, T_{h⊚}=T_{⊚} for any h, e.g., "
+        "MaxMin.",
+        checks=(definition.check_heads_of_maxmin,),
+        labelled=False,
+    ),
+    Statement(
         "identify", "passage", "Lemma multi-head: identify", 619,
         "A contiguous subsequence s′ = {s_i}_{0 ≤ i′−1 ≤ i < i′+k ≤ |s|−1} from a sequence … can be "
         "identified",
@@ -436,7 +479,7 @@ _ALL = [
     Statement(
         "thm:U_multihead", "theorem", "Theorem H heads", 629,
         "There exists a transformer network U that, on any input X, can simulate any single-layer H-head "
-        "transformer attention T of order (n, d, d_v). … Thus, the construction of U follows from",
+        "transformer attention T of order (n, d, d_v). … Thus, the construction of U follows from …",
         checks=(simulator.check_heads,),
         claims=("multihead_attention",),
         items=("multihead-attention",),
@@ -468,8 +511,10 @@ _ALL = [
     Statement(
         "future:weights", "future work", "Conclusion: weights by a compiler", 649,
         "The development of RASP compilers such as Tracr … and ALTA … presents a promising avenue for "
-        "obtaining realized weights corresponding to the proposed network U.",
+        "obtaining realized weights corresponding to the proposed network U. However, challenges towards a "
+        "complete implementation of the RASP framework still exist in either of these compilers.",
         checks=(cost.check_weights,),
+        unchecked=("what Tracr and ALTA do not implement",),
         labelled=False,
     ),
     Statement(
@@ -483,9 +528,9 @@ _ALL = [
     Statement("sec:appendix", "section", "Appendix", 1018),
     Statement(
         "ssec:RASPCodes", "section", "RASP codes: layers and heads of Listings 1 to 3", 1021,
-        "This requires a single non-trivial attention layer and a preceding layer … the principal "
-        "attention layer has a width of 3 … The second attention layer … has a width of seven, while the "
-        "third layer … has width twelve. … is in fact the permutation ρ as defined in line 1 of",
+        "This requires a single non-trivial attention layer and a preceding layer … is in fact the "
+        "permutation ρ as defined in line 1 of … the principal attention layer has a width of 3 … The "
+        "second attention layer … has a width of seven, while the third layer … has width twelve.",
         checks=(listing.check_layers_of_listings,),
     ),
     Statement(
@@ -582,8 +627,9 @@ _ALL = [
         "fig:completeinverse", "figure", "Figure 3: the inverse of a 3 × 3 matrix", 1190,
         "Execution of T_{−1} on … a five-layer transformer having a width of four",
         checks=(listing.check_figure_3,),
+        picture=paper_figures.figure_3,
     ),
 ]  # fmt: skip
 
-#: Key → statement, in the order of the paper.
+#: Maps keys to statements, in the order of the paper.
 STATEMENTS = {statement.key: statement for statement in _ALL}

@@ -1,4 +1,4 @@
-"""The paper's listings as RASP files, verbatim, and the corrected forms of the wrong ones.
+"""Provide the paper's listings as RASP files, verbatim, with corrected versions of wrong listings.
 
 >>> "transpose" in names()
 True
@@ -16,7 +16,7 @@ from locum.rasp.handles import SOp
 
 
 def names() -> list[str]:
-    """List the names that :func:`text` takes, in alphabetical order."""
+    """Return the names of all listings that :func:`text` accepts, in alphabetical order."""
     files = resources.files(__name__).iterdir()
     return sorted(file.name.removesuffix(".rasp") for file in files if file.name.endswith(".rasp"))
 
@@ -27,7 +27,7 @@ def text(name: str) -> str:
 
 
 def program(name: str, example: list[Any]) -> SOp:
-    """Build the s-op that the listing ``name`` shows; ``example`` is the session's running example."""
+    """Build the s-op that a listing shows; ``example`` is the running example of the session."""
     ((_, shown),) = Session(example).script(text(name))
     assert isinstance(shown, SOp)
     return shown
