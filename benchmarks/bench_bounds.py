@@ -1,6 +1,7 @@
-"""The certified error of U(3, 3, 3) as relu units, against the worst error that can be found.
+"""Compare the certified error bound of U(3, 3, 3) as hidden units with the worst error that is found.
 
-Inputs: random ones, sign patterns, corners, and a search by coordinates from the worst of these.
+The inputs are random numbers, sign patterns, corners, and a random search from the worst of these
+inputs.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ Batch = NDArray[np.float64]
 
 
 def differences(model: Any, exact: Any, batch: Batch) -> Batch:
-    """For each input, how far the two models are apart at most, where T(X) is."""
+    """Return the largest difference between two models for each input, at the positions of T(X)."""
     inputs, entries = batch.tolist(), slice(0, 9)
     apart = np.abs(np.array(model(inputs)) - np.array(exact(inputs)))
     return np.asarray(apart[:, entries].max(axis=1))
 
 
 def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -> Iterator[Batch]:
-    """The differences on batches of inputs: random ones, extreme ones, and a climb from the worst."""
+    """Yield differences on batches of inputs: random and extreme ones, and a search from the worst."""
     size = exact.config.lengths[1]
     best, height = np.zeros(size), -1.0
     kinds: list[Callable[[int], Batch]] = [
@@ -55,14 +56,14 @@ def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -
 
 
 def networks(recipe: str, kind: str, tolerance: float) -> tuple[Any, Any]:
-    """U(3, 3, 3) of units, and the same with exact feed-forwards, which says what is right."""
+    """Compile U(3, 3, 3) to hidden units, and to symbolic feed-forwards, which are the reference."""
     simulator = UniversalSimulator(3, 3, 3)
     model = simulator.compile(recipe, feed_forward=kind, tolerance=tolerance, ranges=(-1, 1))
     return model, simulator.compile(recipe, feed_forward="exact")
 
 
 def measure(recipe: str, kind: str, tolerance: float, count: int) -> dict[str, Any]:
-    """The bound, and the worst of ``count`` inputs."""
+    """Return a row with the error bound of a network, and its worst error on ``count`` inputs."""
     began = time.perf_counter()
     model, exact = networks(recipe, kind, tolerance)
     seconds = time.perf_counter() - began
@@ -102,7 +103,7 @@ def _said(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure the networks, print the rows, and return 1 if a bound does not hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--recipes", default="fetch,native")
     parser.add_argument("--kinds", default="relu,gelu,glu")
@@ -115,7 +116,7 @@ def main() -> int:
         for kind in arguments.kinds.split(","):
             rows.append(measure(recipe, kind, arguments.tolerance, arguments.inputs))
             if not arguments.json:
-                print(_said(rows[-1]), flush=True)  # each takes a minute or more
+                print(_said(rows[-1]), flush=True)  # A row takes a minute or more.
     if arguments.json:
         print(json.dumps({"benchmark": "bounds", "rows": rows}))
     return 0 if all(row["holds"] for row in rows) else 1

@@ -1,9 +1,10 @@
-"""Certified results of U against T(X) in arithmetic of 200 digits, on inputs that are made to be hard.
+"""Compare certified results of U with T(X) in arithmetic of 200 digits, on difficult inputs.
 
-Ties, scores that are almost tied, cancellation, huge and tiny scores: for every input the enclosure
-must hold the true result, and dense execution must not be further from it than certified. The true
-result is T(X) by Python's decimals, which share nothing with Locum. Exit code 1 if an enclosure misses,
-an error is above its bound, or an input is refused for anything but overflow.
+The inputs contain ties, scores that are almost tied, cancellation, and very large and small scores. For
+every input, the enclosure must contain the true result, and the error of dense execution must not
+exceed the certified bound. The true result is T(X) in Python's decimal arithmetic, which is independent
+of Locum. The exit code is 1 if an enclosure does not contain the true result, if an error exceeds its
+bound, or if an input fails for another reason than overflow.
 """
 
 from __future__ import annotations
@@ -25,46 +26,46 @@ from locum.simulators import Attention, UniversalSimulator
 
 Matrix = NDArray[np.float64]
 Draw = np.random.Generator
-#: Orders, and the part of the inputs that each gets.
+#: Orders of U, each with its share of the inputs.
 ORDERS = {(2, 2, 2): 0.3, (3, 2, 2): 0.3, (4, 3, 2): 0.3, (8, 8, 8): 0.1}
 DIGITS = 200
 
 
 def ties(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Repeat rows of X, so that keys have equal scores."""
+    """Repeat the first row of X, so that keys have equal scores."""
     X[draw.integers(len(X), size=len(X))] = X[0]
 
 
 def near_ties(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Let the rows of X differ by a few units in the last place."""
+    """Make all rows of X equal up to a few units in the last place."""
     X[:] = X[0] * (1 + draw.integers(-2, 3, size=X.shape) * 2.0**-52)
 
 
 def cancellation(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Let large values cancel: rows in pairs x, −x, and values around 10¹²."""
+    """Make large values cancel, with rows x and −x and with values of about 10¹²."""
     X[1::2] = -X[: len(X) // 2 * 2 : 2]
     A *= 1e-9
     V *= 1e12
 
 
 def huge_scores(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Let scores be around 10², 10⁵ or 10¹²."""
+    """Multiply A so that the scores are about 10², 10⁵ or 10¹²."""
     A *= 10.0 ** draw.choice([2, 5, 12])
 
 
 def tiny_scores(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Let scores be around 10⁻⁸ to 10⁻¹⁵⁰."""
+    """Multiply A so that the scores are between about 10⁻¹⁵⁰ and 10⁻⁸."""
     A *= 10.0 ** draw.choice([-8, -20, -150])
 
 
 def overflow(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Let scores be beyond the greatest float: the only reason for a refusal."""
+    """Make the scores exceed the largest float, so that certification must fail."""
     A *= 1e200
     X *= 1e60
 
 
 def ordinary(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Leave normal numbers as they are."""
+    """Leave the normally distributed matrices X, A and V unchanged."""
 
 
 KINDS: Sequence[Callable[[Draw, Matrix, Matrix, Matrix], None]] = (
@@ -73,7 +74,7 @@ KINDS: Sequence[Callable[[Draw, Matrix, Matrix, Matrix], None]] = (
 
 
 def true_result(X: Matrix, A: Matrix, V: Matrix) -> list[Decimal]:
-    """T(X) = σ(XAXᵀ)XV, entry by entry, in decimals."""
+    """Return the entries of T(X) = σ(XAXᵀ)XV in decimal arithmetic, row by row."""
     x, a, v = ([[Decimal(float(e)) for e in row] for row in m] for m in (X, A, V))
 
     def product(p: list[list[Decimal]], q: list[list[Decimal]]) -> list[list[Decimal]]:
@@ -89,7 +90,7 @@ def true_result(X: Matrix, A: Matrix, V: Matrix) -> list[Decimal]:
 
 
 def measure(order: tuple[int, int, int], count: int, draw: Draw) -> list[dict[str, Any]]:
-    """Certify ``count`` inputs of one order, in turn of each kind."""
+    """Certify ``count`` inputs of one order, and return a row for each kind of input."""
     n, d, d_v = order
     U = UniversalSimulator(n, d, d_v)
     rows = {
@@ -121,7 +122,7 @@ def measure(order: tuple[int, int, int], count: int, draw: Draw) -> list[dict[st
 
 
 def main() -> int:
-    """Measure every order and print a table, or (``--json``) one JSON object."""
+    """Certify the inputs of every order, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=200, help="inputs in all")
     parser.add_argument("--seed", type=int, default=0)
@@ -144,8 +145,8 @@ def main() -> int:
         ratio = f"{row['certified'] / row['observed']:8.0f}" if row["observed"] else "       –"
         print(
             f"{row['order']!s:12}{row['kind']:13}{row['inputs']:5} inputs, {row['misses']} misses, "
-            f"{row['exceeded']} above the bound, {row['overflow']} overflow, {row['refused']} refused; "
-            f"certified {row['certified']:.1e}, seen {row['observed']:.1e}, ratio {ratio}"
+            f"{row['exceeded']} above the bound, {row['overflow']} overflow, {row['refused']} rejected"
+            f"; certified {row['certified']:.1e}, seen {row['observed']:.1e}, ratio {ratio}"
         )
     return 0 if holds else 1
 

@@ -1,7 +1,7 @@
-"""Check hostile certificates by the process of ``locum prove check``: each must be rejected in time.
+"""Check hostile certificates in the process of ``locum prove check``: all must be rejected in time.
 
-The files are those of ``tests/verification/hostile.py``. The table has the CPU time and the verdict.
-Exit code 1 if a file is accepted.
+The files are defined in ``tests/verification/hostile.py``. The table contains the CPU time and the
+verdict for each file. The exit code is 1 if a file is accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS, MEGABYTES = 5, 1_000
 
 
 def measure(change: Change, folder: Path) -> tuple[str, float]:
-    """Check one file; returns the verdict and the CPU time in seconds."""
+    """Check one hostile certificate; return the verdict and the CPU time in seconds."""
     file = folder / "hostile.json"
     file.write_text(json.dumps(change(certificate())), encoding="utf-8")
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
@@ -34,7 +34,7 @@ def measure(change: Change, folder: Path) -> tuple[str, float]:
 
 
 def main() -> int:
-    """Measure all of them, and print a table or (``--json``) one JSON object."""
+    """Check all files, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--only", default="", help="files with these words in their names alone")

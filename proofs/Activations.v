@@ -13,7 +13,8 @@ Open Scope R_scope.
 Inductive activation_name :=
   | Relu | LeakyRelu (slope : atom) | Abs | Gelu (half root : atom) | Sigmoid | Silu | TanH | EluPlusOne.
 
-(** Those that a number outside of the matrix could harm see 0 there. *)
+(** Some activations are undefined for numbers outside of the matrix. They receive 0 at these
+    positions. *)
 Definition sigmoid_of (x : sop) : sop :=
   let small := Unary Exp (Unary Negate (Unary Absolute x)) in
   Binary Divide (IfElse (Binary (Compare Ge) x (integer 0)) (integer 1) small)
@@ -36,11 +37,11 @@ Definition activated (a : activation_name) (r c : nat) (s : sop) : sop :=
         (Unary Exp (Binary Minimum x (integer 0)))
   end.
 
-(** ** What they mean *)
+(** ** Meaning *)
 
 Definition real (a : atom) : R := number (value_of a).
 
-(** The slope of a leaky ReLU, and ½ and √2 in GELU, are the numbers that the program has: floats. *)
+(** The slope of a leaky ReLU, and ½ and √2 in GELU, are the floats of the program. *)
 Definition activation (a : activation_name) (x : R) : R :=
   match a with
   | Relu => Rmax x 0

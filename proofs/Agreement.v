@@ -1,8 +1,8 @@
 (** * The executable semantics agrees with [eval]
 
-    The theorem [evalQ_agrees]: where [evalQ] of [Rationals.v] finds a value, [eval] has the same value, and
-    where it finds that a program has no value, [eval] has none. [runQ_agrees] says this for a closed program
-    on a list of tokens. *)
+    The theorem [evalQ_agrees]: if [evalQ] of [Rationals.v] returns a value, [eval] has the same
+    value. If [evalQ] returns that a program has no value, [eval] has no value. [runQ_agrees] is the
+    corollary for a closed program on a list of tokens. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith QArith Qreals Qround Qpower.
 Import ListNotations.
@@ -11,7 +11,7 @@ Open Scope R_scope.
 
 Definition inject (v : valueQ) : value := match v with NumQ x => Num (Q2R x) | BoolQ b => Bool b end.
 
-(** What an outcome says about a result over the reals. *)
+(** The relation between an outcome and a result over the reals. *)
 Definition agrees {A B} (same : A -> B -> Prop) (o : outcome A) (r : option B) : Prop :=
   match o with Value a => exists b, r = Some b /\ same a b | NoValue => r = None | Unknown => True end.
 Definition same_value (v : valueQ) (w : value) : Prop := w = inject v.
@@ -322,7 +322,7 @@ Section Agreement.
   Qed.
 End Agreement.
 
-(** What [runQ] prints is what the program is on these tokens. *)
+(** The output of [runQ] is the result of the program on these tokens. *)
 Theorem runQ_agrees tokens p :
   match runQ tokens p with
   | Value values => exists y, run (length tokens) (fun q => inject (nth q tokens (NumQ 0))) p = Some y /\

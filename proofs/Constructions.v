@@ -1,7 +1,7 @@
-(** * Every item of the paper and its theorem, in the paper's order
+(** * Every item of the paper and its theorem, in the order of the paper
 
-    Each name below is a theorem for all shapes about the program that runs; the file that is named has
-    its statement, the program above it. [Errata.v] refutes what the paper has wrong. *)
+    Each name below is a theorem for all shapes about the executed program. The named file contains
+    the statement, and the program above it. [Errata.v] refutes wrong statements of the paper. *)
 
 From Locum Require Export Rasp Reasoning Matrices Softmax Sums Products Masks Lines Scatter Universal Paper.
 From Locum Require Export Heads Tiled Norm Activations Encoder Sequences Sorting GroupSort Maxout.
@@ -81,7 +81,7 @@ Definition theorem_H_heads_closed := @heads_U_computes.
 Definition corollary_H_heads_closed := @corollary_H_heads.
 Definition corollary_hierarchy_closed := @masked_U_computes.
 
-(** ** The same for all tokens that hold T and X, and the other kinds of attention *)
+(** ** The same statements for all tokens that contain T and X, and the other kinds of attention *)
 Definition theorem_1_fetch := @U_simulates.
 Definition theorem_1_plain := @plain_U_simulates.
 Definition theorem_1_paper := @paper_U_simulates.

@@ -1,10 +1,10 @@
 (** * The corollary on encoders: one program for every encoder layer of its order, for all orders
 
-    [encoder n d d1 d2] is the paper's FFN(X + softmax(X A Xᵀ) X V), without norms and biases;
-    [encoder_of_heads] is the same with H heads and W_O. [encoder_layer] has biases, norms (after or before
-    each sublayer), residual sums around both, and any attention. The theorems: [encoder_simulates],
-    [encoder_of_heads_simulates] (Corollary H heads), [encoder_layer_correct] and its cases
-    [layer_of_one_head_simulates] and [layer_of_heads_simulates]. *)
+    [encoder n d d1 d2] is the paper's FFN(X + softmax(X A Xᵀ) X V), without norms and biases.
+    [encoder_of_heads] is the same with H heads and W_O. [encoder_layer] has biases, norms (after or
+    before each sublayer), residual sums around both sublayers, and any attention. The theorems are
+    [encoder_simulates], [encoder_of_heads_simulates] (Corollary H heads), and [encoder_layer_correct]
+    with its cases [layer_of_one_head_simulates] and [layer_of_heads_simulates]. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -39,8 +39,8 @@ Definition encoder_of_heads n d dv d1 d2 H : sop :=
   plain_encoder 6 n d d1 d2 (n * d + H * (d * d) + H * (d * dv) + H * (dv * d))
     (projected H (X n d) (n * d) dv d).
 
-(** A layer with biases and norms. From position [first] on lie W1, b1, W2, b2, and the gains and biases
-    of both norms, then ε. *)
+(** A layer with biases and norms. Position [first] begins W1, b1, W2, b2, the gains and biases of
+    both norms, and ε. *)
 Inductive norm := Post | Pre.
 
 Definition encoder_layer (where_ : norm) (act : activation_name) (attend : matrix -> sop)
@@ -69,7 +69,7 @@ Definition layer_of_heads where_ act n d dv d1 H : sop :=
   encoder_layer where_ act (fun x => projected H x (n * d) dv d) 6 n d d1
     (n * d + H * (d * d) + H * (d * dv) + H * (dv * d)).
 
-(** ** What they mean *)
+(** ** Meaning *)
 
 Definition ffn act d d1 (w1 w2 : nat -> nat -> R) (b1 b2 : nat -> R) (y : nat -> nat -> R) i j : R :=
   dot d1 (fun i t => activation act (dot d y w1 i t + b1 t)) w2 i j + b2 j.
@@ -139,7 +139,7 @@ Section Layer.
   Hypothesis blanks : numbers N tokens.
   Hypothesis known : sound act.
   Hypothesis positive : 0 < eps.
-  (** The attention computes T of whatever n×d matrix it is given. *)
+  (** The attention computes T of every n×d matrix. *)
   Hypothesis attends : forall m M, rows m = n -> columns m = d -> holds N tokens closed m M ->
     holds N tokens closed (row_major (attend m) n d) (T M).
   Let last := (first + d * d1 + d1 + d1 * d + d)%nat.
@@ -331,7 +331,7 @@ Section Layers.
     apply encoder_layer_correct; auto; try lia. apply one_attention_correct; auto; lia.
   Qed.
 
-  (** *** The same with H heads through W_O *)
+  (** *** The same theorem with H heads through W_O *)
   Theorem layer_of_heads_simulates where_ dv H (a v o : nat -> nat -> nat -> R) :
     (0 < dv /\ 0 < H)%nat -> (n * dv <= N)%nat ->
     (forall t, (t < H)%nat -> tokens_hold N tokens d d (n * d + t * (d * d)) (a t)) ->

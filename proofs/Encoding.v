@@ -1,9 +1,9 @@
-(** * ⟨T, X⟩ as a sequence of tokens, and the theorems closed over it
+(** * ⟨T, X⟩ as a sequence of tokens, and theorems without hypotheses on tokens
 
-    [encoded parts] is the sequence of the entries of several matrices, row by row and one matrix after
-    another, followed by zeros. [theorem_1]: for all n, d, d_v ≥ 1 there is one program that computes T(X)
-    on ⟨T, X⟩ for every T of that order and every X. No theorem below has a hypothesis about tokens, so
-    each holds for every T and X. *)
+    [encoded parts] is the sequence of the entries of several matrices, row by row and one matrix
+    after another, followed by zeros. [theorem_1]: for all n, d, d_v ≥ 1, one program computes T(X) on
+    ⟨T, X⟩ for every T of this order and every X. No theorem below has a hypothesis about tokens, so
+    each theorem holds for every T and X. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -34,8 +34,8 @@ Fixpoint total_size {E} (parts : list (part E)) : nat :=
 
 Definition encoded (parts : list (part R)) (q : nat) : value := Num (entry_at 0 parts q).
 
-(** The program p computes the r×c matrix M on the sequence: it has a value, and M's entries are row by
-    row at the positions from 0 on. *)
+(** The program p computes the r×c matrix M on the sequence: p has a value, which contains the entries
+    of M in row-major order from position 0. *)
 Definition computes (N : nat) (tokens : nat -> value) (p : sop) (r c : nat) (M : nat -> nat -> R) : Prop :=
   exists y, run N tokens p = Some y /\
     forall i j, (i < r)%nat -> (j < c)%nat -> y (i * c + j)%nat = Num (M i j).
@@ -50,11 +50,11 @@ Definition attention_parts {E} n d dv (x a v : nat -> nat -> E) : list (part E) 
   [Part n d x; Part d d a; Part d dv v].
 Definition encode n d dv (T : attention_module) (x : nat -> nat -> R) : nat -> value :=
   encoded (attention_parts n d dv x (weight_A T) (weight_V T)).
-(** The number of tokens that the program needs: ⟨T, X⟩, the n×n scores and the n×d_v result. *)
+(** The number of tokens that the program requires: ⟨T, X⟩, the n×n scores and the n×d_v result. *)
 Definition attention_size n d dv : nat := n * d + d * d + d * dv.
 Definition attention_length n d dv : nat := Nat.max (attention_size n d dv) (Nat.max (n * n) (n * dv)).
 
-(** Tiles need the positions of all groups of each product. *)
+(** Tiles require the positions of all groups of each product. *)
 Definition tiled_length n d dv : nat :=
   Nat.max (attention_length n d dv) (Nat.max (tile_room n d d) (Nat.max (tile_room n d n)
     (Nat.max (tile_room n d dv) (tile_room n n dv)))).
@@ -155,7 +155,7 @@ Ltac sizes := cbv [total_size firstn app attention_parts heads_parts projected_p
 Ltac part_number place := first
   [ apply encoded_hold with (k := place); [|reflexivity|]; sizes
   | intros; eapply encoded_hold_heads with (k := place); [|reflexivity| |assumption]; sizes ].
-(** Which part of ⟨T, X⟩ the tokens hold at a position. *)
+(** The part of ⟨T, X⟩ that contains the token at a position. *)
 Ltac held := first
   [ apply encoded_numbers | part_number 0%nat | part_number 1%nat | part_number 2%nat | part_number 3%nat
   | part_number 4%nat | part_number 5%nat | part_number 6%nat | part_number 7%nat | part_number 8%nat
@@ -165,7 +165,7 @@ Ltac conjuncts := cbv zeta; repeat lazymatch goal with |- _ /\ _ => split end.
 
 (** ** Theorem 1 *)
 
-(** The programs of four recipes, each of which has a row maximum or not. *)
+(** The programs of four recipes, with and without a row maximum. *)
 Inductive recipe := Fetch | FetchPlain | PaperHeads (stable : bool) | Tiles.
 Definition program_of (w : recipe) n d dv : sop :=
   match w with
@@ -188,7 +188,7 @@ Proof.
   - apply tiled_U_simulates; held.
 Qed.
 
-(** *** Theorem 1: for all n, d and d_v there is one program that computes T(X) for all T and X *)
+(** *** Theorem 1: for all n, d and d_v, one program computes T(X) for all T and X *)
 Theorem theorem_1 n d dv : (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat ->
   exists program, forall N, (attention_length n d dv <= N)%nat -> forall T x,
     computes N (encode n d dv T x) program n dv (apply_attention n d T x).
@@ -196,8 +196,8 @@ Proof.
   intros N0 D0 V0. exists (U n d dv). intros N L T x. now apply (every_recipe_simulates Fetch).
 Qed.
 
-(** The hypotheses of the theorems on views can be satisfied: for every matrix there are tokens that
-    hold it, and for every T and X of every order there are tokens with all of [U_simulates]. *)
+(** The hypotheses of the theorems on views can be satisfied. Every matrix is contained in some
+    tokens. For every T and X of every order, some tokens satisfy all hypotheses of [U_simulates]. *)
 Theorem every_matrix_is_held N r c first M : (first + r * c <= N)%nat ->
   exists tokens, holds N tokens closed (block r c first) M.
 Proof.
@@ -255,7 +255,7 @@ Proof.
   now apply encoder_of_heads_computes.
 Qed.
 
-(** Layers with biases and norms, which have one head or H heads. *)
+(** Layers with biases and norms, with one head or with H heads. *)
 Theorem layer_of_one_head_computes where_ act n d d1 N T x w1 w2 b1 b2 g1 c1 g2 c2 eps :
   sound act -> 0 < eps -> (0 < n)%nat -> (0 < d)%nat -> (0 < d1)%nat ->
   (layer_length n d d1 (attention_size n d d) (attention_length n d d) <= N)%nat ->

@@ -1,8 +1,8 @@
-(** * Statements of the paper that do not hold as printed, each with the counterexample of docs/errata.md
+(** * Statements of the paper that do not hold as printed, with the counterexamples of docs/errata.md
 
-    The definitions are what the paper prints. Each theorem, [E1_refuted] … [E36_refuted], negates the
-    printed statement. The corrected statements are proven in the other files ([Constructions.v] lists
-    them). *)
+    The definitions are transcribed from the paper. Each theorem, [E1_refuted] … [E36_refuted],
+    negates the printed statement. The other files prove the corrected statements ([Constructions.v]
+    lists them). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -10,7 +10,7 @@ From Locum Require Import Rasp Reasoning Matrices Softmax Sums Products Masks Li
 From Locum Require Import Heads Tiled Norm Activations Encoder Sequences Sorting.
 Open Scope R_scope.
 
-(** ** E9, Proposition 1D: m₀i₀ + i₁ is not one to one (2×3) *)
+(** ** E9, Proposition 1D: m₀i₀ + i₁ is not injective (2×3) *)
 Theorem E9_refuted :
   ~ forall m0 m1 i0 i1 j0 j1 : nat, (i0 < m0)%nat -> (i1 < m1)%nat -> (j0 < m0)%nat -> (j1 < m1)%nat ->
       (m0 * i0 + i1 = m0 * j0 + j1)%nat -> i0 = j0 /\ i1 = j1.
@@ -79,7 +79,8 @@ Proof.
   repeat (rewrite ?Rmult_0_l, ?Rmult_0_r, ?Rplus_0_l, ?Rplus_0_r, ?Rmult_1_l, ?Rmult_1_r, ?exp_0 in V2). lra.
 Qed.
 
-(** ** E16, step 3 of its proof: scores over √d give another attention (X = (1, 0; 0, 0), A = V = I, order (2, 2, 2) in (2, 4, 4)) *)
+(** ** E16, step 3 of its proof: scores divided by √d give another attention (X = (1, 0; 0, 0), A = V
+    = I, order (2, 2, 2) in (2, 4, 4)) *)
 Definition scaled_attention n d (scale : R) (x a v : nat -> nat -> R) : nat -> nat -> R :=
   dot n (fun i l => exp (score d x a i l / scale) / sum n (fun m => exp (score d x a i m / scale))) (dot d x v).
 Theorem E16_refuted :
@@ -107,7 +108,7 @@ Proof.
   nra.
 Qed.
 
-(** ** E11, shift: the printed matrix has its 1 of row i in column (n − t + i) mod n (t = 2, n = 5) *)
+(** ** E11, shift: row i of the printed matrix has its 1 in column (n − t + i) mod n (t = 2, n = 5) *)
 Definition printed_shift (t : nat) : sop :=
   fetch (Binary Modulo (Binary Add (Binary Subtract Length (integer t)) Indices) Length) Tokens.
 Theorem E11_refuted :
@@ -128,7 +129,8 @@ Proof.
   specialize (V 0%nat ltac:(lia)). rewrite W in V by lia. injection V as V. unfold f in V. simpl in V. lra.
 Qed.
 
-(** ** E6, Algorithm 3: with R″ of (l, l′) at l·k + l′ two products collide ((r, k, c) = (2, 2, 3)) *)
+(** ** E6, Algorithm 3: with R″ of (l, l′) at l·k + l′, two products have the same position ((r, k, c)
+    = (2, 2, 3)) *)
 Theorem E6_refuted :
   ~ forall N tokens r k c A B, (0 < r)%nat -> (0 < k)%nat -> (0 < c)%nat ->
       (r * c <= N)%nat -> (k <= N)%nat ->
@@ -151,7 +153,8 @@ Proof.
   simpl in V0. rewrite V0 in U2. unfold dot, ones in U2. simpl in U2. lra.
 Qed.
 
-(** ** E7, Algorithm 2: blocks of height r leave positions without a denominator ((r, c) = (2, 3)) *)
+(** ** E7, Algorithm 2: with blocks of height r, some positions have no denominator ((r, c) = (2, 3))
+    *)
 Definition printed_softmax (r c : nat) : sop :=
   let l := Family 1 0 r in
   let keys := SelectorAnd (Select Ge Indices (Binary Multiply (Head l) (integer c)))
@@ -221,7 +224,7 @@ Proof.
   change (eval 6 tokens (printed_softmax 2 3) e = Some y) in Y. congruence.
 Qed.
 
-(** ** E3, Listing 6: Match₂ on tokens in {1, …, p} misses the token p (p = 5 on 5, 5) *)
+(** ** E3, Listing 6: Match₂ on tokens in {1, …, p} is wrong for the token p (p = 5 on 5, 5) *)
 Definition printed_match2 (p : nat) : sop :=
   let rest := Binary Modulo Tokens (integer p) in
   let detect := Aggregate (Select Eq rest (Binary Subtract (integer p) rest)) Tokens (Integer 0) in
@@ -252,7 +255,7 @@ Proof.
   injection Z as <-. specialize (V 0%nat ltac:(lia)). rewrite W in V by lia. simpl in V. injection V. lra.
 Qed.
 
-(** ** E2, Listing 5: MaxMin fails where an odd position holds a negative number (1, −2 gives 1, 1) *)
+(** ** E2, Listing 5: MaxMin is wrong for negative numbers at odd positions (1, −2 gives 1, 1) *)
 Definition printed_flips : sop :=
   let following :=
     Aggregate (SelectorAnd (Select Eq Indices (Binary Add Indices (integer 1)))
@@ -283,7 +286,7 @@ Proof.
   assert (HALF : index 2 tokens e (Binary Modulo Indices (integer 2)) (fun q => q mod 2)%nat)
     by (apply index_mod; [lia|exact II]).
   assert (ITSELF : gives 2 tokens e (fetch Indices Tokens) f) by now apply gives_itself.
-  (* Position 1 finds no partner, takes 0 for it, and −2 < 0 asks to be flipped. *)
+  (* Position 1 has no partner and uses 0 instead. Since −2 < 0, the listing flips the pair. *)
   assert (FLIPS : gives 2 tokens e printed_flips (fun q => match q with 0%nat => 0 | _ => 1 end)).
   { eapply gives_ext; [|apply gives_if; [apply says_compare; [apply gives_subtract; [exact ITSELF|
       apply gives_aggregate; [apply selects_and; [apply selects_equal; [exact II|exact NEXT]|
@@ -320,7 +323,7 @@ Definition attended (n : nat) (score : nat -> nat) : list nat :=
   let best := fold_right Nat.max 0%nat (map score (seq 0 n)) in
   filter (fun j => Nat.eqb (score j) best) (seq 0 n).
 Definition average_hard (n : nat) (score : nat -> nat) (s : nat -> R) : R := mean (map s (attended n score)).
-(** R_l of Algorithm 2 at r = c, where it is right (E7), l from 0. *)
+(** R_l of Algorithm 2 for r = c, for which it is right (E7). The index l is counted from 0. *)
 Definition printed_block (r l i j : nat) : nat := if Nat.eqb (i / r) l && Nat.eqb (j / r) l then 1 else 0.
 Definition denominator (r : nat) (a : nat -> R) (i : nat) : R :=
   sum r (fun l => INR r * average_hard (r * r) (printed_block r l i) (fun q => exp (a q))).
@@ -332,7 +335,7 @@ Proof.
   unfold denominator, average_hard, attended, printed_block, mean in H. simpl in H. rewrite exp_0 in H. lra.
 Qed.
 
-(** ** E25: position j of P reads the position i for which j is i shifted; Listing 7 reads (i + 2, j + 2) *)
+(** ** E25: position j of P reads the position i whose shift is j; Listing 7 reads (i + 2, j + 2) *)
 Definition shifted (r a b i : nat) : nat := (r * ((i / r + a) mod r) + (i mod r + b) mod r)%nat.
 Definition algorithm_5_reads (r a b j : nat) : list nat :=
   filter (fun i => Nat.eqb (shifted r a b i) j) (seq 0 (r * r)).

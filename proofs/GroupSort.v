@@ -1,8 +1,8 @@
-(** * GroupSort: each group of g entries sorted, the greatest first, for all shapes and all g
+(** * GroupSort: each group of g entries in descending order, for all shapes and all g
 
-    Every entry is ranked among its group by one selector, and moved there by one head. The theorem,
-    [groupsort_correct]: inside of each group the result is a permutation of the entries
-    ([moved] below, one to one), and it descends. *)
+    One selector computes the rank of every entry in its group, and one head moves the entry to its
+    rank. The theorem, [groupsort_correct]: in each group, the result is a permutation of the entries
+    ([moved] below is injective), in descending order. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith FinFun.
 Import ListNotations.
@@ -19,9 +19,9 @@ Definition groupsort (r c g : nat) (s : sop) : sop :=
   let place := Binary Add (Binary Multiply (row_index g) (integer g)) (rank_in_group g s) in
   IfElse (inside r c) (Aggregate (Select Eq place Indices) s (Integer 0)) (integer 0).
 
-(** ** What it means *)
+(** ** Meaning *)
 
-(** k comes before q: its value is greater, or equal and it stands to the left. *)
+(** k precedes q: the value at k is larger, or the values are equal and k is to the left of q. *)
 Definition before (f : nat -> R) (q k : nat) : bool :=
   compare Gt (f k) (f q) || (compare Eq (f k) (f q) && Nat.ltb k q).
 Definition rank (f : nat -> R) (g q : nat) : nat :=
@@ -73,7 +73,7 @@ Section Ranks.
     exfalso. destruct B as [B|[_ B]]; [lra|lia].
   Qed.
 
-  (** What comes before has a lower rank. *)
+  (** An entry that precedes another entry has a lower rank. *)
   Lemma rank_order q k : (q / g = k / g)%nat -> before f q k = true -> (rank f g k < rank f g q)%nat.
   Proof.
     intros G B. unfold rank. rewrite G. destruct (own_place k) as [t [T E]].
@@ -98,7 +98,7 @@ Section Ranks.
     - pose proof (rank_order k q (eq_sym G) B). lia.
   Qed.
 
-  (** Every place of a group is some entry's rank. *)
+  (** Every place of a group is the rank of some entry. *)
   Lemma rank_surjective group p : (p < g)%nat ->
     exists t, (t < g)%nat /\ rank f g (group * g + t) = p.
   Proof.
@@ -125,7 +125,7 @@ Section GroupSort.
   Lemma group_below q : (q < r * c)%nat -> (q / g < (r * c) / g)%nat.
   Proof. intros Q. apply Nat.div_lt_upper_bound; [lia|]. pose proof whole_groups. lia. Qed.
 
-  (** Ranks at the positions of the matrix; elsewhere something. *)
+  (** Ranks at the positions of the matrix, and arbitrary values elsewhere. *)
   Lemma gives_rank e s f : gives e s f ->
     gives e (rank_in_group g s)
       (fun q => INR (length (selected N (fun q k => in_row g q k && before f q k) q))).
@@ -150,7 +150,7 @@ Section GroupSort.
     destruct (before f q (q / g * g + t)); simpl; now rewrite IH.
   Qed.
 
-  (** GroupSort: a permutation of each group that descends. *)
+  (** GroupSort: a permutation of each group in descending order. *)
   Lemma gives_groupsort s f :
     exists moved : nat -> nat,
       (forall e, gives e s f ->

@@ -1,8 +1,9 @@
-(** * Theorem H heads, and the multi-head lemma: one formula whose views move with the head
+(** * Theorem H heads, and the multi-head lemma: one formula whose views depend on the head
 
-    [heads_U n d dv H] and [projected_U n d dv p H] are programs of the sizes alone, whose length does not
-    depend on H. The theorems: [heads_U_simulates] (H heads side by side), [projected_U_simulates] (H
-    heads through W_O); [multihead_correct]: an operation on H blocks at once, for every operation. *)
+    [heads_U n d dv H] and [projected_U n d dv p H] are programs that depend only on the sizes, and
+    their length does not depend on H. The theorems are [heads_U_simulates] (H concatenated heads),
+    [projected_U_simulates] (H heads through W_O), and [multihead_correct] (every operation, applied
+    to H blocks). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -11,11 +12,11 @@ Open Scope R_scope.
 
 (** ** Programs *)
 
-(** The view of the block of head h, the blocks lying one behind the other. *)
+(** The view of the block of head h. The blocks follow each other. *)
 Definition moving (h : family) (r c first : nat) : matrix :=
   View Tokens r c (plus (Int first) (times (At (Head h)) (Int (r * c)))) c 1.
 
-(** The results of all heads beside each other, r×(H·c), by one more head of attention. *)
+(** The concatenated results of all heads, r×(H·c), by an additional attention head. *)
 Definition side_by_side (h : family) (r c : nat) (s : sop) : sop :=
   let w := (size h * c)%nat in
   let j := column_index w in
@@ -46,7 +47,7 @@ Definition one_head (h : family) (x : matrix) (first dv : nat) : matrix :=
 Definition heads_U n d dv H : sop :=
   let h := Family 4 0 H in side_by_side h n dv (source (one_head h (X n d) (n * d) dv)).
 
-(** Through W_O, with the matrices of T from position [first] on. *)
+(** Through W_O. The matrices of T begin at position [first]. *)
 Definition projected (H : nat) (x : matrix) (first dv p : nat) : sop :=
   let h := Family 5 0 H in
   let d := columns x in
@@ -56,7 +57,7 @@ Definition projected (H : nat) (x : matrix) (first dv p : nat) : sop :=
 
 Definition projected_U n d dv p H : sop := projected H (X n d) (n * d) dv p.
 
-(** ** What they mean *)
+(** ** Meaning *)
 
 Lemma finite_choice {T} (H : nat) (P : nat -> T -> Prop) (default : T) :
   (forall s, (s < H)%nat -> exists t, P s t) -> exists f, forall s, (s < H)%nat -> P s (f s).
@@ -86,7 +87,7 @@ Section Heads.
   Lemma in_head_bind g H e s : in_head g s (bind e (Family g 0 H) s).
   Proof. unfold in_head, bind; simpl. now rewrite Nat.eqb_refl. Qed.
 
-  (** What all heads compute, as one function of the head. *)
+  (** The results of all heads, as one function of the head. *)
   Lemma all_heads g H m (M : nat -> nat -> nat -> R) :
     (forall s, (s < H)%nat -> holds (in_head g s) m (M s)) ->
     exists f o, forall s, (s < H)%nat ->
@@ -106,7 +107,7 @@ Section Heads.
     - exists (fun s => fst (p s)), (fun s => snd (p s)). exact P.
   Qed.
 
-  (** Each position takes the entry of one head: that is the sum over all of them. *)
+  (** Each position receives the entry of one head, which equals the sum over all heads. *)
   Lemma gives_choice g H m M which i j w f k :
     (forall s, (s < H)%nat -> holds (in_head g s) m (M s)) ->
     (forall e, index e which w) -> (forall e, index e (sop_of i) f) -> (forall e, index e (sop_of j) k) ->
@@ -141,7 +142,7 @@ Section Heads.
     index e (Binary FloorDivide a (integer n)) (fun q => f q / n)%nat.
   Proof. intros C A. apply index_floor_divide; [exact A|apply index_constant|auto]. Qed.
 
-  (** Heads side by side: column j belongs to head j / c. *)
+  (** Concatenated heads: column j belongs to head j / c. *)
   Theorem side_by_side_correct g H r c s M :
     (0 < c)%nat -> (0 < H)%nat -> (r * (H * c) <= N)%nat ->
     (forall t, (t < H)%nat -> holds (in_head g t) (row_major s r c) (M t)) ->
@@ -167,7 +168,7 @@ Section Heads.
       rewrite Y; unfold col; rewrite ?D1, ?D2; simpl; auto; [lia|apply Nat.mod_upper_bound; lia].
   Qed.
 
-  (** Heads added up. *)
+  (** The sum of the heads. *)
   Theorem summed_heads_correct g H r c s M :
     (forall t, (t < H)%nat -> holds (in_head g t) (row_major s r c) (M t)) -> (0 < H)%nat ->
     holds closed (row_major (SumOver s [Family g 0 H]) r c) (fun i j => sum H (fun t => M t i j)).
@@ -185,7 +186,7 @@ Section Heads.
       apply sum_ext. intros t T. destruct (F t T) as [_ V]. now apply V.
   Qed.
 
-  (** Lemma multi-head: what an operation makes of each block, one below the other. *)
+  (** Lemma multi-head: the results of an operation for each block, one below the other. *)
   Theorem multihead_correct g H m M :
     (0 < rows m)%nat -> (0 < columns m)%nat -> (0 < H)%nat -> (H * rows m * columns m <= N)%nat ->
     (forall t, (t < H)%nat -> holds (in_head g t) m (M t)) ->
@@ -227,7 +228,7 @@ Section Heads.
   Qed.
 End Heads.
 
-(** Two operations of the paper on H blocks at once: transposition, and the product. *)
+(** Two operations of the paper on H blocks: transposition, and the product. *)
 Theorem multihead_transpose_correct N tokens r c H (M : nat -> nat -> nat -> R) :
   (0 < r)%nat -> (0 < c)%nat -> (0 < H)%nat -> numbers N tokens ->
   (forall t, (t < H)%nat -> tokens_hold N tokens r c (t * (r * c)) (M t)) ->
@@ -324,7 +325,7 @@ Section TheoremHeads.
   Hypothesis tokens_V : forall t, (t < H)%nat ->
     tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t).
 
-  (** *** Theorem H heads: the H results side by side *)
+  (** *** Theorem H heads: the H concatenated results *)
   Theorem heads_U_simulates : (n * (H * dv) <= N)%nat ->
     exists y, run N tokens (heads_U n d dv H) = Some y /\
       forall i j, (i < n)%nat -> (j < H * dv)%nat ->
@@ -333,7 +334,7 @@ Section TheoremHeads.
     intros RH. apply run_of. eapply (holds_side_by_side N n d dv H (n * d)); eauto; now apply closed_block.
   Qed.
 
-  (** *** Theorem H heads through W_O, whose blocks lie behind those of V *)
+  (** *** Theorem H heads through W_O, whose blocks follow the blocks of V *)
   Theorem projected_U_simulates : (0 < p)%nat -> (n * p <= N)%nat ->
     (forall t, (t < H)%nat ->
        tokens_hold N tokens dv p (n * d + H * (d * d) + H * (d * dv) + t * (dv * p)) (o t)) ->

@@ -1,8 +1,9 @@
-(** * The hierarchy as corrected, and causal attention: U with a mask, for all orders
+(** * The corrected hierarchy, and causal attention: U with a mask, for all orders
 
-    [masked_U n d dv] counts the first m keys only, m being one more token. The theorems:
-    [hierarchy_simulates] (Corollary hierarchy: a smaller T, of order (m, e, f), runs exactly on a larger
-    U, its matrices padded with zeros) and [causal_U_simulates] (query i attends to the keys up to i). *)
+    [masked_U n d dv] attends only to the first m keys, and m is an additional token. The theorems are
+    [hierarchy_simulates] (Corollary hierarchy: a smaller T, of order (m, e, f), runs exactly on a
+    larger U, with matrices padded with zeros) and [causal_U_simulates] (query i attends to the keys
+    up to i). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -11,16 +12,16 @@ Open Scope R_scope.
 
 (** ** Programs *)
 
-(** The number of keys lies behind V. *)
+(** The number of keys follows V. *)
 Definition masked_U n d dv : sop :=
   let count := entry (block 1 1 (n * d + d * d + d * dv)) (Int 0) (Int 0) in
   source (attention_head 1 (first_columns n n count) (X n d) (A n d) (V n d dv)).
 Definition causal_U n d dv : sop :=
   source (attention_head 1 (causal n n) (X n d) (A n d) (V n d dv)).
 
-(** ** What they mean *)
+(** ** Meaning *)
 
-(** A matrix of r rows and c columns, in the corner of a larger one of zeros. *)
+(** A matrix of r rows and c columns, in the corner of a larger matrix of zeros. *)
 Definition padded (r c : nat) (M : nat -> nat -> R) (i j : nat) : R :=
   if Nat.ltb i r && Nat.ltb j c then M i j else 0.
 
@@ -39,7 +40,7 @@ Proof. intros J. unfold padded. rewrite (proj2 (Nat.ltb_ge _ _) J). now rewrite 
 Lemma padded_below r c M i j : (r <= i)%nat -> padded r c M i j = 0.
 Proof. intros I. unfold padded. now rewrite (proj2 (Nat.ltb_ge _ _) I). Qed.
 
-(** A product of padded matrices is the product, where it lies. *)
+(** A product of padded matrices contains the product in its corner. *)
 Lemma dot_padded d e r c A B i j : (e <= d)%nat -> (i < r)%nat -> (j < c)%nat ->
   dot d (padded r e A) (padded e c B) i j = dot e A B i j.
 Proof.
@@ -94,7 +95,7 @@ Section Masked.
   Variable m : nat.
   Hypothesis tokens_m : tokens_hold N tokens 1 1 (n * d + d * d + d * dv) (fun _ _ => INR m).
 
-  (** U counts the first m keys. *)
+  (** U attends to the first m keys. *)
   Theorem masked_U_simulates :
     exists y, run N tokens (masked_U n d dv) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat ->
@@ -110,7 +111,7 @@ Section Masked.
   Qed.
 End Masked.
 
-(** *** Corollary hierarchy, as corrected: T of order (m, e, f) on U of order (n, d, d_v) *)
+(** *** Corollary hierarchy, corrected: T of order (m, e, f) on U of order (n, d, d_v) *)
 Theorem hierarchy_simulates N n d dv m e f tokens x a v :
   (0 < m <= n)%nat -> (0 < e <= d)%nat -> (0 < f <= dv)%nat ->
   (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat -> numbers N tokens ->

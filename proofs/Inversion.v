@@ -1,7 +1,7 @@
 (** * Cofactors, determinant and inverse of order 3 (Lemma inversion, Algorithm 5, Listings 7 and 8)
 
-    The theorems: [cofactor_correct], [determinant_correct], [paper_determinant_correct] and
-    [inverse_correct]: under det ≠ 0 the paper's program has a value, and it is the inverse, A·A⁻¹ = I
+    The theorems are [cofactor_correct], [determinant_correct], [paper_determinant_correct] and
+    [inverse_correct]. For det ≠ 0, the paper's program has a value, which is the inverse: A·A⁻¹ = I
     and A⁻¹·A = I. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
@@ -21,7 +21,7 @@ Definition cofactors (m : matrix) : sop :=
        (Unary Negate (Binary Multiply (around 1 2 m) (around 2 1 m))))
     (integer 0).
 
-(** The first row times its cofactors, added up: by one head, and by the paper's two. *)
+(** The sum of the first row times its cofactors, with one head and with the paper's two heads. *)
 Definition determinant (s : sop) : sop :=
   Binary Multiply (integer 3)
     (Aggregate (Select Lt Indices (integer 3))
@@ -36,7 +36,7 @@ Definition inverse (s : sop) : sop :=
   source (transpose
     (row_major (Binary Divide (cofactors (row_major s 3 3)) (paper_determinant s)) 3 3)).
 
-(** ** What they mean *)
+(** ** Meaning *)
 
 Definition cofactor (M : nat -> nat -> R) (i j : nat) : R :=
   M ((i + 1) mod 3)%nat ((j + 1) mod 3)%nat * M ((i + 2) mod 3)%nat ((j + 2) mod 3)%nat
@@ -51,7 +51,7 @@ Lemma det_sarrus M : det M =
   - M 0%nat 0%nat * M 1%nat 2%nat * M 2%nat 1%nat - M 0%nat 1%nat * M 1%nat 0%nat * M 2%nat 2%nat.
 Proof. unfold det, cofactor; simpl. ring. Qed.
 
-(** The transposed cofactors over the determinant are the inverse, on both sides. *)
+(** The transposed cofactors, divided by the determinant, are the left and the right inverse. *)
 Lemma adjugate_inverts M i j : (i < 3)%nat -> (j < 3)%nat -> det M <> 0 ->
   dot 3 M (fun i j => cofactor M j i / det M) i j = identity i j /\
   dot 3 (fun i j => cofactor M j i / det M) M i j = identity i j.
@@ -155,7 +155,7 @@ Section Inversion.
       + intros t T0. rewrite (proj2 (Nat.ltb_lt t 3) T0). repeat split; lia.
   Qed.
 
-  (** Lemma inversion: under det ≠ 0. *)
+  (** Lemma inversion, for det ≠ 0. *)
   Theorem inverse_correct s M : holds (row_major s 3 3) M -> det M <> 0 ->
     exists K, holds (row_major (inverse s) 3 3) K /\
       forall i j, (i < 3)%nat -> (j < 3)%nat ->

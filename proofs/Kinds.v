@@ -1,8 +1,9 @@
 (** * Linear attention, Linformer and Performer: U for each kind, for all orders
 
-    The theorems: [linear_U_simulates], [elu_U_simulates] (linear attention with the feature map elu + 1),
-    [linformer_U_simulates], [performer_U_simulates] (its features being random, ω is a matrix of T). Each
-    says of a program of the sizes alone that it has a value on ⟨T, X⟩, and that it is T(X). *)
+    The theorems are [linear_U_simulates], [elu_U_simulates] (linear attention with the feature map
+    elu + 1), [linformer_U_simulates] and [performer_U_simulates] (the features are random, so ω is a
+    matrix of T). Each theorem is about a program that depends only on the sizes: its value on ⟨T, X⟩
+    is T(X). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -21,7 +22,7 @@ Definition linear_U n d dv w : sop :=
     (matmul 2 (matmul 1 (X n d) (W_Q n d w)) (transposed (matmul 1 (X n d) (W_K n d w))))
     (matmul 1 (X n d) (V_behind n d w dv))).
 
-(** Each row over its sum. *)
+(** Each row divided by its sum. *)
 Definition normalised (r c : nat) (s : sop) : sop :=
   Binary Divide s (IfElse (inside r c) (row_sums r c s) (integer 1)).
 
@@ -54,9 +55,9 @@ Definition performer_U (half root : atom) n d dv w k : sop :=
     (feature half root n w k omega (matmul 1 (X n d) (W_Q n d w)))
     (feature half root n w k omega (matmul 1 (X n d) (W_K n d w))) (V_behind n d w dv).
 
-(** ** What they mean *)
+(** ** Meaning *)
 
-(** Attention by features: weights φ(q)·φ(k) over their row's sum. *)
+(** Attention with features: weights φ(q)·φ(k), divided by the sum of their row. *)
 Definition featured n k (q key : nat -> nat -> R) (values : nat -> nat -> R) : nat -> nat -> R :=
   let s := dot k q (fun t l => key l t) in
   dot n (fun i l => s i l / sum n (s i)) values.
@@ -104,7 +105,7 @@ Section Kinds.
     exact (transposed_correct N tokens closed _ _ holds_keys).
   Qed.
 
-  (** Rows that sum to something else than 0, made to sum to 1. *)
+  (** Rows whose sum is not 0, normalised to the sum 1. *)
   Lemma normalised_correct r c s M : (0 < c)%nat -> (r * c <= N)%nat ->
     (forall i, (i < r)%nat -> sum c (M i) <> 0) ->
     holds (row_major s r c) M ->
@@ -209,7 +210,7 @@ Section Kinds.
       now rewrite (proj2 (Nat.ltb_lt _ _) L'), V'.
   Qed.
 
-  (** *** Performer: φ(X W_Q) φ(X W_K)ᵀ X V, rows made to sum to 1 *)
+  (** *** Performer: φ(X W_Q) φ(X W_K)ᵀ X V, with rows normalised to the sum 1 *)
   Theorem performer_U_simulates half root k omega :
     is_number (value_of half) = true ->
     is_number (value_of root) = true -> 0 < real root -> (0 < k)%nat -> (n * k <= N)%nat ->

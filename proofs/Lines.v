@@ -1,7 +1,7 @@
-(** * Which entry of a matrix lies at a position, and sums over the positions of a line
+(** * The entry of a matrix at a position, and sums over the positions of a line
 
-    The theorem, [entries_correct]: [entries m] gives the row and the column of the entry that lies at each
-    position, and −1 where none does. *)
+    The theorem, [entries_correct]: [entries m] returns the row and the column of the entry at each
+    position, and −1 at positions without an entry. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -12,7 +12,7 @@ Open Scope R_scope.
 
 Definition minus_one : sop := Constant (Integer (-1)).
 
-(** Row and column of the entry that lies at each position; −1 where none does. *)
+(** Row and column of the entry at each position; −1 at positions without an entry. *)
 Definition straight_entries (off : place) (r c rs cs : nat) : sop * sop :=
   let within := Binary Subtract Indices (sop_of off) in
   let row := Binary FloorDivide within (integer rs) in
@@ -36,9 +36,9 @@ Definition entries (m : matrix) : sop * sop :=
                        (Nat.max (column_stride m) 1) (row_stride m) in (r, c)
   else straight_entries (offset m) (rows m) (columns m) (Nat.max (row_stride m) 1) (column_stride m).
 
-(** ** What it means *)
+(** ** Meaning *)
 
-(** No two entries lie at one position, in the order in which [entries] looks for them. *)
+(** No two entries have the same position, in the order in which [entries] searches them. *)
 Definition laid (m : matrix) : Prop :=
   (0 < row_stride m)%nat /\ (0 < column_stride m)%nat /\
   if crosswise m then ((rows m - 1) * row_stride m < column_stride m)%nat
@@ -79,7 +79,7 @@ Proof.
   rewrite S_INR, IHl. lra.
 Qed.
 
-(** The positions of a line are its k places, one by one. *)
+(** The positions of a line are its k places, each exactly once. *)
 Lemma sum_line N k (P : nat -> bool) (alpha col : nat -> nat) F :
   (forall q, P q = true -> (col q < k)%nat /\ alpha (col q) = q) ->
   (forall t, (t < k)%nat -> P (alpha t) = true /\ col (alpha t) = t /\ (alpha t < N)%nat) ->
@@ -220,7 +220,7 @@ Section Lines.
     rewrite !andb_true_iff, Nat.leb_le, !Nat.ltb_lt, Nat.eqb_eq. repeat split; auto. unfold q; lia.
   Qed.
 
-  (** What [entries] says, however the matrix lies. *)
+  (** The result of [entries], for every layout of the matrix. *)
   Lemma entries_correct m o : laid m ->
     exists (here : nat -> bool) (row col : nat -> nat),
       (forall e, index e (sop_of (offset m)) (fun _ => o) ->

@@ -1,16 +1,16 @@
-(** * Lemma softmax for every form that runs: unmasked, causal, the first columns, a matrix as mask
+(** * Lemma softmax for every executed form: unmasked, causal, the first columns, a matrix as mask
 
-    The theorems: [unmasked_softmax_correct] (and its cases [plain_softmax_correct],
-    [stable_softmax_correct]), [causal_softmax_correct], [columns_softmax_correct],
-    [masked_softmax_correct]. Each is for all shapes, with or without the row maximum, for e and for
-    every base > 1; [softmax_of] of [Softmax.v] says what softmax is. *)
+    The theorems are [unmasked_softmax_correct] (with the cases [plain_softmax_correct] and
+    [stable_softmax_correct]), [causal_softmax_correct], [columns_softmax_correct] and
+    [masked_softmax_correct]. Each theorem holds for all shapes, with and without the row maximum, for
+    e and for every base > 1. [softmax_of] of [Softmax.v] defines the softmax. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
 From Locum Require Import Rasp Reasoning Matrices Softmax Sums.
 Open Scope R_scope.
 
-(** The mask is the matrix behind the scores: copied to where the scores lie, then asked. *)
+(** The mask is the matrix after the scores. A head copies it to the positions of the scores. *)
 Definition masked_softmax (stable : bool) (x : exponential) (r c : nat) : sop :=
   softmax stable x
     (kept_by r c (source (copied (View Tokens r c (Int (r * c)) c 1)))) c Tokens.
@@ -28,7 +28,7 @@ Section Masks.
   Hypothesis base : valid x.
   Hypothesis scores : holds (row_major s r c) M.
 
-  (** Lemma softmax: base^(Mᵢⱼ) over the sum of its row. *)
+  (** Lemma softmax: base^(Mᵢⱼ), divided by the sum of its row. *)
   Theorem unmasked_softmax_correct :
     holds (row_major (softmax stable x (inside r c) c s) r c)
       (fun i j => raise x (M i j) / sum c (fun t => raise x (M i t))).
@@ -42,7 +42,7 @@ Section Masks.
     rewrite K by exact J. f_equal. apply sum_ext. intros t T. now rewrite K.
   Qed.
 
-  (** Where a second condition is asked of the entries. *)
+  (** Entries with a second condition. *)
   Lemma further_softmax_correct further (keep : nat -> nat -> bool) (K : nat -> bool) :
     (forall e, context e -> says e further K) ->
     (forall i j, (i < r)%nat -> (j < c)%nat -> K (i * c + j)%nat = keep i j) ->
@@ -68,7 +68,7 @@ Section Masks.
   Lemma index_column_of e : index N tokens e (column_index c) (fun q => q mod c)%nat.
   Proof. apply index_modulo; [apply gives_indices|apply index_constant|auto]. Qed.
 
-  (** Causal: row i keeps the columns j ≤ i. *)
+  (** Causal mask: row i keeps the columns j ≤ i. *)
   Theorem causal_softmax_correct :
     holds (row_major (softmax stable x (causal r c) c s) r c)
       (fun i j => softmax_of x (fun t => Nat.leb t i) c (M i) j).
@@ -95,7 +95,7 @@ Section Masks.
     - intros i j I J. now destruct (divmod i j c J) as [_ ->].
   Qed.
 
-  (** A matrix: the entries where it is not 0. *)
+  (** A matrix as mask: the entries at which it is not 0. *)
   Theorem masked_softmax_correct mask K :
     holds (row_major mask r c) K ->
     holds (row_major (softmax stable x (kept_by r c mask) c s) r c)
@@ -109,7 +109,7 @@ Section Masks.
   Qed.
 End Masks.
 
-(** The two forms of the paper's lemma: as it is, and with the row maximum subtracted first. *)
+(** The two forms of the paper's lemma: without and with the subtraction of the row maximum. *)
 Theorem plain_softmax_correct N tokens context r c s M :
   (0 < c)%nat -> (r * c <= N)%nat -> holds N tokens context (row_major s r c) M ->
   holds N tokens context (row_major (plain_softmax r c s) r c)

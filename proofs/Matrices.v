@@ -1,15 +1,15 @@
 (** * Matrices as views of a sequence (Proposition 1D), and their products by fetching heads
 
-    [holds m M] says that the view m holds the matrix M, with a value at every position. The theorems:
-    [matmul_correct] (Lemma matmul by 2k fetching heads) and [transposed_correct] (Lemma transposition, as
-    a view), for all shapes. *)
+    [holds m M] means that the view m contains the matrix M, and that its s-op has a value at every
+    position. The theorems are [matmul_correct] (Lemma matmul with 2k fetching heads) and
+    [transposed_correct] (Lemma transposition, as a view), for all shapes. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
 From Locum Require Import Rasp Reasoning.
 Open Scope R_scope.
 
-(** ** Positions: numbers, or s-ops; sums and products without a node where nothing changes *)
+(** ** Positions are numbers or s-ops. Sums with 0 and products with 1 have no node *)
 Inductive place := Int (n : nat) | At (p : sop).
 
 Definition sop_of (x : place) : sop :=
@@ -43,18 +43,18 @@ Definition row_major (s : sop) (r c : nat) : matrix := View s r c (Int 0) c 1.
 Definition transposed (m : matrix) : matrix :=
   View (source m) (columns m) (rows m) (offset m) (column_stride m) (row_stride m).
 
-(** Where entry (i, j) lies, the first entry being at [o]. *)
+(** The position of entry (i, j), if the first entry is at [o]. *)
 Definition address (m : matrix) (o i j : nat) : nat :=
   (o + i * row_stride m + j * column_stride m)%nat.
 
 Definition position (m : matrix) (i j : place) : place :=
   plus (plus (offset m) (times i (Int (row_stride m)))) (times j (Int (column_stride m))).
 
-(** Entry (i, j) at each position that asks for it: one head. *)
+(** Entry (i, j) at each position that selects it: one head. *)
 Definition entry (m : matrix) (i j : place) : sop :=
   fetch (sop_of (position m i j)) (source m).
 
-(** Row and column of each position of an r×c matrix, and 0 behind its end. *)
+(** Row and column of each position of an r×c matrix, and 0 after its end. *)
 Definition integer (n : nat) : sop := Constant (Integer (Z.of_nat n)).
 Definition inside (r c : nat) : sop := Binary (Compare Lt) Indices (integer (r * c)).
 Definition row_of (r c : nat) : sop :=
@@ -62,7 +62,7 @@ Definition row_of (r c : nat) : sop :=
 Definition column_of (r c : nat) : sop :=
   IfElse (inside r c) (Binary Modulo Indices (integer c)) (integer 0).
 
-(** The product by 2k heads: recipe fetch. [h] is the height of its sum. *)
+(** The product with 2k heads: recipe fetch. [h] is the height of its sum. *)
 Definition product_term (t : family) (a b : matrix) : sop :=
   Binary Multiply
     (entry a (At (row_of (rows a) (columns b))) (At (Head t)))
@@ -72,7 +72,7 @@ Definition matmul (h : nat) (a b : matrix) : matrix :=
   let t := Family h 0 (columns a) in
   row_major (SumOver (product_term t a b) [t]) (rows a) (columns b).
 
-(** ** What they mean *)
+(** ** Meaning *)
 Section Matrices.
   Variable N : nat.
   Variable tokens : nat -> value.
@@ -80,13 +80,14 @@ Section Matrices.
   Notation gives := (gives N tokens).
   Notation index := (index N tokens).
 
-  (** A program may stand inside of a sum over heads: the context says which heads those are.
-      Sums of height [h] inside leave it as it is if [keeps h]. *)
+  (** A program can be a part of a sum over heads, and the context defines these heads. Inner sums of
+      height [h] do not change the context if [keeps h] holds. *)
   Variable context : environment -> Prop.
   Definition keeps (h : nat) :=
     forall e f t, height f = h -> context e -> context (bind e f t).
 
-  (** The view holds the matrix M: its s-op has a value everywhere, and M's entries at its places. *)
+  (** The view contains the matrix M: its s-op has a value at every position, and the entries of M at
+      the positions of the view. *)
   Definition holds (m : matrix) (M : nat -> nat -> R) :=
     (exists e, context e) /\ exists f o,
       (forall e, context e -> gives e (source m) f) /\
@@ -142,7 +143,7 @@ Section Matrices.
           rewrite ?(index_int_eq _ _ _ A q Q), ?(index_int_eq _ _ _ B q Q); lia ].
   Qed.
 
-  (** A result lies row by row from position 0 on. *)
+  (** A result is in row-major order from position 0. *)
   Lemma holds_compact s r c M :
     holds (row_major s r c) M <->
     (exists e, context e) /\ exists f, (forall e, context e -> gives e s f) /\
@@ -284,7 +285,7 @@ Section Matrices.
       now rewrite (proj2 (FA p t P T0)), (proj2 (GB t q ltac:(lia) Q)).
   Qed.
 
-  (** The same, for shapes known by other names. *)
+  (** The same theorem, for shapes with other names. *)
   Corollary product_correct h a b A B r k c :
     rows a = r -> columns a = k -> rows b = k -> columns b = c ->
     (0 < r)%nat -> (0 < c)%nat -> (r * c <= N)%nat -> keeps h ->
@@ -304,7 +305,7 @@ Section Matrices.
     now apply H.
   Qed.
 
-  (** A compact matrix mapped entry by entry. *)
+  (** A function of each entry of a compact matrix. *)
   Lemma map_correct s t r c M (phi : R -> R) :
     (forall e f, context e -> gives e s f -> exists g, gives e t g /\
        forall q, (q < N)%nat -> g q = phi (f q)) ->
@@ -322,7 +323,7 @@ Definition closed (e : environment) := True.
 Lemma closed_keeps h : keeps closed h.
 Proof. unfold keeps, closed; auto. Qed.
 
-(** What holds everywhere holds in every context. *)
+(** A statement for all environments holds in every context. *)
 Lemma closed_holds N tokens context m M :
   (exists e, context e) -> holds N tokens closed m M -> holds N tokens context m M.
 Proof.
@@ -330,7 +331,7 @@ Proof.
   split; [intros; now apply F|]. split; [intros; now apply O|exact H].
 Qed.
 
-(** Inside of the head s of the family number 0 of a sum of height h. *)
+(** Inside of head s of family number 0 of a sum of height h. *)
 Definition in_head (h s : nat) (e : environment) := e h 0%nat = s.
 Lemma in_head_keeps h s k : k <> h -> keeps (in_head h s) k.
 Proof.

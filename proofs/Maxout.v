@@ -1,7 +1,7 @@
-(** * Maxout: the greatest of each group of columns, by one hard-attention head, for all shapes
+(** * Maxout: the maximum of each group of columns, with one hard-attention head, for all shapes
 
-    The theorem, [maxout_correct]: entry (i, j) is one of the g entries of its group, and none of them is
-    greater. *)
+    The theorem, [maxout_correct]: entry (i, j) is one of the g entries of its group, and no entry of
+    the group is larger. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -10,11 +10,11 @@ Open Scope R_scope.
 
 (** ** Program *)
 
-(** The winner at every position of its group; the result is every g-th column. *)
+(** The maximum at every position of its group; the result consists of every g-th column. *)
 Definition winner (g : nat) (s : sop) : sop := Aggregate (greatest (same_row g) s) s (Integer 0).
 Definition maxout (r k g : nat) (s : sop) : matrix := View (winner g s) r k (Int 0) (k * g) g.
 
-(** ** What it means *)
+(** ** Meaning *)
 
 Section Maxout.
   Variable N : nat.
@@ -36,7 +36,8 @@ Section Maxout.
       destruct (Rge_dec (f q) (f j)); [reflexivity|lra].
   Qed.
 
-  (** In each group one entry comes before all others: the greatest, and of several the leftmost. *)
+  (** In each group, one entry precedes all others: the largest entry, or the leftmost of several
+      largest entries. *)
   Lemma leftmost_greatest f group : exists t, (t < g)%nat /\
     forall u, (u < g)%nat -> f (group * g + u)%nat < f (group * g + t)%nat \/
       (f (group * g + u)%nat = f (group * g + t)%nat /\ (t <= u)%nat).

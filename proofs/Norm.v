@@ -1,7 +1,7 @@
-(** * Layer norm of each row, under ε > 0, for all shapes
+(** * Layer norm of each row with ε > 0, for all shapes
 
-    The theorem, [layer_norm_correct]: entry (i, j) of [layer_norm] is
-    (Mᵢⱼ − mean of row i) / √(variance of row i + ε) · gainⱼ + biasⱼ ([normed] below). *)
+    The theorem, [layer_norm_correct], is about entry (i, j) of [layer_norm]. The entry is (Mᵢⱼ − mean
+    of row i) / √(variance of row i + ε) · gainⱼ + biasⱼ ([normed] below). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -26,7 +26,7 @@ Definition layer_norm (r c : nat) (epsilon : sop) (gain bias : option matrix) (s
   let z := match bias with Some m => Binary Add y (along c m) | None => y end in
   IfElse (inside r c) z (integer 0).
 
-(** ** What it means *)
+(** ** Meaning *)
 
 Definition row_mean (c : nat) (row : nat -> R) : R := sum c row / INR c.
 Definition row_variance (c : nat) (row : nat -> R) : R :=
@@ -113,7 +113,7 @@ Section Norm.
       pose proof (variance_nonnegative f q). lra.
   Qed.
 
-  (** Gains and biases, and what stands for them where there are none. *)
+  (** Gains and biases, and their values if they are absent. *)
   Definition row_or (m : option matrix) (default : R) (g : nat -> R) : Prop :=
     match m with
     | Some m => rows m = 1%nat /\ columns m = c /\ holds m (fun _ j => g j)

@@ -1,7 +1,8 @@
-(** * Theorem 1 by the paper's own heads: one per row in softmax, r·c in a product
+(** * Theorem 1 with the heads of the paper: one head per row in the softmax, r·c heads in a product
 
-    The theorems: [paper_softmax_correct] (Lemma softmax, Algorithm 2) and [paper_U_simulates]: what
-    [U_simulates] of [Universal.v] says of U, said of the network that the paper builds. *)
+    The theorems are [paper_softmax_correct] (Lemma softmax, Algorithm 2) and [paper_U_simulates]. The
+    latter is the statement of [U_simulates] in [Universal.v], for the network that the paper
+    constructs. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -31,7 +32,7 @@ Definition paper_U (stable : bool) n d dv : sop :=
     (row_major (paper_softmax 3 stable n n s) n n)
     (paper_matmul 1 (X n d) (V n d dv))).
 
-(** ** What they mean *)
+(** ** Meaning *)
 Section Paper.
   Variable N : nat.
   Variable tokens : nat -> value.
@@ -129,7 +130,7 @@ Section Paper.
       now rewrite compare_at_least, compare_less, compare_at_most, compare_greater.
   Qed.
 
-  (** Lemma softmax with the paper's heads, for all shapes. *)
+  (** Lemma softmax with the heads of the paper, for all shapes. *)
   Theorem paper_softmax_correct h stable r c s M :
     (0 < c)%nat -> (r * c <= N)%nat -> keeps context h -> holds (row_major s r c) M ->
     holds (row_major (paper_softmax h stable r c s) r c)
@@ -165,7 +166,7 @@ Section PaperUniversal.
   Hypothesis tokens_A : tokens_hold N tokens d d (n * d) a.
   Hypothesis tokens_V : tokens_hold N tokens d dv (n * d + d * d) v.
 
-  (** Theorem 1 for the network that the paper builds. *)
+  (** Theorem 1 for the network that the paper constructs. *)
   Theorem paper_U_simulates stable :
     exists y, run N tokens (paper_U stable n d dv) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat ->

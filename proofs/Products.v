@@ -1,7 +1,9 @@
-(** * The paper's matrix product (Lemma matmul, Algorithm 3): r + c heads, then r·c, for all shapes
+(** * The paper's matrix product (Lemma matmul, Algorithm 3): r + c heads, then r·c heads, for all
+    shapes
 
-    The theorem, [paper_matmul_correct]: the program holds Σ over t of Aᵢₜ Bₜⱼ ([dot] of [Matrices.v]).
-    [gives_products] says what it computes wherever the heads put the entries. *)
+    The theorem, [paper_matmul_correct]: the program contains Σ over t of Aᵢₜ Bₜⱼ ([dot] of
+    [Matrices.v]). [gives_products] states the result for all positions to which the heads move the
+    entries. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -10,8 +12,9 @@ Open Scope R_scope.
 
 (** ** Program *)
 
-(** Head l repeats row l of A, head m column m of B, each k entries long; head (l, m) takes the mean of
-    the first k products to position l·width + m, and a feed-forward multiplies by k. *)
+(** Head l repeats row l of A, and head m repeats column m of B; both have k entries. Head (l, m)
+    moves the mean of the first k products to position l·width + m, and a feed-forward multiplies by
+    k. *)
 Definition products_at (width h : nat) (a b : matrix) : sop :=
   let k := columns a in
   let l := Family h 0 (rows a) in
@@ -26,11 +29,11 @@ Definition products_at (width h : nat) (a b : matrix) : sop :=
           (Integer 0))
        [l; m]).
 
-(** Entry (l, m) belongs at l·c + m: the result has rows of c entries. *)
+(** The position of entry (l, m) is l·c + m, because the rows of the result have c entries. *)
 Definition paper_matmul (h : nat) (a b : matrix) : matrix :=
   row_major (products_at (columns b) h a b) (rows a) (columns b).
 
-(** ** What it means *)
+(** ** Meaning *)
 
 Lemma sum_zero n : sum n (fun _ => 0) = 0.
 Proof. induction n; simpl; lra. Qed.
@@ -43,7 +46,7 @@ Proof.
   - rewrite IHn by lia. lra.
 Qed.
 
-(** Σ over all (l, m): the one that lies at position q. *)
+(** The sum over all (l, m) is the term at position q. *)
 Lemma sum_entry r c q (F : nat -> nat -> R) : (0 < c)%nat -> (q < r * c)%nat ->
   sum r (fun l => sum c (fun m => if Nat.eqb (l * c + m) q then F l m else 0))
   = F (q / c)%nat (q mod c)%nat.
@@ -90,7 +93,7 @@ Section Products.
     rewrite V, W by assumption. apply compare_less.
   Qed.
 
-  (** The first k keys, for the one query that is meant. *)
+  (** The first k keys, for one query. *)
   Lemma selected_first k p q : (k <= N)%nat ->
     selected N (fun q i => Nat.ltb i k && Nat.eqb p q) q = if Nat.eqb p q then seq 0 k else [].
   Proof.
@@ -119,7 +122,7 @@ Section Products.
   Lemma sum_scaled_by k n F : INR k * sum n F = sum n (fun t => INR k * F t).
   Proof. induction n; simpl; [lra|]. rewrite <- IHn. lra. Qed.
 
-  (** Wherever the heads put them: each position adds up the entries that are put there. *)
+  (** For all positions: each position contains the sum of the entries that are moved to it. *)
   Lemma gives_products width h a b A B :
     (0 < columns a)%nat -> columns a = rows b -> (columns a <= N)%nat -> keeps context h ->
     holds a A -> holds b B ->
@@ -170,7 +173,7 @@ Section Products.
     now rewrite (proj2 (FA s u S U)), (proj2 (GB u t ltac:(lia) T)).
   Qed.
 
-  (** Lemma matmul as the paper has it, for all shapes. *)
+  (** Lemma matmul with the heads of the paper, for all shapes. *)
   Theorem paper_matmul_correct h a b A B :
     (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
     (rows a * columns b <= N)%nat -> (columns a <= N)%nat -> keeps context h ->

@@ -1,11 +1,9 @@
-(** * RASP: programs and what they mean
+(** * RASP: programs and their meaning
 
-    A program is a term of the closed table of operations; [eval] runs it as dense execution does:
-    every s-op is computed at every position, and an operation without a value at one position
-    leaves the whole program without a value ([None]).
-
-    The meaning of attention is [aggregate] below: the mean of the values at the selected keys, the
-    default where no key is selected. *)
+    A program is a term of the closed table of operations. [eval] runs a program like dense execution:
+    every s-op is computed at every position. If an operation has no value at one position, the whole
+    program has no value ([None]). [aggregate] below defines attention: the mean of the values at the
+    selected keys, or the default if no key is selected. *)
 
 From Coq Require Import Reals List Bool Arith ZArith.
 Import ListNotations.
@@ -45,9 +43,9 @@ Definition mean (l : list R) : R := total l / INR (length l).
 
 Definition is_number (v : value) : bool := match v with Num _ => true | Bool _ => false end.
 
-(** No key gives the default, one key gives its value, several keys give the mean of their values. A
-    mean has a value unless all values of the sequence are booleans. In a sequence of numbers and
-    booleans, [true] counts as 1 and [false] as 0. *)
+(** The result is the default for no key, the value for one key, and the mean of the values for
+    several keys. A mean has a value unless all values of the sequence are booleans. In a sequence of
+    numbers and booleans, [true] counts as 1 and [false] as 0. *)
 Definition aggregate (N : nat) (v : nat -> value) (default : value) (keys : list nat) : option value :=
   match keys with
   | [] => Some default
@@ -63,7 +61,7 @@ Definition best (v : nat -> value) (keys : list nat) (k : nat) : bool :=
 
 (** ** Programs *)
 
-(** Constants: integers, booleans, and floats, each of which is a fraction exactly. *)
+(** Constants: integers, booleans, and floats. A float is exactly a fraction. *)
 Inductive atom := Integer (z : Z) | Fraction (n : Z) (d : positive) | Boolean (b : bool).
 
 Inductive unary :=
@@ -74,7 +72,7 @@ Inductive binary :=
   | Add | Subtract | Multiply | Divide | Modulo | FloorDivide | Power | Minimum | Maximum
   | Compare (p : predicate) | And | Or.
 
-(** Families of heads are named as the graph names them, by the height of their sum and a number. *)
+(** As in the graph, the name of a family of heads consists of the height of its sum and a number. *)
 Record family := Family { height : nat; number_in_sum : nat; size : nat }.
 
 Inductive sop :=
@@ -96,7 +94,7 @@ with selector :=
   | SelectorNot (a : selector)
   | Best (s : selector) (scores : sop).
 
-(** ** What elementwise operations mean *)
+(** ** Meaning of elementwise operations *)
 
 Definition value_of (a : atom) : value :=
   match a with
@@ -107,7 +105,7 @@ Definition value_of (a : atom) : value :=
 
 Definition floor (r : R) : R := IZR (Int_part r).
 
-(** The nearest integer, halves to even. *)
+(** The nearest integer; halves are rounded to even. *)
 Definition nearest (r : R) : R :=
   let above := Int_part (r + / 2) in
   if Req_EM_T (r + / 2) (IZR above)
@@ -124,7 +122,7 @@ Definition bell_integrable (x : R) : Riemann_integrable bell 0 x :=
   end.
 Definition erf (x : R) : R := 2 / sqrt PI * RiemannInt (bell_integrable x).
 
-(** [None]: the operation has no value there (division by zero, a logarithm of −1). *)
+(** [None]: the operation has no value, as for division by zero or the logarithm of −1. *)
 Definition apply1 (op : unary) (v : value) : option value :=
   let a := number v in
   match op with
@@ -143,7 +141,7 @@ Definition apply1 (op : unary) (v : value) : option value :=
   | Indicator => Some (Num (if truth v then 1 else 0))
   end.
 
-(** A real power: of a positive base, or with an integer exponent; 0 to a positive power is 0. *)
+(** A real power has a positive base or an integer exponent; 0 to a positive power is 0. *)
 Definition power (a b : R) : option R :=
   if Rlt_dec 0 a then Some (Rpower a b)
   else if Req_EM_T b (floor b) then
@@ -172,7 +170,7 @@ Definition apply2 (op : binary) (v w : value) : option value :=
 
 (** ** Evaluation *)
 
-(** A value at every position, or none at all: programs are strict. *)
+(** Programs are strict: they have a value at every position, or no value. *)
 Fixpoint everywhere {A} (n : nat) (f : nat -> option A) (otherwise : A) : option (nat -> A) :=
   match n with
   | O => Some (fun _ => otherwise)
@@ -195,7 +193,8 @@ Section Evaluation.
   Definition positions (f : nat -> option value) : option (nat -> value) :=
     everywhere N f (Num 0).
 
-  (** Σ over the heads of the families, the first outermost: 0 + the first + the second + … *)
+  (** Σ over the heads of the families; the first family is the outermost: 0 + first term + second
+      term + … *)
   Fixpoint sum_heads (body : environment -> option (nat -> value)) (fs : list family)
     (e : environment) : option (nat -> value) :=
     match fs with
@@ -276,6 +275,6 @@ Section Evaluation.
     end.
 End Evaluation.
 
-(** What a closed program is on an input. *)
+(** The result of a closed program on an input. *)
 Definition run (N : nat) (tokens : nat -> value) (p : sop) : option (nat -> value) :=
   eval N tokens p (fun _ _ => 0%nat).

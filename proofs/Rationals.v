@@ -1,10 +1,9 @@
 (** * An executable semantics: [eval] over the rational numbers
 
-    [evalQ] follows [eval] of [Rasp.v] line by line, with numbers of the type Q, which Coq computes. The
-    outcome is [Unknown] where a value may be irrational (exp, log, √, tanh, sin, erf and powers with a
-    fraction as exponent). [Agreement.v] proves that [evalQ] agrees with [eval].
-
-    [make coq] runs [runQ] on random programs and compares it with dense execution in Python. *)
+    [evalQ] follows [eval] of [Rasp.v] line by line, with numbers of the type Q, which Coq computes.
+    The outcome is [Unknown] if a value may be irrational (exp, log, √, tanh, sin, erf and powers with
+    a fraction as exponent). [Agreement.v] proves that [evalQ] agrees with [eval]. [make coq] runs
+    [runQ] on random programs and compares it with dense execution in Python. *)
 
 From Coq Require Import List Bool Arith ZArith QArith Qround Qpower.
 Import ListNotations.
@@ -105,7 +104,7 @@ Definition apply2Q (op : binary) (v w : valueQ) : outcome valueQ :=
 
 (** ** Evaluation *)
 
-(** Both values; no value if one of them is known to have none. *)
+(** Both values, or no value if one of them has no value. *)
 Definition both {A B C} (a : outcome A) (b : outcome B) (f : A -> B -> outcome C) : outcome C :=
   match a, b with
   | Value x, Value y => f x y

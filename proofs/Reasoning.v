@@ -1,7 +1,8 @@
-(** * How to reason about programs: what each operation gives, for all lengths
+(** * Reasoning about programs: the result of each operation, for all lengths
 
-    [gives e p f]: the s-op p has the number f q at every position q; [says]: a boolean; [selects e s m]:
-    query q selects the keys k with m q k; [index]: a natural number. One lemma for each operation. *)
+    [gives e p f]: the s-op p has the number f q at every position q. [says]: the same for booleans.
+    [selects e s m]: query q selects the keys k with m q k. [index]: the same for natural numbers.
+    Each operation has one lemma. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -249,7 +250,7 @@ Section Reasoning.
   Lemma selected_below m q k : In k (selected N m q) -> (k < N)%nat /\ m q k = true.
   Proof. unfold selected. rewrite filter_In, in_seq. intros [A B]. split; [lia|exact B]. Qed.
 
-  (** The mean over the selected keys, 0 where there is none. *)
+  (** The mean over the selected keys, and 0 for no key. *)
   Lemma gives_aggregate e s values m f :
     selects e s m -> gives e values f ->
     gives e (Aggregate s values (Integer 0)) (fun q => mean (map f (selected N m q))).
@@ -298,7 +299,7 @@ Section Reasoning.
     intros q Q; simpl. rewrite selected_one by auto. unfold mean; simpl. lra.
   Qed.
 
-  (** A place outside of the sequence selects no key, and the default is fetched. *)
+  (** A place outside of the sequence selects no key, so the result is the default. *)
   Lemma gives_fetch_or e place values g f :
     index e place g -> gives e values f ->
     gives e (fetch place values) (fun q => if Nat.ltb (g q) N then f (g q) else 0).

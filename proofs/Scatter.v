@@ -1,8 +1,8 @@
-(** * The matrix product by one head (recipe scatter), for all shapes
+(** * The matrix product with one head (recipe scatter), for all shapes
 
-    A feed-forward scatters every entry along the inner dimension; one selector then reads row i of A and
-    column j of B together. The theorem, [scatter_matmul_correct], is for all r, k, c and all A and B that
-    lie row by row and apart from each other. *)
+    A feed-forward scatters every entry along the inner dimension. One selector then reads row i of A
+    and column j of B together. The theorem, [scatter_matmul_correct], holds for all r, k, c and all A
+    and B in row-major order without common positions. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -27,7 +27,7 @@ Definition scatter_matmul (h : nat) (a b : matrix) : matrix :=
   row_major
     (SumOver (Binary Multiply (side (snd left) (source a)) (side (snd right) (source b))) [t]) r c.
 
-(** ** What it means *)
+(** ** Meaning *)
 
 Section Scatter.
   Variable N : nat.
@@ -37,7 +37,7 @@ Section Scatter.
   Notation index := (index N tokens).
   Notation holds := (holds N tokens context).
 
-  (** Lemma matmul by one head, for all shapes. *)
+  (** Lemma matmul with one head, for all shapes. *)
   Theorem scatter_matmul_correct h a b A B :
     (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
     (rows a * columns b <= N)%nat -> keeps context h -> laid a -> laid (transposed b) ->
@@ -147,7 +147,7 @@ Section Scatter.
   Qed.
 End Scatter.
 
-(** A and B one behind the other among the tokens, as they are given. *)
+(** B follows A in the tokens, as in the executed programs. *)
 Theorem scatter_tokens_correct N tokens r k c A B f :
   (0 < r)%nat -> (0 < k)%nat -> (0 < c)%nat -> (r * k + k * c <= N)%nat -> (r * c <= N)%nat ->
   (forall q, (q < N)%nat -> tokens q = Num (f q)) ->

@@ -1,8 +1,8 @@
 (** * Operations on sequences: identify, shift, sums, Match₂, k-PARITY; and the layout of arrays
 
-    The theorems: [prop_bijection] (Proposition 1D, for arrays of any number of dimensions),
-    [all_sum_correct] (Proposition AHAT, over everything), [identify_correct], [shift_correct],
-    [rotate_correct] (snippets of Lemma multi-head), [match2_correct], [k_parity_correct]. *)
+    The theorems are [prop_bijection] (Proposition 1D, for arrays with any number of dimensions),
+    [all_sum_correct] (Proposition AHAT, for all positions), [identify_correct], [shift_correct],
+    [rotate_correct] (snippets of Lemma multi-head), [match2_correct] and [k_parity_correct]. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -11,14 +11,14 @@ Open Scope R_scope.
 
 (** ** Programs *)
 
-(** What stands at [start] … [start + count − 1], where it stands; 0 elsewhere. *)
+(** The values at [start] … [start + count − 1], at their positions, and 0 elsewhere. *)
 Definition identify (start count : nat) (s : sop) : sop :=
   Aggregate
     (SelectorAnd (SelectorAnd (Select Eq Indices Indices) (Select Ge Indices (integer start)))
        (Select Lt Indices (integer (start + count))))
     s (Integer 0).
 
-(** The sequence rotated to the left: all of it, or its first [n] positions. *)
+(** The sequence rotated to the left: all positions, or the first [n] positions. *)
 Definition shift (by_ : nat) (s : sop) : sop :=
   fetch (Binary Modulo (Binary Add Indices (integer by_)) Length) s.
 Definition rotate (by_ n : nat) (s : sop) : sop :=
@@ -28,7 +28,7 @@ Definition rotate (by_ n : nat) (s : sop) : sop :=
 Definition all_sum (r c : nat) (s : sop) : sop :=
   summed_by (r * c) (Select Lt Indices (integer (r * c))) s.
 
-(** 1 where some token (itself included) adds up with this one to a multiple of p. *)
+(** 1 if the sum of this token and some token (possibly itself) is a multiple of p. *)
 Definition match2 (p : nat) (s : sop) : sop :=
   let rest := Binary Modulo s (integer p) in
   Unary Indicator
@@ -37,7 +37,7 @@ Definition match2 (p : nat) (s : sop) : sop :=
           (integer 1) (Integer 0))
        (integer 0)).
 
-(** The parity of the bits at the places, by one head each. *)
+(** The parity of the bits at the places, with one head for each bit. *)
 Definition k_parity (first : nat) (others : list nat) (s : sop) : sop :=
   let bit (place : nat) := fetch (integer place) s in
   Binary Modulo
@@ -88,7 +88,7 @@ Proof.
       * rewrite E, Nat.mul_comm. symmetry. apply Nat.div_mod. lia.
 Qed.
 
-(** ** What the programs mean *)
+(** ** Meaning *)
 
 Lemma floor_integer r z : IZR z <= r -> r < IZR z + 1 -> floor r = IZR z.
 Proof.
@@ -197,7 +197,7 @@ Section Sequences.
     intros q Q. now rewrite V by exact Q.
   Qed.
 
-  (** Match₂ on integers, as corrected: 1 where the sum with some token is 0 modulo p. *)
+  (** Match₂ on integers, corrected: 1 if the sum with some token is 0 modulo p. *)
   Theorem match2_correct e p s (x : nat -> Z) : (0 < p)%nat -> gives e s (fun q => IZR (x q)) ->
     gives e (match2 p s)
       (fun q => if existsb (fun k => Z.eqb ((x k + x q) mod Z.of_nat p) 0) (seq 0 N) then 1 else 0).
@@ -256,7 +256,8 @@ Section Sequences.
     intros q Q. cbv beta. unfold compare, some. destruct (existsb _ _); destruct (Rgt_dec _ 0); auto; lra.
   Qed.
 
-  (** k-PARITY on bits (any natural numbers): the parity of the sum; what is not there counts as 0. *)
+  (** k-PARITY on bits, or any natural numbers: the parity of the sum. Missing positions count as 0.
+      *)
   Theorem k_parity_correct e first others s (b : nat -> nat) : index e s b ->
     index e (k_parity first others s)
       (fun q => fold_left (fun n place => n + (if Nat.ltb place N then b place else 0)) others

@@ -1,7 +1,7 @@
-(** * Softmax of the rows of a matrix, for all shapes: plain, stable, masked, of any base
+(** * Softmax of the rows of a matrix, for all shapes: plain, stable, masked, with any base
 
-    The theorem is [softmax_correct]: entry (i, j) of [softmax] is base^(Mᵢⱼ) over the sum of its row,
-    among the entries that the mask keeps, and 0 elsewhere. *)
+    The theorem, [softmax_correct], is about entry (i, j) of [softmax]. If the mask keeps the entry,
+    it is base^(Mᵢⱼ), divided by the sum over the kept entries of the row. All other entries are 0. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -13,14 +13,14 @@ Open Scope R_scope.
 Definition row_index (c : nat) : sop := Binary FloorDivide Indices (integer c).
 Definition column_index (c : nat) : sop := Binary Modulo Indices (integer c).
 
-(** Each position selects the entries of its own row. *)
+(** Each position selects the entries of the same row. *)
 Definition same_row (c : nat) : selector := Select Eq (row_index c) (row_index c).
 
-(** Of the selected keys the one of greatest score; of several, the leftmost. *)
+(** The selected key with the largest score, or the leftmost of several such keys. *)
 Definition greatest (s : selector) (score : sop) : selector :=
   Best (Best s score) (Unary Negate Indices).
 
-(** The scores that are kept, 0 elsewhere: functions such as exp must not see what is there. *)
+(** The kept scores, and 0 elsewhere, because functions such as exp may be undefined there. *)
 Definition safe (kept s : sop) : sop := IfElse kept s (integer 0).
 
 Definition row_maximum (c : nat) (kept s : sop) : sop :=
@@ -45,7 +45,8 @@ Definition weights (stable : bool) (x : exponential) (kept : sop) (c : nat) (s :
         else safe kept s))
     (integer 0).
 
-(** weight / (c · mean of the weights of the row); RASP divides at every position, so by 1 outside. *)
+(** weight / (c · mean of the weights of the row). RASP divides at every position, so the divisor is 1
+    outside of the matrix. *)
 Definition divided (kept weight sums : sop) : sop :=
   Binary Divide weight (IfElse kept sums (integer 1)).
 Definition frugal_sums (c : nat) (weight : sop) : sop :=
@@ -57,7 +58,7 @@ Definition softmax (stable : bool) (x : exponential) (kept : sop) (c : nat) (s :
 Definition plain_softmax (r c : nat) (s : sop) : sop := softmax false Natural (inside r c) c s.
 Definition stable_softmax (r c : nat) (s : sop) : sop := softmax true Natural (inside r c) c s.
 
-(** Masks: column j ≤ row i; the first so many columns; a matrix that is not 0. *)
+(** Masks: column j ≤ row i; the first columns; a matrix whose entry is not 0. *)
 Definition causal (r c : nat) : sop :=
   Binary And (inside r c) (Binary (Compare Le) (column_index c) (row_index c)).
 Definition first_columns (r c : nat) (count : sop) : sop :=
@@ -65,7 +66,7 @@ Definition first_columns (r c : nat) (count : sop) : sop :=
 Definition kept_by (r c : nat) (mask : sop) : sop :=
   Binary And (inside r c) (Binary (Compare Ne) mask (integer 0)).
 
-(** ** What they mean *)
+(** ** Meaning *)
 
 Definition softmax_of (x : exponential) (keep : nat -> bool) (c : nat) (row : nat -> R) (j : nat) : R :=
   if keep j then raise x (row j) / sum c (fun t => if keep t then raise x (row t) else 0) else 0.
@@ -155,7 +156,7 @@ Section Softmax.
     rewrite total_map, !map_length, seq_length. field. apply not_0_INR; lia.
   Qed.
 
-  (** *** Selectors of the greatest score: all that matters is that they depend on the row alone *)
+  (** *** Selectors of the largest score depend only on the row *)
   Lemma selects_and e a b m n :
     selects e a m -> selects e b n -> selects e (SelectorAnd a b) (fun q k => m q k && n q k).
   Proof.
@@ -208,7 +209,7 @@ Section Softmax.
     intros H [h [E G]]. exists h; split; [exact E|]. intros q Q. rewrite <- H by exact Q. auto.
   Qed.
 
-  (** *** Exponentials turn sums into products *)
+  (** *** The exponential of a sum is a product of exponentials *)
   Lemma raise_pos x t : 0 < raise x t.
   Proof. destruct x; simpl; [apply exp_pos|unfold Rpower; apply exp_pos]. Qed.
   Lemma raise_minus x s t : raise x (s - t) = raise x s * raise x (- t).
@@ -228,7 +229,7 @@ Section Softmax.
       destruct (Rlt_dec 0 (number (value_of b))); [reflexivity|lra].
   Qed.
 
-  (** *** One form for all: a shift of the scores of a row cancels *)
+  (** *** The result does not change if a number is added to all scores of a row *)
   Section Kept.
     Variables (r c : nat) (x : exponential) (kept : sop) (K : nat -> bool).
     Hypothesis columns_exist : (0 < c)%nat.

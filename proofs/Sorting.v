@@ -1,7 +1,9 @@
-(** * MaxMin and activations through it, for all shapes (Lemma MaxMin, Algorithm 4, Listing 5, as corrected)
+(** * MaxMin, and activations through MaxMin, for all shapes (Lemma MaxMin, Algorithm 4, Listing 5,
+    corrected)
 
-    The theorems: [maxmin_correct] (one head: each position looks at its partner), [flipping_correct] (the
-    listing, mended), [through_maxmin_correct] (ReLU, leaky ReLU and |x| as the greater of a pair). *)
+    The theorems are [maxmin_correct] (with one head, each position attends to its partner),
+    [flipping_correct] (the corrected listing) and [through_maxmin_correct] (ReLU, leaky ReLU and |x|
+    as the maximum of a pair). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -13,7 +15,7 @@ Open Scope R_scope.
 Definition even_position : sop :=
   Binary (Compare Eq) (Binary Modulo Indices (integer 2)) (integer 0).
 
-(** Each position keeps the greater or the less of itself and its partner. *)
+(** Each position keeps the maximum or the minimum of its value and the value of its partner. *)
 Definition by_partner (n : nat) (s : sop) : sop :=
   let other :=
     IfElse even_position (Binary Minimum (Binary Add Indices (integer 1)) (integer (n - 1)))
@@ -23,7 +25,7 @@ Definition by_partner (n : nat) (s : sop) : sop :=
 Definition maxmin (r c : nat) (s : sop) : sop :=
   IfElse (inside r c) (by_partner (r * c) s) (integer 0).
 
-(** The listing: find the pairs to be flipped, flip them. It asks at even positions only (erratum E2). *)
+(** The listing finds and flips pairs. The condition applies only to even positions (erratum E2). *)
 Definition flips (s : sop) : sop :=
   let itself := fetch Indices s in
   let following :=
@@ -40,7 +42,8 @@ Definition flipping (r c : nat) (s : sop) : sop :=
   IfElse (inside r c)
     (IfElse (Binary (Compare Eq) all (integer 1)) (fetch other s) (fetch Indices s)) (integer 0).
 
-(** Each entry followed by another number, MaxMin of all pairs; the result is every other entry. *)
+(** Each entry is followed by another number. The result is every other entry of MaxMin of these
+    pairs. *)
 Definition through_maxmin (r c : nat) (s other : sop) : matrix :=
   let n := (2 * (r * c))%nat in
   let half := Binary FloorDivide Indices (integer 2) in
@@ -49,7 +52,7 @@ Definition through_maxmin (r c : nat) (s other : sop) : matrix :=
        (IfElse (inside 1 n) (IfElse even_position (fetch half s) (fetch half other)) (integer 0)))
     r c (Int 0) (2 * c) 2.
 
-(** ** What they mean *)
+(** ** Meaning *)
 
 Definition sorted_pairs (x : nat -> R) (q : nat) : R :=
   if Nat.eqb (q mod 2) 0 then Rmax (x q) (x (S q)) else Rmin (x (q - 1)%nat) (x q).
@@ -108,7 +111,7 @@ Section Sorting.
     - apply Rmin_comm.
   Qed.
 
-  (** Entry by entry of a matrix whose s-op is sorted position by position. *)
+  (** The entries of a matrix whose s-op is sorted in pairs of positions. *)
   Lemma sorted_matrix (context : environment -> Prop) s t M :
     (forall e f, context e -> gives e s f ->
        gives e t (fun q => if Nat.ltb q (r * c) then sorted_pairs f q else 0)) ->
@@ -131,7 +134,7 @@ Section Sorting.
     - now rewrite !V by lia.
   Qed.
 
-  (** Lemma MaxMin: every pair sorted, the greater first. *)
+  (** Lemma MaxMin: every pair is sorted in descending order. *)
   Theorem maxmin_correct context s M :
     holds N tokens context (row_major s r c) M ->
     holds N tokens context (row_major (maxmin r c s) r c)
@@ -224,7 +227,7 @@ Section Sorting.
         destruct (Req_EM_T _ 1); auto; try lra.
   Qed.
 
-  (** The listing with its mistake mended. *)
+  (** The corrected listing. *)
   Theorem flipping_correct context s M :
     holds N tokens context (row_major s r c) M ->
     holds N tokens context (row_major (flipping r c s) r c)

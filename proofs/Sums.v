@@ -1,8 +1,8 @@
-(** * From means to sums (Proposition AHAT), copies, rows repeated, residual sums
+(** * From means to sums (Proposition AHAT), copies, repeated rows, residual sums
 
-    The theorems: [summed_correct] and [summed_by_correct] (Proposition AHAT), [transpose_correct] (Lemma
-    transposition), [copied_correct], [row_means_correct], [row_sums_correct],
-    [broadcast_row_correct], [add_correct], [multiply_correct]. *)
+    The theorems are [summed_correct] and [summed_by_correct] (Proposition AHAT), [transpose_correct]
+    (Lemma transposition), [copied_correct], [row_means_correct], [row_sums_correct],
+    [broadcast_row_correct], [add_correct] and [multiply_correct]. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -11,13 +11,13 @@ Open Scope R_scope.
 
 (** ** Programs *)
 
-(** The sum of the selected values: their mean, times how many they are. *)
+(** The sum of the selected values: their mean times their number. *)
 Definition summed (s : selector) (values : sop) : sop :=
   Binary Multiply (Width s) (Aggregate s values (Integer 0)).
 Definition summed_by (count : nat) (s : selector) (values : sop) : sop :=
   Binary Multiply (integer count) (Aggregate s values (Integer 0)).
 
-(** The transpose by the paper's head: position i·r + j of the result fetches entry (j, i). *)
+(** The transpose with the head of the paper: position i·r + j of the result fetches entry (j, i). *)
 Definition transpose (m : matrix) : matrix :=
   let r := columns m in let c := rows m in
   row_major
@@ -36,7 +36,7 @@ Definition row_sums (r c : nat) (s : sop) : sop :=
 (** A 1×c matrix repeated in every row. *)
 Definition broadcast_row (m : matrix) (r : nat) : matrix :=
   row_major (entry m (Int 0) (At (Binary Modulo Indices (integer (columns m))))) r (columns m).
-(** A view copied by one head, so that it lies row by row from position 0 on. *)
+(** A copy of a view by one head, in row-major order from position 0. *)
 Definition copied (m : matrix) : matrix :=
   row_major
     (IfElse (inside (rows m) (columns m))
@@ -44,7 +44,7 @@ Definition copied (m : matrix) : matrix :=
     (rows m) (columns m).
 Definition residual (s t : sop) : sop := Binary Add s t.
 
-(** ** What they mean *)
+(** ** Meaning *)
 Section Sums.
   Variable N : nat.
   Variable tokens : nat -> value.
@@ -71,7 +71,8 @@ Section Sums.
     apply not_0_INR. discriminate.
   Qed.
 
-  (** Proposition AHAT: attention averages, and a feed-forward recovers the sum; 0 of no keys. *)
+  (** Proposition AHAT: attention averages, and a feed-forward computes the sum, which is 0 for no
+      keys. *)
   Theorem summed_correct e s values m f :
     selects e s m -> gives e values f ->
     gives e (summed s values) (fun q => total (map f (selected N m q))).
@@ -114,7 +115,7 @@ Section Sums.
       destruct (H _ _ B1 B2) as [L' V]. unfold from. now rewrite (proj2 (Nat.ltb_lt _ _) L').
   Qed.
 
-  (** Lemma transposition, the paper's head, for all shapes. *)
+  (** Lemma transposition with the head of the paper, for all shapes. *)
   Theorem transpose_correct m M :
     (0 < rows m)%nat -> (0 < columns m)%nat -> (rows m * columns m <= N)%nat ->
     holds m M -> holds (transpose m) (fun i j => M j i).
@@ -189,7 +190,7 @@ Section Sums.
     intros i j I J. cbv beta. field. apply not_0_INR; lia.
   Qed.
 
-  (** A row of biases under every row. *)
+  (** A row of biases added to every row. *)
   Theorem broadcast_row_correct m r M :
     rows m = 1%nat -> (0 < columns m)%nat -> (r * columns m <= N)%nat ->
     holds m M -> holds (broadcast_row m r) (fun i j => M 0%nat j).
@@ -204,7 +205,7 @@ Section Sums.
       split; [nia|]. destruct (divmod i j (columns m) J) as [_ ->]. apply H; lia.
   Qed.
 
-  (** Entry by entry, where both lie alike: residual sums and products. *)
+  (** Residual sums and products of matrices with the same layout. *)
   Lemma entrywise_correct op (phi : R -> R -> R) s t r c K L :
     (forall a b, apply2 op (Num a) (Num b) = Some (Num (phi a b))) ->
     holds (row_major s r c) K -> holds (row_major t r c) L ->

@@ -1,9 +1,9 @@
-(** * The matrix product by tiles (recipe tiled): few heads for all k at once, for all shapes
+(** * The matrix product with tiles (recipe tiled), for all shapes
 
-    Group g of k positions multiplies an α×β tile of the result by α + β fetching heads, and one head
-    adds up. The theorem, [tiled_matmul_correct], is for every size of tile; [tile r c] is the one that
-    the program takes, the least α + β such that r + c groups hold all tiles. [tiled_U_simulates] is
-    Theorem 1 for U by tiles. *)
+    Group g of k positions computes an α×β tile of the result with α + β fetching heads, and one head
+    adds the products. The theorem, [tiled_matmul_correct], holds for every size of the tiles. [tile r
+    c] is the size that the program uses: the smallest α + β such that r + c groups contain all tiles.
+    [tiled_U_simulates] is Theorem 1 for U with tiles. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -14,7 +14,7 @@ Open Scope R_scope.
 
 Definition ceiling (a b : nat) : nat := ((a + b - 1) / b)%nat.
 
-(** A row (or column) of a tile, out of [count]; the last of them where the tile reaches beyond. *)
+(** A row (or column) of a tile, out of [count]. Beyond the last row, the last row is repeated. *)
 Definition tiles_entry (tile : sop) (size : nat) (f : family) (count : nat) : place :=
   let e := plus (times (At tile) (Int size)) (At (Head f)) in
   if Nat.eqb (count mod size) 0 then e else At (Binary Minimum (sop_of e) (integer (count - 1))).
@@ -50,7 +50,7 @@ Definition tiled_matmul (h tall wide : nat) (a b : matrix) : matrix :=
        [u; v])
     r c.
 
-(** The tile with the fewest heads; of several, the lowest. *)
+(** The tile with the fewest heads; among several such tiles, the lowest. *)
 Definition fits (r c : nat) (p : nat * nat) : bool :=
   Nat.leb (ceiling r (fst p) * ceiling c (snd p)) (r + c).
 Definition better (p q : nat * nat) : bool :=
@@ -63,7 +63,7 @@ Definition tile (r c : nat) : nat * nat :=
 Definition best_tiled_matmul (h : nat) (a b : matrix) : matrix :=
   tiled_matmul h (fst (tile (rows a) (columns b))) (snd (tile (rows a) (columns b))) a b.
 
-(** ** What it means *)
+(** ** Meaning *)
 
 Lemma tile_positive r c : (0 < r)%nat -> (0 < c)%nat -> (0 < fst (tile r c) /\ 0 < snd (tile r c))%nat.
 Proof.
@@ -113,7 +113,7 @@ Section Tiled.
       exfalso. now apply L, lt_INR.
   Qed.
 
-  (** Lemma matmul by tiles of every size, for all shapes. *)
+  (** Lemma matmul with tiles of every size, for all shapes. *)
   Theorem tiled_matmul_correct h tall wide a b A B :
     (0 < tall)%nat -> (0 < wide)%nat ->
     (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
@@ -140,7 +140,7 @@ Section Tiled.
     set (part := fun s t q =>
       (if Nat.ltb q (r * c) && Nat.eqb (q / c mod tall) s && Nat.eqb (q mod c mod wide) t then INR k else 0) *
       mean (map (w s t) (selected N (fun q p => Nat.eqb (p / k) (its q)) q))).
-    (* At the positions of its group, the heads (s, t) have the products of the entry they belong to. *)
+    (* At the positions of a group, heads (s, t) contain the products of their entry. *)
     assert (W : forall i j p, (i < r)%nat -> (j < c)%nat -> (p < k)%nat ->
       w (i mod tall)%nat (j mod wide)%nat ((i / tall * across + j / wide) * k + p)%nat = A i p * B p j).
     { intros i j p I J P.
@@ -237,13 +237,13 @@ Section Tiled.
   Qed.
 End Tiled.
 
-(** ** Theorem 1 by tiles *)
+(** ** Theorem 1 with tiles *)
 Definition tiled_U n d dv : sop :=
   let s := source (best_tiled_matmul 2 (best_tiled_matmul 1 (X n d) (A n d)) (transposed (X n d))) in
   source (best_tiled_matmul 3 (row_major (stable_softmax n n s) n n)
     (best_tiled_matmul 1 (X n d) (V n d dv))).
 
-(** The positions that all groups of a product take up. *)
+(** The number of positions of all groups of a product. *)
 Definition tile_room r k c : nat :=
   let t := tile r c in (ceiling r (fst t) * ceiling c (snd t) * k)%nat.
 

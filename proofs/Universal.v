@@ -1,9 +1,10 @@
 (** * Theorem 1: one program simulates every attention of its order, for all orders
 
-    [U n d dv] is a program of n, d and d_v alone. The theorem, [U_simulates]: for all n, d, d_v ≥ 1 and
-    all matrices X, A, V that the tokens hold, U has a value, and it is T(X) = softmax(X A Xᵀ) X V:
+    [U n d dv] is a program that depends only on n, d and d_v. The theorem, [U_simulates], holds for
+    all n, d, d_v ≥ 1 and all matrices X, A, V that the tokens contain. U has a value, which is T(X) =
+    softmax(X A Xᵀ) X V:
 
-      run N tokens (U n d dv) = Some y /\ y (i * dv + j) = Num (attention n d x a v i j). *)
+    run N tokens (U n d dv) = Some y /\ y (i * dv + j) = Num (attention n d x a v i j). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -16,7 +17,7 @@ Definition X n d : matrix := block n d 0.
 Definition A n d : matrix := block d d (n * d).
 Definition V n d dv : matrix := block d dv (n * d + d * d).
 
-(** ** One head: softmax(X A Xᵀ) X V, by fetching products; [h] is the height of the first sum *)
+(** ** One head: softmax(X A Xᵀ) X V, with fetching products; [h] is the height of the first sum *)
 Definition scores (h : nat) (x a : matrix) : sop :=
   source (matmul (S h) (matmul h x a) (transposed x)).
 Definition attention_head (h : nat) (kept : sop) (x a v : matrix) : matrix :=
@@ -24,10 +25,10 @@ Definition attention_head (h : nat) (kept : sop) (x a v : matrix) : matrix :=
     (row_major (softmax true Natural kept (rows x) (scores h x a)) (rows x) (rows x))
     (matmul h x v).
 
-(** ** U: a program of n, d and d_v alone *)
+(** ** U: a program that depends only on n, d and d_v *)
 Definition U n d dv : sop := source (attention_head 1 (inside n n) (X n d) (A n d) (V n d dv)).
 
-(** Without the row maximum: exponentials are divided by their sums after the product. *)
+(** Without the row maximum, exponentials are divided by their sums after the product. *)
 Definition weighted_mean (h : nat) (w v : matrix) : sop :=
   let t := Family h 0 (columns w) in
   Binary Divide
@@ -45,13 +46,13 @@ Definition score d (x a : nat -> nat -> R) i l := dot d (dot d x a) (fun s t => 
 Definition attention n d (x a v : nat -> nat -> R) : nat -> nat -> R :=
   dot n (fun i l => exp (score d x a i l) / sum n (fun m => exp (score d x a i m))) (dot d x v).
 
-(** The same, where query i attends to the keys that [keep i] names. *)
+(** The same attention, in which query i attends to the keys of [keep i]. *)
 Definition masked_attention (keep : nat -> nat -> bool) n d (x a v : nat -> nat -> R) :=
   dot n (fun i l => softmax_of Natural (keep i) n (score d x a i) l) (dot d x v).
 
-(** ** What they mean *)
+(** ** Meaning *)
 
-(** What a row-major result says about the program's run. *)
+(** The run of a program with a row-major result. *)
 Lemma run_of N tokens p r c M : holds N tokens closed (row_major p r c) M ->
   exists y, run N tokens p = Some y /\
     forall i j, (i < r)%nat -> (j < c)%nat -> y (i * c + j)%nat = Num (M i j).
@@ -72,7 +73,7 @@ Section Heads.
   Variable context : environment -> Prop.
   Notation holds := (holds N tokens context).
 
-  (** The tokens hold a matrix that lies row by row. *)
+  (** The tokens contain a matrix in row-major order. *)
   Definition numbers := exists f, forall q, (q < N)%nat -> tokens q = Num (f q).
   Definition tokens_hold (r c first : nat) (M : nat -> nat -> R) :=
     (first + r * c <= N)%nat /\
@@ -137,7 +138,7 @@ End Heads.
 Section Universal.
   Variables (N n d dv : nat) (tokens : nat -> value) (x a v : nat -> nat -> R).
   Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv)%nat.
-  (** The sequence has room for the intermediate results; blanks are numbers, too. *)
+  (** The sequence is long enough for the intermediate results, and all tokens are numbers. *)
   Hypothesis room : (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat.
   Hypothesis blanks : numbers N tokens.
   (** The tokens are ⟨T, X⟩: the entries of X, A and V. *)
@@ -167,7 +168,7 @@ Section Universal.
   Lemma sum_divided k f z : sum k (fun t => f t / z) = sum k f / z.
   Proof. unfold Rdiv. apply sum_scaled. Qed.
 
-  (** The same without the row maximum. *)
+  (** The same theorem without the row maximum. *)
   Theorem plain_U_simulates :
     exists y, run N tokens (plain_U n d dv) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat ->

@@ -61,7 +61,7 @@ def test_the_enclosure_holds_the_exact_result() -> None:
 
 def test_float32_loses_more() -> None:
     U, (T, X) = locum.UniversalSimulator(2, 2, 2), draw(0, 2, 2, 2)
-    with pytest.raises(locum.InputError, match="expected numbers that are float32"):
+    with pytest.raises(locum.InputError, match="expected numbers that float32 represents exactly"):
         certify(U, T, X, dtype="float32")
     A, V, X = (np.asarray(m, dtype=np.float32).astype(float) for m in (T.A, T.V, X))
     T = locum.Attention(A, V)
@@ -112,7 +112,7 @@ def test_every_operand_of_and_or_is_decided() -> None:
     """A ball around 0 is neither true nor false, whichever operand it is."""
     zero = locum.exp(locum.tokens) - locum.exp(locum.tokens + 0)
     for both in (locum.constant(True) & zero, zero & True, locum.constant(False) | zero):
-        with pytest.raises(locum.ExecutionError, match="apart"):
+        with pytest.raises(locum.ExecutionError, match="too close to be compared"):
             certify_matrix(Matrix(locum.where(both, 1, 0), 1, 1), [1.0])
 
 
@@ -249,7 +249,7 @@ def test_candidates_that_are_combined_are_an_error_in_words(combined: str) -> No
         "width": greatest,
     }[combined]
     program = locum.selector_width(selector) if combined == "width" else locum.aggregate(selector, t)
-    with pytest.raises(locum.ExecutionError, match="which key scores highest"):
+    with pytest.raises(locum.ExecutionError, match="which key has the highest score"):
         certify_matrix(Matrix(program, 1, 2), [0.1, -0.1])
 
 

@@ -112,8 +112,8 @@ def test_the_theorems_of_the_papers_items_stand_in_proofs() -> None:
     assert ITEMS["transpose"].all_shapes[0] == {"theorem": "transpose_correct", "file": "proofs/Sums.v"}
 
 
-def test_the_page_quotes_every_statement_beside_the_papers_words() -> None:
-    page = (PROOFS.parent / "docs" / "proofs.md").read_text(encoding="utf-8")
+def test_the_page_quotes_every_statement_and_the_paper() -> None:
+    page = (PROOFS.parent / "docs" / "theorems.md").read_text(encoding="utf-8")
     quoted = " ".join(page.split())
     for item in ITEMS.values():
         assert f"### {item.paper}\n\nThe paper: *{item.claim}*." in page or not item.theorems
@@ -130,7 +130,7 @@ def test_wrong_results_are_refuted() -> None:
     refuted = set(re.findall(r"Theorem (E\d+)_refuted :\s*~", text))
     assert {number for number, erratum in ERRATA.items() if erratum.severity == "A"} <= refuted
     assert refuted <= set(ERRATA)
-    page = (PROOFS.parent / "docs" / "proofs.md").read_text(encoding="utf-8")
+    page = (PROOFS.parent / "docs" / "theorems.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(E\d+)_refuted` \| ([^|]+) \|", page, flags=re.MULTILINE))
     assert rows == {number: ERRATA[number].where for number in refuted}
 

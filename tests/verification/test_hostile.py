@@ -148,7 +148,9 @@ def test_an_encoder_with_one_head_has_an_output_projection() -> None:
     assert isinstance(proof, Proof)
     assert "V·W_O)W1, 0)W2" in check(proof.certificate).statement
     label = {"name": "multihead_encoder", "shape": [1, 2, 1, 1, 1, 1], "recipe": "", "tolerance": None}
-    with pytest.raises(RejectedError, match="the file is not about multihead_encoder 1 2 1 1 1 1"):
+    with pytest.raises(
+        RejectedError, match="expected a file about the claim multihead_encoder 1 2 1 1 1 1"
+    ):
         check(certificate() | {"claim": label})
 
 

@@ -64,7 +64,7 @@ def test_a_width_is_within_its_bounds() -> None:
         (locum.aggregate(locum.full, X == X), "mean of booleans"),
         (locum.where(AT > 99, locum.lookup(W, {2: 7}), 1), "lookup table"),
         (locum.where(AT > 99, 1 / (X - X), 1), "division by zero"),
-        (locum.where(AT > 99, locum.sqrt(-1 - X * X), 1), "not defined"),
+        (locum.where(AT > 99, locum.sqrt(-1 - X * X), 1), "is undefined"),
     ],
 )
 def test_a_program_without_a_value_is_not_proven(program: SOp, reason: str) -> None:
@@ -74,7 +74,7 @@ def test_a_program_without_a_value_is_not_proven(program: SOp, reason: str) -> N
     assert reason in verdict.problem
     with pytest.raises(locum.ExecutionError):
         SOp(claim.program)(list(map(float, verdict.entries)))
-    with pytest.raises(RejectedError, match="value"):
+    with pytest.raises(RejectedError, match=r"undefined|is defined"):
         check(forge(claim))
 
 
@@ -188,7 +188,7 @@ def test_a_condition_is_about_its_own_maximum() -> None:
     )  # fmt: skip
     assert SOp(claim.program)([1.0, 1.0, -1.0, -1.0]) == [0] * 4
     assert isinstance(prove(claim), Refutation)
-    with pytest.raises(RejectedError, match="not what the reference gives"):
+    with pytest.raises(RejectedError, match="differs from the reference"):
         check(forge(claim))
 
 
@@ -201,7 +201,7 @@ def test_a_condition_on_a_maximum_is_used_where_it_holds() -> None:
     assert check(forge(claim)).statement == claim.statement
     verdict = prove(claim)
     assert isinstance(verdict, Unproven)
-    assert "a condition depends on a comparison" in verdict.reason
+    assert "depends on a comparison" in verdict.reason
 
 
 def test_two_unknown_queries_are_not_taken_for_equal() -> None:
@@ -211,7 +211,7 @@ def test_two_unknown_queries_are_not_taken_for_equal() -> None:
     first, second = (locum.aggregate(locum.select(AT, k, "=="), width) for k in (0, 1))
     claim = zero(first - second)
     assert SOp(claim.program)([1.0, -1.0, 1.0]) == [-1] * 3
-    with pytest.raises(RejectedError, match="not what the reference gives"):
+    with pytest.raises(RejectedError, match="differs from the reference"):
         check(forge(claim))
 
 
@@ -222,7 +222,7 @@ def test_remainders_by_a_number_and_by_an_entry_are_different() -> None:
         conditions=lambda s: [(s[0, 0], "!=")], integer=True,
     )  # fmt: skip
     assert SOp(claim.program)([2, 1]) == [-1, -1]
-    with pytest.raises(RejectedError, match="no definite value"):
+    with pytest.raises(RejectedError, match="determine the value"):
         check(forge(claim))
 
 
@@ -239,7 +239,7 @@ def test_what_is_noted_in_one_case_is_not_used_in_another() -> None:
     negative = -first - second * second + second * 2 - 1
     other = {"sign": ">", "of": 1, "answers": [{"impossible": [[1, 1]]}, SHOWN]}
     tree = {"entries": [0, 1], "cases": {"sign": ">", "of": 0, "answers": [SHOWN, other]}}
-    with pytest.raises(RejectedError, match="called impossible"):
+    with pytest.raises(RejectedError, match="marked as impossible"):
         check(forge(claim, [tree], [first, negative]))
 
 
@@ -247,5 +247,5 @@ def test_cos_of_zero_is_not_zero() -> None:
     """The checker accepted that cos(0) = 0: at 0, every function except log was taken for 0."""
     claim = about("cos", (1,), locum.cos(0 * X), [("s", 1, 1)], lambda s: [[0]])
     assert SOp(claim.program)([3.0]) == [1]
-    with pytest.raises(RejectedError, match="not what the reference gives"):
+    with pytest.raises(RejectedError, match="differs from the reference"):
         check(forge(claim))

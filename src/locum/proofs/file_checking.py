@@ -1,7 +1,8 @@
-"""Check a file, and identify the claim that it is about.
+"""Check a certificate or a refutation, and identify its claim.
 
-The checker (``checker/``) reads a claim as data. This module writes the claim as a sentence. If the
-file contains the name of a claim, this module builds that claim again and compares both.
+The modules in ``checker/`` read a claim as data. This module writes the claim as a sentence. If the
+file contains the name of a claim, this module builds the named claim again and compares it with the
+claim in the file.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from locum.proofs.claims.named import FAMILIES, claim
 
 @dataclass(frozen=True)
 class Verified:
-    """What a file shows."""
+    """The result of checking a certificate or a refutation."""
 
-    #: The claim as a sentence, its title if it has a name, and the hash of the program.
+    #: The claim as a sentence, the title of a named claim (otherwise None), and the program's hash.
     statement: str
     title: str | None
     program: str
@@ -36,9 +37,10 @@ class Verified:
 
 
 def check(content: Any, stated: Claim | None = None) -> Verified:
-    """Check a certificate or a refutation; raises :class:`RejectedError` if it shows nothing.
+    """Check a certificate or a refutation, and raise :class:`RejectedError` if it is not valid.
 
-    The file must be about ``stated``, or about the claim that the file names.
+    The file must be about the claim ``stated``. If ``stated`` is None and the file contains the name of
+    a claim, the file must be about the claim with this name.
     """
     is_refutation = isinstance(content, dict) and content.get("format") == REFUTATION
     refuted = check_refutation(content) if is_refutation else None
@@ -46,7 +48,9 @@ def check(content: Any, stated: Claim | None = None) -> Verified:
     claimed = stated if stated is not None else _find_claim(content["claim"])
     named = None if claimed is None else reject_errors(lambda one: one.content)(claimed)
     if claimed is not None and named != {field: content[field] for field in CLAIM_FIELDS}:
-        raise RejectedError(f"the file is not about {claimed.title}")
+        raise RejectedError(
+            f"expected a file about the claim {claimed.title}, got a file about another claim"
+        )
     title = None if claimed is None else claimed.title
     shown = reject_errors(Claim.from_content)(content) if claimed is None else claimed
     statement = reject_errors(lambda one: one.statement)(shown)
@@ -54,7 +58,7 @@ def check(content: Any, stated: Claim | None = None) -> Verified:
 
 
 def _find_claim(label: Any) -> Claim | None:
-    """Return the claim with that name; None if no claim has it."""
+    """Build the claim that ``label`` names, or return None if its name is unknown."""
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
             if len(label) > 4:
@@ -67,5 +71,5 @@ def _find_claim(label: Any) -> Claim | None:
         raise RejectedError("expected the shape of a named claim as integers from 1 to 100")
     try:
         return claim(name, *shape, recipe=recipe or None, tolerance=tolerance)
-    except Exception as problem:  # a label can ask for any shape
+    except Exception as problem:  # A label can contain any shape.
         raise RejectedError(f"the named claim cannot be built: {problem}") from None

@@ -1,1 +1,1 @@
-"""Enclosures: dense execution on balls, and bounds on what floating point loses."""
+"""Enclose the results of dense execution in balls, and bound their floating-point errors."""

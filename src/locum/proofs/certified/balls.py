@@ -1,13 +1,14 @@
-"""Ball arithmetic: enclosures of real numbers and of rounded arithmetic.
+"""Compute with balls, which enclose real numbers and the results of rounded arithmetic.
 
-Values that depend on the input are flint's ``arb``, a midpoint and a radius; integers and
-rationals of the program stay exact. :class:`BallDomain` encloses the true result. With a
-:class:`~locum.proofs.certified.balls.Rounding` every result that the format does not hold is
-widened by what one rounding can change, those of constants included, so that the enclosure also holds
-whatever floating-point execution of this program, operation by operation, can give.
+A value that depends on the input is an ``arb`` of flint: a midpoint and a radius. Integers and rational
+numbers of the program remain exact. :class:`BallDomain` encloses the true result. With a
+:class:`~locum.proofs.certified.balls.Rounding`, the domain widens every result that the format cannot
+represent, including constants, by one rounding error. The enclosure then also contains every result of
+a floating-point execution that performs the operations of this program one by one.
 
-A comparison that the enclosures do not decide is an error, never a guess; with one exception: where
-``best`` cannot tell which of several keys scores highest, any of them may be it (``ties.py``).
+A comparison that the enclosures do not decide raises an error, with one exception. If ``best`` cannot
+decide which of several keys has the highest score, all of these keys are candidates
+(``sensitivity.py``).
 
 >>> import locum
 >>> from locum.execution.dense import evaluate
@@ -41,24 +42,24 @@ from locum.proofs.certified.sensitivity import (
 
 @dataclass(frozen=True)
 class Rounding:
-    """A floating-point format: |fl(x) − x| ≤ unit·|x| + tiny, and nothing above ``largest``.
+    """A floating-point format with rounding errors |fl(x) − x| ≤ unit·|x| + tiny, up to ``largest``.
 
     Sums, differences, products, quotients and square roots are correctly rounded (IEEE 754). Library
-    functions (exp, log, tanh, erf, powers) are taken to be off by at most ``library`` units; a power
-    that is a float is taken to be exact.
+    functions (exp, log, tanh, erf, powers) are assumed to have errors of at most ``library`` units. A
+    power that the format represents exactly is assumed to have no error.
     """
 
     name: str
     unit: float
     tiny: float
     largest: float
-    #: Bits of a significand, and the exponent of the smallest positive number.
+    #: Number of bits of a significand, and exponent of the smallest positive number.
     bits: int
     lowest: int
     library: int = 4
 
     def holds(self, value: fmpq | int) -> bool:
-        """Return whether a rational number is one of the format.
+        """Return whether the format represents a rational number exactly.
 
         >>> FLOAT64.holds(fmpq(1, 4)), FLOAT64.holds(fmpq(1, 3)), FLOAT32.holds(2**24 + 1)
         (True, False, False)
@@ -81,20 +82,21 @@ FORMATS = {rounding.name: rounding for rounding in (FLOAT64, FLOAT32)}
 
 
 _EXACT, _FLOAT = ExactDomain(), FloatDomain()
-#: Bits of the midpoints.
+#: Precision of the midpoints in bits.
 PRECISION = 128
-#: Python's float floor division is exact for quotients below this.
+#: Python's floor division of floats is exact for quotients up to this number.
 _EXACT_QUOTIENT = 2**52
-#: Operations on integers that give integers, which every format has as they are.
+#: Operations on integers with integer results, which every format represents exactly.
 _WHOLE = ("add", "subtract", "multiply")
-#: So many results of an operation are remembered.
+#: Maximum number of cached results of an operation.
 _REMEMBERED = 2**18
 
 
 class BallDomain(Domain):
-    """Real balls; with a rounding, what floating point can make of them.
+    """The domain of balls that enclose real results and, with a ``rounding``, floating-point results.
 
-    With ``ties`` a key that may have the greatest score is a candidate; without, it must be decided.
+    With ``ties``, several keys may be candidates for the highest score. Otherwise the comparison of
+    scores must be decided.
     """
 
     name = "ball"
@@ -108,7 +110,7 @@ class BallDomain(Domain):
             self._units = {False: arb(rounding.unit), True: arb(rounding.library * rounding.unit)}
         own: dict[str, Callable[..., Value]] = {
             "add": self._add,
-            # A number minus itself is 0, rounded or not: the greatest score of a row, say.
+            # A number minus itself is exactly 0, for example at the maximum of a row.
             "subtract": lambda a, b: (
                 0 if a is b else self._rounded(_ball(a) - _ball(b), "subtract", a, b)
             ),
@@ -141,11 +143,14 @@ class BallDomain(Domain):
         }
 
     def _library(self, name: str) -> Callable[..., Value]:
-        """Return a library function that flint has under the same name."""
+        """Return the function ``name`` on balls, which flint provides under the same name."""
         return lambda a: self._rounded(getattr(_ball(a), name)(), name, a, library=True)
 
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Use balls where a value is one (or a number has no exact result), else exact numbers."""
+        """Extend a function of balls to exact numbers.
+
+        The function computes exactly if no operand is a ball and the result is rational.
+        """
         exact = _EXACT.meanings.get(name)
         transcendental = name in ("sqrt", "power")
 
@@ -164,12 +169,12 @@ class BallDomain(Domain):
         return meaning
 
     def _once(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Return the same function, giving equal numbers at many positions the same ball.
+        """Return the same operation with cached results, so that equal operands return the same ball.
 
-        Rounded arithmetic is deterministic, so these positions have one rounding, not one each.
+        Rounded arithmetic is deterministic, so equal operations have the same rounding error.
         """
         exact, mixed = _EXACT.meanings[name], self._mixed(name, function)
-        #: By the identities of two operands, which are kept, so that nothing else gets their numbers.
+        #: Results by the ids of both operands. The operands are kept, so that their ids stay unique.
         remembered: dict[tuple[int, int], tuple[Value, Value, Value]] = {}
 
         def meaning(a: Value, b: Value) -> Value:
@@ -185,7 +190,7 @@ class BallDomain(Domain):
         return meaning
 
     def _concrete(self, name: str) -> Callable[..., Value]:
-        """Do operations that need exact numbers: a ball without radius is one."""
+        """Return an operation on exact numbers; a ball of radius 0 is converted to an exact number."""
 
         def meaning(*values: Value, **attributes: Any) -> Value:
             values = tuple(_point(value, name) for value in values)
@@ -198,19 +203,19 @@ class BallDomain(Domain):
         return meaning
 
     def _truth(self, value: Value) -> bool:
-        """Return whether a value is not 0; the enclosure must decide it."""
+        """Return whether a value is not 0; raise an error if the enclosure does not decide it."""
         return not self._equal(value, 0) if isinstance(value, arb) else bool(value)
 
     # Rounded operations ---------------------------------------------------------------------------
 
     def _held(self, value: Value) -> Value:
-        """Return an exact result as the format has it: as it is, or rounded."""
+        """Return an exact result unchanged if the format represents it, otherwise rounded."""
         if self.rounding is None or not isinstance(value, fmpq) or self.rounding.holds(value):
             return value
         return self._rounded(_ball(value))
 
     def _as_floats(self, values: Sequence[Value]) -> Sequence[Value]:
-        """Round integers that meet floats to floats first, if they are too large to be one."""
+        """Round integers that the format does not represent, if another operand is not an integer."""
         if self.rounding is None or all(isinstance(value, int) for value in values):
             return values
         return [
@@ -221,7 +226,7 @@ class BallDomain(Domain):
         ]
 
     def _rounded(self, value: arb, operation: str = "", *operands: Value, library: bool = False) -> arb:
-        """Widen ``value`` by one rounding; remember it, if it is the result of an operation."""
+        """Widen ``value`` by one rounding error, and record the operation that returned it."""
         if not value.is_finite():
             raise OverflowError("the enclosure is not finite")
         if self.rounding is None:
@@ -234,7 +239,7 @@ class BallDomain(Domain):
         return Rounded(widened, operation, tuple(map(_ball, operands)), error) if operation else widened
 
     def _unrounded(self, value: arb, operation: str, *operands: Value) -> arb:
-        """Return the result of an operation that every format does exactly."""
+        """Record the result of an operation that every format computes exactly, without an error."""
         if self.rounding is None:
             return value
         return Rounded(value, operation, tuple(map(_ball, operands)), arb(0))
@@ -248,7 +253,7 @@ class BallDomain(Domain):
         return self._negate(a) if a < 0 else self._unrounded(abs(a), "absolute", a)
 
     def _add(self, a: Value, b: Value) -> arb:
-        # Adding 0 is exact in every format; sums over families begin with it.
+        # Adding 0 is exact in every format, and sums over families begin with 0.
         if isinstance(a, int) and a == 0:
             return _ball(b)
         if isinstance(b, int) and b == 0:
@@ -275,17 +280,17 @@ class BallDomain(Domain):
             return self._rounded(_ball(a) ** b, "power", a, b, library=True)
         base = _ball(a)
         if not base > 0:
-            raise TooCloseError("a power needs a positive base")
+            raise TooCloseError("a power requires a positive base")
         return self._rounded(base ** _ball(b), "power", a, b, library=True)
 
     def _log(self, a: Value) -> arb:
         if not _ball(a) > 0:
-            raise TooCloseError("a logarithm needs a positive number")
+            raise TooCloseError("a logarithm requires a positive number")
         return self._rounded(_ball(a).log(), "log", a, library=True)
 
     def _sqrt(self, a: Value) -> arb:
         if not _ball(a) >= 0:
-            raise TooCloseError("a square root needs a number that is not negative")
+            raise TooCloseError("a square root requires a non-negative number")
         return self._rounded(_ball(a).sqrt(), "sqrt", a)
 
     # Comparisons ----------------------------------------------------------------------------------
@@ -296,7 +301,7 @@ class BallDomain(Domain):
             return True
         if left >= right:
             return False
-        raise TooCloseError("two numbers are too close to be told apart")
+        raise TooCloseError("two numbers are too close to be compared")
 
     def _equal(self, a: Value, b: Value) -> bool:
         left, right = _ball(a), _ball(b)
@@ -304,9 +309,9 @@ class BallDomain(Domain):
             return False
         if left.is_exact() and right.is_exact():
             return bool(left == right)
-        raise TooCloseError("two numbers are too close to be told apart")
+        raise TooCloseError("two numbers are too close to be compared")
 
-    # What a domain has to say ---------------------------------------------------------------------
+    # Interface of a domain ---------------------------------------------------------------------
 
     def token(self, value: Value, cast: str) -> Value:
         if isinstance(value, arb):
@@ -354,37 +359,41 @@ class BallDomain(Domain):
         return result
 
     def _one_of(self, row: Candidates, values: Sequence[Value], default: Value) -> Value:
-        """Return what an aggregate over candidates can give: something in their hull."""
+        """Return a ball that encloses all possible results of an aggregate over candidates."""
         if not row.keys:
             return default
         chosen = [_ball(values[k]) for k in row.keys]
         if len(chosen) == 1 and row.nonempty:
             return values[row.keys[0]]
         if any(isinstance(values[k], bool) for k in row.keys) or not row.nonempty:
-            raise TooCloseError("which key scores highest is not decided")
+            raise TooCloseError("the enclosures do not determine which key has the highest score")
         hull = chosen[0]
         for value in chosen[1:]:
             hull = hull.union(value)
         if row.single or self.rounding is None:
             return hull
-        # A mean of some of them: a rounding for each addition, and one for the division.
+        # The result can be a mean of several candidates: add one rounding error for each addition, and
+        # one for the division.
         size = max(value.abs_upper() for value in chosen)
         for _ in range(len(chosen)):
             hull = hull + arb(0, (size * self.rounding.unit * 2 + self.rounding.tiny).upper())
         return hull
 
     def best(self, selected: Any, scores: Sequence[Value]) -> Any:
-        """Select as the definition does; several keys may be the one where enclosures do not decide."""
+        """Select the keys with the highest score.
+
+        If the enclosures do not decide which keys these are, several keys become candidates.
+        """
         return contenders(selected, scores, self.meanings["greater"], self.ties)
 
     def widths(self, selected: Pattern) -> list[Value]:
         if selected.dtype == object:
-            raise TooCloseError("which key scores highest is not decided")
+            raise TooCloseError("the enclosures do not determine which key has the highest score")
         return super().widths(selected)
 
 
 def precise(bits: int) -> Any:
-    """Return a context in which midpoints have so many bits."""
+    """Return a context manager that sets the precision of midpoints to ``bits``."""
     return ctx.workprec(bits)
 
 
@@ -395,11 +404,11 @@ def _ball(value: Value) -> arb:
 
 
 def _point(value: Value, what: str) -> Value:
-    """Return a ball without radius as the rational that it is."""
+    """Convert a ball of radius 0 to a rational number; ``what`` is the operation that requires it."""
     if not isinstance(value, arb):
         return value
     if not value.is_exact():
-        raise TooCloseError(f"{what} needs an exact number")
+        raise TooCloseError(f"{what} requires an exact number")
     mantissa, exponent = value.man_exp()
     power = int(exponent)
     scale = fmpq(2**power) if power >= 0 else fmpq(1, 2**-power)

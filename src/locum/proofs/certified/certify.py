@@ -1,12 +1,14 @@
-"""Certified results: an enclosure of the true value, and a bound on what floating point loses.
+"""Certify results: enclose the true value, and bound the floating-point error.
 
-:func:`certify` runs U (or any program) twice by dense execution on given numbers: in balls, which
-enclose the true real-number result; and in balls that are widened by one rounding after every
-operation, which enclose whatever a floating-point execution of the same program, operation by
-operation, can give. The greatest distance between the two is the certified error.
+:func:`certify` runs U (or any program) on given numbers twice by dense execution. The first run uses
+balls that enclose the true real-valued result. In the second run, every ball is widened by one rounding
+error after each operation. These balls enclose every result of a floating-point execution that performs
+the operations of the same program one by one. The certified error bounds the distance between both
+results.
 
-The bound is for dense execution in IEEE arithmetic (round to nearest), with library functions good to 4
-units in the last place; other executors add up in other orders.
+The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
+accurate to 4 units in the last place. It is not valid for other executors, because they add numbers in
+another order.
 
 >>> from locum import Attention, UniversalSimulator
 >>> T, U = Attention(A=[[1.0]], V=[[2.0]]), UniversalSimulator(2, 1, 1)
@@ -35,30 +37,30 @@ from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.text import at_most, matrix
 
-#: Where comparisons are not decided, this many bits make sums of products of most floats exact.
+#: Precision in bits for undecided comparisons; sums of products of most floats are then exact.
 _EXACT_BITS = 2048
 
 
 @dataclass(frozen=True)
 class Certified:
-    """The result of a program on given numbers, with what is certain about it."""
+    """The certified result of a program on given numbers: an enclosure and error bounds."""
 
-    #: The true result lies within these, entry by entry.
+    #: Bounds of the true result, entry by entry.
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
-    #: The widest enclosure of an entry.
+    #: The largest width of the enclosure of an entry.
     width: float
-    #: No float execution of the program is further from the true result than this, in any entry.
+    #: Bound on the error of a float execution of the program, over all entries.
     error: float
-    #: The same, entry by entry.
+    #: Bound on the error of each entry.
     errors: NDArray[np.float64] = field(repr=False)
     dtype: str = "float64"
 
-    #: The true result, as balls, row by row.
+    #: Balls that enclose the true result, row by row.
     balls: tuple[arb, ...] = field(default=(), repr=False)
 
     def seen(self, values: Any) -> float:
-        """Return the error of an execution: how far its entries are from the true ones, at least."""
+        """Return a lower bound on the largest error in ``values``, the result of an execution."""
         entries = np.asarray(values, dtype=np.float64).ravel().tolist()
         with precise(PRECISION):
             distances = [
@@ -75,7 +77,7 @@ class Certified:
         return f"enclosed within {width}; {self.dtype} error ≤ {error}, certified"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary for scripts."""
+        """Return the enclosure and the certified error as a JSON-compatible dictionary."""
         return {
             "lower": self.lower.tolist(), "upper": self.upper.tolist(), "width": self.width,
             "dtype": self.dtype, "certified_error": self.error,
@@ -85,7 +87,7 @@ class Certified:
 def certify(
     U: UniversalSimulator, T: Module, X: Array, memory: Array | None = None, *, dtype: str = "float64"
 ) -> Certified:
-    """Enclose the result of U on ⟨T, X⟩, and bound what execution in a format can lose.
+    """Enclose the result of U on ⟨T, X⟩, and bound the error of a floating-point execution.
 
     >>> import numpy as np
     >>> import locum
@@ -100,12 +102,15 @@ def certify(
 
 
 def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "float64") -> Certified:
-    """Do the same for any matrix and its whole sequence of tokens."""
+    """Enclose the result of any program that returns a matrix, and bound its floating-point error.
+
+    ``tokens`` is the whole sequence on which the program is run. The result is as in :func:`certify`.
+    """
     if dtype not in FORMATS:
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}, got {dtype!r}")
     if dtype == "float32" and any(float(np.float32(x)) != x for x in tokens):
         raise InputError(
-            "expected numbers that are float32, got some that are not; try to round them first"
+            "expected numbers that float32 represents exactly, got others; try rounding them to float32"
         )
     if not all(np.isfinite(x) for x in tokens):
         raise InputError("expected finite numbers, got NaN or an infinity")
@@ -126,7 +131,11 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
 
 
 def _true_entries(program: Matrix, tokens: Sequence[float]) -> list[arb]:
-    """Enclose the entries of the true result: with more bits, or with ties, where comparisons ask."""
+    """Enclose the entries of the true result.
+
+    If comparisons are undecided, repeat the run with higher precision, and then with candidates for the
+    highest score.
+    """
     attempts = ((PRECISION, False), (_EXACT_BITS, False), (PRECISION, True))
     for bits, ties in attempts:
         try:
@@ -138,7 +147,7 @@ def _true_entries(program: Matrix, tokens: Sequence[float]) -> list[arb]:
 
 
 def _entries(program: Matrix, tokens: Sequence[float], domain: BallDomain, bits: int) -> list[arb]:
-    """Run a program on balls, and pick the entries of the result."""
+    """Run a program on balls at a precision of ``bits``, and return the entries of the result."""
     with precise(bits):
         balls = [arb(fmpq(*float(x).as_integer_ratio())) for x in tokens]
         values = dense.evaluate(program.sop.node, balls, domain, program.names)
@@ -156,13 +165,16 @@ def _as_ball(value: Any) -> arb:
 
 
 def _error(rounded: arb, true: arb, moved: arb) -> float:
-    """Bound a distance in two ways: by what is in both balls, and by what all roundings can move."""
+    """Return the smaller of two bounds on an error.
+
+    One bound is the distance of the two balls, and the other is the effect of all roundings.
+    """
     distance = _above(abs(rounded - true))
     return min(distance, _above(moved)) if moved.is_finite() else distance
 
 
 def _above(ball: arb) -> float:
-    """Return a float that no number in the ball exceeds."""
+    """Return a float that is at least as large as every number in the ball."""
     return float(np.nextafter(float(ball.upper()), np.inf))
 
 

@@ -1,22 +1,24 @@
-"""Bound the effect of all roundings on a result, also where a selection is undecided.
+"""Bound the effect of all roundings on a result, also if a selection is undecided.
 
-Balls that are widened by every rounding do not see that errors cancel: the greatest score of a row is
-subtracted from all its scores, and the softmax does not depend on it; weights that sum to 1 meet values
-that are nearly equal. So a rounded execution is remembered as what it is, a function F of the roundings
-δ₁, …, δₘ that it made: every :class:`Rounded` ball is an operation on its operands plus a δ of its own.
-F(0) is the true result, F(δ) that of floats, and for some ξ between 0 and δ
+Balls that are widened by every rounding overestimate errors that cancel. For example, the maximum of a
+row is subtracted from all its scores, but the softmax does not depend on this maximum. A rounded
+execution is therefore recorded as a function F of its rounding errors δ₁, …, δₘ. Every :class:`Rounded`
+ball is an operation on its operands plus a separate δ. F(0) is the true result, and F(δ) is the
+floating-point result. For some ξ between 0 and δ,
 
     F(δ) − F(0) = Σ δᵢ · ∂F/∂δᵢ(ξ),
 
-so :func:`worst_errors` adds up the greatest |δᵢ| · |∂F/∂δᵢ| over the box of all roundings.
+so :func:`worst_errors` sums the largest |δᵢ| · |∂F/∂δᵢ| over the box of all rounding errors.
 
-Why that is sound: a ball was widened by its δ in both directions, so the balls enclose every
-intermediate value at every point between 0 and δ, and slopes computed on the balls enclose those at ξ.
-All comparisons were decided on the same balls, so F takes the same branches everywhere in between. A
-ball that no operation of :data:`SLOPES` made (a constant that the format does not hold, the hull of the
-candidates for a greatest score) is a variable of its own: in the true execution and in the rounded one
-it is somewhere in its ball, so it moves by twice the radius at most. What is not remembered makes a
-bound loose, never wrong.
+This bound is sound because a ball is widened by its δ in both directions. The balls therefore enclose
+every intermediate value at every point between 0 and δ, and slopes computed on the balls enclose the
+slopes at ξ. All comparisons were decided on the same balls, so F takes the same branches at all these
+points.
+
+A ball that was not returned by an operation of :data:`SLOPES` is a separate variable. Examples are a
+constant that the format cannot represent, and the hull of the candidates for a highest score. In both
+executions, the value of this variable is in its ball, so it changes by at most twice the radius. An
+operation that is not recorded makes a bound larger, but never wrong.
 
 >>> rounding = arb(2.0**-54)
 >>> third = Rounded(arb(1) / 3 + arb(0, rounding), "divide", (1, 3), rounding)
@@ -37,7 +39,7 @@ from flint import arb
 
 from locum.execution.domains import Value
 
-#: ∂(result)/∂(ball) by the number of the result.
+#: The slopes ∂(result)/∂(ball) of one ball, by the number of the result.
 Slopes: TypeAlias = Mapping[int, Any]
 
 _numbers = count()
@@ -45,19 +47,22 @@ _NONE = arb(0)
 
 
 class Rounded(arb):
-    """The ball of ``operation(operands) + δ``, |δ| ≤ ``error``, on balls and exact numbers."""
+    """A ball that encloses ``operation(operands) + δ`` with |δ| ≤ ``error``.
+
+    The operands are balls and exact numbers.
+    """
 
     __slots__ = ("error", "number", "operands", "operation", "slopes")
 
     def __new__(cls, *_: Any) -> Rounded:
-        """Leave the value to ``__init__``, as flint does."""
+        """Create an empty ball; as in flint, ``__init__`` sets its value."""
         return super().__new__(cls)
 
     def __init__(self, ball: arb, operation: str, operands: tuple[Any, ...], error: arb) -> None:
-        """Remember where a ball comes from."""
+        """Record the operation, the operands and the rounding error from which a ball was computed."""
         super().__init__(ball)
         self.operation, self.operands, self.error = operation, operands, error
-        #: Operands have smaller numbers than what is made of them.
+        #: The number of the ball; operands have smaller numbers than results.
         self.number = next(_numbers)
         self.slopes: list[tuple[arb, Any]] | None = None
 
@@ -66,9 +71,9 @@ def _around_zero(_: arb) -> arb:
     return arb(0, 1)
 
 
-#: The slope of a sum in its terms.
+#: The slope of a sum with respect to each of its terms.
 _SAME = 1
-#: ∂(operation)/∂(operand) for every operand. Functions of Lipschitz constant 1 may have a kink.
+#: ∂(operation)/∂(operand) for every operand. The absolute value has slopes from −1 to 1.
 SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "add": (lambda a, b: _SAME, lambda a, b: _SAME),
     "subtract": (lambda a, b: _SAME, lambda a, b: -1),
@@ -88,17 +93,21 @@ SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
 
 
 def worst_error(result: arb) -> arb:
-    """Bound the distance of a rounded result from the true one; not finite where slopes are not."""
+    """Bound the distance between a rounded result and the true result.
+
+    The bound is infinite or NaN if a slope is.
+    """
     return worst_errors([result])[0]
 
 
 def worst_errors(results: Sequence[arb]) -> list[arb]:
-    """Do the same for several results, which may share operands.
+    """Bound the errors of several results, which may share operands.
 
-    Every ball has its slopes, ∂(result)/∂(ball) by the number of the result. They are complete when
-    everything that is made of the ball has been gone through. A sum hands its own slopes on to its
-    terms, so a mapping may belong to several balls and is never changed; their roundings are added up
-    before they meet the slopes.
+    The slopes of a ball are the derivatives ∂(result)/∂(ball), by the number of the result. They are
+    complete after all balls that were computed from this ball have been visited. A sum passes its
+    slopes to its terms unchanged. Several balls may therefore share a mapping of slopes, and no mapping
+    is modified. The rounding errors of balls that share a mapping are added before they are multiplied
+    by the slopes.
     """
     slopes: dict[int, Slopes] = {}
     variables: dict[int, arb] = {}
@@ -120,7 +129,7 @@ def worst_errors(results: Sequence[arb]) -> list[arb]:
 
 
 def _hand_on(slopes: dict[int, Slopes], ball: arb, more: Slopes, variables: dict[int, arb]) -> None:
-    """Add slopes to those of a ball; what no operation made is noted as a variable."""
+    """Add ``more`` to the slopes of a ball; a ball that was not computed is recorded as a variable."""
     if not isinstance(ball, Rounded):
         variables[id(ball)] = ball
     theirs = slopes.get(id(ball))
@@ -136,14 +145,14 @@ def _hand_on(slopes: dict[int, Slopes], ball: arb, more: Slopes, variables: dict
 
 
 def _times(slopes: Slopes, partial: Any) -> Slopes:
-    """Follow slopes through an operation."""
+    """Multiply all slopes of a ball by the partial derivative of an operation."""
     if partial is _SAME:
         return slopes
     return {number: slope * partial for number, slope in slopes.items()}
 
 
 def _latest_first(results: Sequence[arb]) -> list[Rounded]:
-    """Return everything remembered that results are made of, each before its operands."""
+    """Return all recorded balls from which ``results`` are computed, each before its operands."""
     balls: dict[int, Rounded] = {}
     left = [result for result in results if isinstance(result, Rounded)]
     while left:
@@ -155,7 +164,10 @@ def _latest_first(results: Sequence[arb]) -> list[Rounded]:
 
 
 def _partials(ball: Rounded) -> list[tuple[arb, Any]]:
-    """Return the operands of a ball that are not exact, with the slope in each; computed once."""
+    """Return the operands of a ball that are not exact, each with its partial derivative.
+
+    The derivatives are computed once and stored in the ball.
+    """
     if ball.slopes is None:
         ball.slopes = [
             (operand, slope(*ball.operands))
@@ -166,14 +178,15 @@ def _partials(ball: Rounded) -> list[tuple[arb, Any]]:
 
 
 class TooCloseError(ValueError):
-    """Two enclosures overlap, so that it is not decided which number is greater."""
+    """Raised if two enclosures overlap, so that it is undecided which number is larger."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Keys that one query may select.
+    """The keys that a query may select.
 
-    ``certain``: it selects them all; ``nonempty``: it selects one at least; ``single``: one at most.
+    If ``certain``, the query selects all of the keys. If ``nonempty``, it selects at least one key. If
+    ``single``, it selects at most one key.
     """
 
     keys: tuple[int, ...]
@@ -183,7 +196,7 @@ class Candidates:
 
 
 class Cell:
-    """A cell of a row that is not decided; only ``best`` and ``aggregate`` know what to do with it."""
+    """An undecided cell of an attention pattern, which only ``best`` and ``aggregate`` accept."""
 
     __slots__ = ("row",)
 
@@ -191,13 +204,13 @@ class Cell:
         self.row = row
 
     def _undecided(self, *_: object) -> Any:
-        raise TooCloseError("which key scores highest is not decided")
+        raise TooCloseError("the enclosures do not determine which key has the highest score")
 
     __and__ = __or__ = __rand__ = __ror__ = __invert__ = __bool__ = _undecided
 
 
 def candidates_of(pattern: Any) -> list[Candidates]:
-    """Return the rows of a pattern, decided ones as candidates that are certain."""
+    """Return the candidates of each row of a pattern; the keys of a decided row are certain."""
     if pattern.dtype != object:
         return [_certain(np.flatnonzero(row).tolist()) for row in pattern]
     rows = []
@@ -216,7 +229,11 @@ def _certain(keys: Sequence[int]) -> Candidates:
 
 
 def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bool], ties: bool) -> Any:
-    """Keep of the selected keys those that none exceeds; undecided comparisons make candidates."""
+    """Keep the selected keys with the highest score in each row.
+
+    If comparisons of scores are undecided, the cells of all keys that may have the highest score are
+    undecided.
+    """
     rows = candidates_of(selected)
     winners = {row: _greatest(row, scores, greater, ties) for row in dict.fromkeys(rows)}
     rows_won = [winners[row] for row in rows]
@@ -234,14 +251,14 @@ def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bo
 def _greatest(
     row: Candidates, scores: Sequence[Value], greater: Callable[..., bool], ties: bool
 ) -> tuple[int, ...] | Candidates:
-    """Return the keys of greatest score as a tuple if that is decided, else candidates for it."""
+    """Return the keys with the highest score as a tuple, or as undecided candidates."""
     answers: dict[tuple[int, int], bool | None] = {
         (a, b): _answer(greater, scores[a], scores[b], ties)
         for a in row.keys
         for b in row.keys
         if scores[a] is not scores[b]
     }
-    # A key that is only a candidate does not rule out another one.
+    # A key that is only a candidate does not exclude another key.
     left = [k for k in row.keys if not (row.certain and any(answers.get((o, k)) for o in row.keys))]
     among = [answers[a, b] for a in left for b in left if (a, b) in answers]
     if row.certain and all(answer is False for answer in among):

@@ -1,1 +1,1 @@
-"""Check certificates and refutations, without the evaluators and the arithmetic of the prover."""
+"""Check certificates and refutations without the prover's code for evaluation and arithmetic."""

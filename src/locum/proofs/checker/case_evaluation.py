@@ -1,8 +1,8 @@
-"""Evaluate a program and its formula in one case, entry by entry.
+"""Evaluate a program and its reference formula in one case of a proof, entry by entry.
 
-Each node is evaluated once for each head of its free families, from the values of its inputs. A
-selector has a row of booleans for every query. An operation that may have no value is a *site*. A site
-is open if the case does not decide whether the operation has a value.
+Each node is evaluated from the values of its inputs, once for each combination of heads of its free
+families. A selector is represented by a row of booleans for each query. An operation that may be
+undefined is a *site*. A site is open if the case does not decide whether the operation is defined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from locum.proofs.checker.proof_case import UNKNOWN, Case, NoValueError, Value, 
 from locum.proofs.checker.quotients import simplify
 
 Heads: TypeAlias = Mapping[Node, int]
-#: An operation that may have no value: node, heads, position.
+#: An operation that may be undefined: its node, heads and position.
 Site: TypeAlias = tuple[Node, tuple[int, ...], int]
 Row: TypeAlias = tuple[Value, ...]
 
@@ -28,18 +28,19 @@ _PARTIAL = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt"
 
 
 class Evaluator:
-    """The values of the nodes of a program in one case."""
+    """An evaluator of the nodes of a program in one case."""
 
     def __init__(self, case: Case, tokens: Sequence[Value]) -> None:
         self.case = case
         self.tokens = list(tokens)
         self.size = len(tokens)
-        #: Node and heads → scalars by position, or rows by query.
+        #: The values of each node for each choice of heads: a scalar for each position, or a row for
+        #: each query of a selector.
         self.values: dict[tuple[Node, tuple[int, ...]], list[Any]] = {}
         self.open_sites: set[Site] = set()
 
     def evaluate(self, program: Node) -> list[Any]:
-        """Return the values of a program at all positions."""
+        """Evaluate all nodes of a program, and return the values of its output at all positions."""
         for node in postorder(program):
             for heads in members(_families(node)):
                 self.values[_instance(node, heads)] = self._evaluate(node, heads)
@@ -92,7 +93,7 @@ class Evaluator:
         return tuple(self.case.apply(name, *cells) for cells in zip(*rows, strict=True))
 
     def _best(self, row: Row, scores: list[Value]) -> Row:
-        """Keep of the selected keys those that no other selected key exceeds."""
+        """Return ``row`` without the keys that another selected key exceeds in score."""
         keys = [k for k, cell in enumerate(row) if cell is not False]
         result: list[Value] = [False] * len(row)
         for k in keys:
@@ -109,7 +110,10 @@ class Evaluator:
         return low if low == high else self.case.choose(key, [low, high])
 
     def _require_mean(self, site: Site, rows: Sequence[Row], values: Sequence[Value]) -> None:
-        """Require a number in the sequence if a row may select several keys: booleans have no mean."""
+        """Raise an error or record an open site if an aggregate may compute a mean of booleans.
+
+        A mean of several values is defined only if at least one value of the sequence is a number.
+        """
         if not any(map(is_number, values)):
             if all(map(is_boolean, values)) and any(row.count(True) > 1 for row in rows):
                 raise NoValueError("a mean of booleans")
@@ -130,7 +134,7 @@ class Evaluator:
 
 
 def _read_constant(value: Any) -> Any:
-    """Return an attribute with floats as rational numbers."""
+    """Return an attribute of a node with each float converted to an equal rational number."""
     if isinstance(value, tuple):
         return tuple(map(_read_constant, value))
     if isinstance(value, str) or (isinstance(value, float) and value - value != 0):
@@ -139,7 +143,7 @@ def _read_constant(value: Any) -> Any:
 
 
 def _families(node: Node) -> list[Node]:
-    """List the free families of a node in an order that depends on the graph alone."""
+    """Return the free families of a node in an order that depends only on the graph."""
     return sorted(node.free, key=lambda family: (family.name, family.size))
 
 
@@ -148,14 +152,14 @@ def _instance(node: Node, heads: Heads) -> tuple[Node, tuple[int, ...]]:
 
 
 def _map(function: Callable[..., Any], arguments: Iterable[tuple[Row, ...]]) -> list[Any]:
-    """Apply a function to rows, once for equal rows."""
+    """Apply a function to each tuple of rows, and compute it only once for equal tuples."""
     values: dict[tuple[Row, ...], Any] = {}
     return [values[x] if x in values else values.setdefault(x, function(*x)) for x in arguments]
 
 
 Matrix: TypeAlias = "list[list[Any]]"
 Inputs: TypeAlias = Mapping[str, Matrix]
-#: Apply an elementwise operation of the table of programs to scalars.
+#: A function that applies a named elementwise operation to scalars.
 Apply: TypeAlias = Callable[..., Any]
 
 _RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
@@ -166,7 +170,7 @@ _ELEMENTWISE = {
 
 
 def read_rational(text: Any) -> Fraction:
-    """Read ``"-3/7"``."""
+    """Convert a string such as ``"-3/7"`` to a fraction."""
     if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
         raise InputError(f"number: expected a rational number such as -3/7, got {str(text)[:40]!r}")
     return Fraction(text)
@@ -175,7 +179,11 @@ def read_rational(text: Any) -> Fraction:
 def evaluate_formulas(
     table: Sequence[Any], roots: Sequence[int], inputs: Inputs, apply: Apply, known: Any = None
 ) -> dict[int, Matrix]:
-    """Evaluate rows [operation, [numbers of earlier rows], attribute] of a table, and those below."""
+    """Evaluate the rows ``roots`` of a table of formulas and all rows on which they depend.
+
+    A row is ``[operation, [indices of earlier rows], attribute]``. ``known`` contains the values of
+    rows that were evaluated before. Return the matrices by row index.
+    """
     needed, values, formulas = set(roots), dict(known or {}), Formulas(inputs, apply)
     for number in reversed(range(len(table))):
         needed.update(table[number][1] if number in needed - values.keys() else ())
@@ -186,14 +194,14 @@ def evaluate_formulas(
 
 
 class Formulas:
-    """The operations on matrices of scalars; a matrix of another shape than expected is an error."""
+    """The operations on matrices of scalars; a matrix of an unexpected shape raises an error."""
 
     def __init__(self, inputs: Inputs, apply: Apply) -> None:
         self.inputs = inputs
         self.apply = apply
 
     def evaluate(self, op: str, operands: Sequence[Matrix], attribute: Any) -> Matrix:
-        """Return the value of an operation."""
+        """Apply the operation ``op`` to matrices and return the resulting matrix."""
         match op, attribute, operands:
             case "input", [name, rows, columns], []:
                 if (len(self.inputs[name]), len(self.inputs[name][0])) == (rows, columns):
@@ -209,7 +217,7 @@ class Formulas:
                 if len(flat) == rows * columns:
                     return [flat[i * columns : (i + 1) * columns] for i in range(rows)]
             case "entry", [i, j], [a] if i in range(len(a)) and j in range(len(a[0])):
-                # Every entry of the operand must have a value, also if it is not selected.
+                # Every entry of the operand must be defined, even if it is not selected.
                 others = [self.apply("multiply", 0, x) for row in a for x in row]
                 return [[self.sum([a[i][j], *others])]]
             case "transpose", None, [a]:
@@ -249,7 +257,10 @@ class Formulas:
         return [self.apply("divide", weight, total) for weight in weights]
 
     def softmax(self, row: Sequence[Any], last: int) -> list[Any]:
-        """Return exp(x) over the sum of exp(x); entries after the last one are 0 but need a value."""
+        """Return the softmax of the entries up to index ``last``, followed by zeros.
+
+        The entries after ``last`` do not influence the result, but they must be defined.
+        """
         shown = [self.apply("exp", x) for x in row[: last + 1]]
         return self.normalise(shown + [self.apply("multiply", 0, x) for x in row[last + 1 :]])
 
@@ -261,13 +272,16 @@ class Formulas:
         return [self.apply("divide", x, root) for x in deviations]
 
     def hardmax(self, row: Sequence[Any]) -> list[Any]:
-        """Return 1/k at the k entries that no entry exceeds, else 0."""
+        """Return 1/k for each of the k largest entries of a row, and 0 for all other entries."""
         below = [[self.apply("less_equal", y, x) for y in row] for x in row]
         greatest = [reduce(lambda a, b: self.apply("and", a, b), truths) for truths in below]
         return self.normalise([self.apply("indicator", one) for one in greatest])
 
     def expand(self, a: Matrix, signed: bool) -> Any:
-        """Expand the determinant, or the permanent, along the first row; minors are shared."""
+        """Compute the determinant (``signed``) or the permanent by expansion along rows.
+
+        Minors that occur several times are computed once.
+        """
         minors: dict[tuple[int, ...], Any] = {(): 1}
         for i in reversed(range(len(a))):
             here = {}
@@ -298,7 +312,7 @@ class Formulas:
         return result
 
     def sort(self, row: Sequence[Any], group: int) -> list[Any]:
-        """Sort every group by exchanging neighbours; the smallest entry goes to the end first."""
+        """Sort each group of ``group`` consecutive entries of a row in descending order."""
         result = list(row)
         for start in range(0, len(row), group):
             for last in reversed(range(start + 1, start + group)):
@@ -314,5 +328,5 @@ class Formulas:
 
 
 def are_sizes(*values: Any) -> bool:
-    """Tell whether all values are positive integers."""
+    """Return whether all values are positive integers, as sizes of matrices must be."""
     return all(type(value) is int and value >= 1 for value in values)

@@ -1,15 +1,16 @@
 """Read and check the certificate of a proof or of a refutation.
 
-A certificate contains a claim and *trees* of cases. A branch of a tree asks a question and has a child
+A certificate contains a claim and *trees* of cases. A branch of a tree contains a question and a child
 for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each leaf, the checker
-evaluates the reference and every node of the program, from the claim and the answers above the leaf.
-The entries of a tree must be equal at each of its shown leaves, and an impossible leaf must contradict
-itself. The trees must compare every entry, and for every operation one tree must show at all of its
-leaves that the operation has a value.
+evaluates the reference and every node of the program, using the claim and the answers on the path to
+the leaf. At each ``shown`` leaf, program and reference must agree on the entries that the tree lists.
+The facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare every
+entry. For every operation that may be undefined, one tree must show at all of its leaves that the
+operation is defined.
 
-A refutation contains a claim and rational numbers. The claim is refuted if the conditions hold at these
-numbers, the reference has a value, and the program has no value or another value. A comparison that the
-rational bounds of functions do not decide refutes nothing.
+A refutation contains a claim and rational numbers for the inputs. The claim is refuted if these numbers
+meet the conditions, the reference is defined, and the program is undefined or has a different value. A
+comparison that the rational bounds of functions do not decide does not refute a claim.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, Signs, sim
 
 CERTIFICATE = "locum certificate 3"
 REFUTATION = "locum refutation 2"
-#: The fields of a claim, and of each kind of file; other fields are rejected.
+#: The fields of a claim, and the additional fields of each format; other fields are rejected.
 CLAIM_FIELDS = ("inputs", "domain", "formulas", "relations", "tokens", "places", "program")
 _FIELDS = {CERTIFICATE: {"questions", "trees"}, REFUTATION: {"entries"}}
 
@@ -44,35 +45,35 @@ T = TypeVar("T")
 
 
 class RejectedError(InputError):
-    """A file that does not show its claim."""
+    """Raised for a file that does not prove or refute its claim."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A claim: on the sequence of tokens, the program gives the reference at the places."""
+    """The claim of a file: the program computes the reference formula at the places."""
 
     program: Node
     hash: str
-    #: [name, rows, columns] of each input matrix.
+    #: The name, the number of rows and the number of columns of each input matrix.
     inputs: Sequence[Any]
-    #: Whether entries are integers; else they are real numbers.
+    #: Whether the entries are integers; otherwise they are real numbers.
     integer: bool
-    #: Rows [operation, [numbers of earlier rows], attribute].
+    #: The table of formulas: rows [operation, [indices of earlier rows], attribute].
     table: Sequence[Any]
     reference: int
-    #: Rows of the table, each with its relation to 0: != or >.
+    #: The conditions: rows of the table, each with its relation to 0, != or >.
     conditions: Sequence[tuple[int, str]]
-    #: Each an integer or [matrix, row, column].
+    #: Each token is an integer, or the entry [matrix, row, column] of an input.
     tokens: Sequence[Any]
     places: Sequence[int]
 
     @property
     def entries(self) -> int:
-        """The number of entries of the inputs."""
+        """The total number of entries of the input matrices."""
         return sum(rows * columns for _, rows, columns in self.inputs)
 
     def matrices(self, entries: Sequence[Value]) -> dict[str, Matrix]:
-        """Arrange the entries as the input matrices, by name."""
+        """Arrange a flat list of entries as the input matrices, by name."""
         values = iter(entries)
         return {
             name: [[next(values) for _ in range(columns)] for _ in range(rows)]
@@ -80,11 +81,11 @@ class Subject:
         }
 
     def formula(self, root: int, case: Case, entries: Sequence[Value]) -> Matrix:
-        """Evaluate a row of the table."""
+        """Evaluate row ``root`` of the table of formulas for the given entries in a case."""
         return evaluate_formulas(self.table, [root], self.matrices(entries), case.apply_strict)[root]
 
     def expected(self, case: Case, entries: Sequence[Value]) -> list[Value]:
-        """Evaluate the reference, row by row."""
+        """Evaluate the reference for the given entries in a case, and return its values row by row."""
         rows = self.formula(self.reference, case, entries)
         expected = [case.to_number(value) for row in rows for value in row]
         if len(expected) != len(self.places):
@@ -92,7 +93,7 @@ class Subject:
         return expected
 
     def result(self, case: Case, entries: Sequence[Value]) -> tuple[list[Value], set[Site]]:
-        """Evaluate the program; returns the values at the places, and the open sites."""
+        """Evaluate the program in a case; return its values at the places, and the open sites."""
         matrices = list(self.matrices(entries).values())
         tokens = [t if type(t) is int else matrices[t[0]][t[1]][t[2]] for t in self.tokens]
         evaluator = Evaluator(case, tokens)
@@ -101,7 +102,7 @@ class Subject:
 
 
 def read_subject(content: Any, kind: str) -> Subject:
-    """Read the claim of a file."""
+    """Read and validate the claim of a file; ``kind`` is the format that the file must have."""
     if not isinstance(content, dict) or content.get("format") != kind:
         raise RejectedError(f"file: expected the format {kind!r}")
     if content.keys() != {"format", "claim", *CLAIM_FIELDS} | _FIELDS[kind]:
@@ -134,41 +135,41 @@ def _require(holds: bool, field: str) -> None:
 
 
 def require_indices(values: Sequence[Any], size: int, field: str) -> None:
-    """Require integers from 0 to size − 1."""
+    """Raise an error unless all ``values`` are integers from 0 to ``size`` − 1."""
     _require(all(type(value) is int and 0 <= value < size for value in values), field)
 
 
 def require_table(formulas: Any) -> None:
-    """Require rows that refer to earlier rows, and roots that are rows."""
+    """Raise an error unless each row of a table refers only to earlier rows, and each root is a row."""
     for number, (_, operands, _) in enumerate(formulas["table"]):
         require_indices(operands, number, "formulas")
     require_indices(formulas["roots"], len(formulas["table"]), "formulas")
 
 
 def reject_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Return a function that raises every error as a :class:`RejectedError`."""
+    """Wrap a function so that it raises :class:`RejectedError` for every error."""
 
     @wraps(function)
     def call(content: Any) -> T:
         try:
             return function(content)
-        except Exception as error:  # a file can contain anything at any place
+        except Exception as error:  # A file can contain any value in any field.
             prefix = "" if isinstance(error, LocumError) else f"file: got {type(error).__name__}: "
             raise RejectedError(f"{prefix}{error}") from None
 
     return call
 
 
-#: An answer: (question, signs) or (entry, modulus, remainder).
+#: The answer to a question: (question, possible signs) or (entry, modulus, remainder).
 Answer: TypeAlias = "tuple[Any, Signs] | tuple[Any, int, int]"
 
 
 @dataclass(frozen=True)
 class Refuted:
-    """The input matrices of a refutation, and what the program and the reference give."""
+    """A counterexample: the input matrices, and the values of the program and of the reference."""
 
     inputs: dict[str, list[list[str]]]
-    #: Row by row; None if the program has no value.
+    #: The values of the program, row by row; None if the program is undefined.
     found: tuple[float, ...] | None
     expected: tuple[float, ...]
     problem: str
@@ -176,7 +177,7 @@ class Refuted:
 
 @reject_errors
 def check(content: Any) -> int:
-    """Check a certificate and return the number of cases; raises :class:`RejectedError`."""
+    """Check a certificate and return its number of cases, or raise :class:`RejectedError`."""
     subject = read_subject(content, CERTIFICATE)
     require_table(content["questions"])
     cases, left = 0, set(range(len(subject.places)))
@@ -188,16 +189,19 @@ def check(content: Any) -> int:
         cases += count
         left -= set(tree["entries"]) if count else set()
     if left:
-        raise RejectedError(f"the certificate does not show entries {sorted(left)[:10]}")
+        raise RejectedError(f"the certificate does not prove the entries {sorted(left)[:10]}")
     if set.intersection(*open_sites):
-        raise RejectedError("the certificate does not show that every operation has a value")
+        raise RejectedError("the certificate does not prove that every operation is defined")
     return cases
 
 
 def _visit(
     subject: Subject, content: Any, node: Any, path: Sequence[Answer], entries: Sequence[int]
 ) -> tuple[int, set[Site]]:
-    """Check a tree; returns the number of shown leaves, and the sites that are open at one of them."""
+    """Check the tree of cases below ``node``.
+
+    Return the number of shown leaves, and the sites that are open at one of them.
+    """
     if "shown" in node:
         hints = iter(node["shown"])
         leaf = Leaf(subject, content, path, lambda *_: next(hints, ([], 1)))
@@ -205,7 +209,7 @@ def _visit(
     if "impossible" in node:
         leaf = Leaf(subject, content, path, lambda *_: ([], 1))
         if not leaf.case.facts.contradict([(leaf.question(n), s) for n, s in node["impossible"]]):
-            raise RejectedError("a case is called impossible, but its facts do not show it")
+            raise RejectedError("a case is marked as impossible, but its conditions do not prove this")
         return 0, set()
     answers, cases, open_sites = list_answers(node), 0, set[Site]()
     if len(answers) != len(node["answers"]):
@@ -217,7 +221,7 @@ def _visit(
 
 
 def list_answers(node: Any) -> list[Answer]:
-    """List all answers to the question of a branch; one of them holds."""
+    """List all possible answers to the question of a branch; exactly one of them holds."""
     match node:
         case {"sign": ">" | "=" as relation, "of": number}:
             holds = COMPARISONS["greater" if relation == ">" else "equal"]
@@ -228,7 +232,7 @@ def list_answers(node: Any) -> list[Answer]:
 
 
 class Leaf:
-    """A case: the conditions of the claim and the answers above a leaf."""
+    """A case at a leaf of a tree: the conditions of the claim, and the answers on the path."""
 
     def __init__(self, subject: Subject, content: Any, path: Sequence[Answer], hints: Hints) -> None:
         self.subject, self.content = subject, content
@@ -247,7 +251,7 @@ class Leaf:
                 self.case.facts.remainders.setdefault(answer[:2], answer[2])
 
     def _numerator(self, matrix: Matrix) -> Polynomial:
-        """Return the numerator of a 1×1 matrix; the denominator must be positive."""
+        """Return the numerator of the entry of a 1×1 matrix, whose denominator must be positive."""
         [[value]] = matrix
         if not is_number(value):
             raise RejectedError("condition or question: expected a number that has a value")
@@ -257,7 +261,7 @@ class Leaf:
         return quotient.top
 
     def question(self, number: Any) -> Polynomial:
-        """Return the polynomial that a question is about."""
+        """Return the polynomial of the question with this number, whose sign is asked for."""
         table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
         require_indices([number], len(roots), "question")
         inputs, apply = self.subject.matrices(self.entries), self.case.apply_strict
@@ -265,24 +269,32 @@ class Leaf:
         return self._numerator(self.known[roots[number]])
 
     def compare(self, entries: Sequence[int]) -> set[Site]:
-        """Evaluate reference and program, compare entries, and return the open sites."""
+        """Require that program and reference agree on ``entries`` in this case.
+
+        Return the sites that are open in this case.
+        """
         expected = self.subject.expected(self.case, self.entries)
         try:
             result, open_sites = self.subject.result(self.case, self.entries)
         except NoValueError as error:
-            raise RejectedError(f"the program has no value in some case: {error}") from None
+            raise RejectedError(f"the program is undefined in some case: {error}") from None
         for number in entries:
             a, b = result[number], expected[number]
             if not is_number(a) or not is_number(b):
-                raise RejectedError(f"entry {number} has no definite value in some case")
+                raise RejectedError(
+                    f"the certificate does not determine the value of entry {number} in some case"
+                )
             if not self.case.facts.is_zero((Quotient.of(a) - Quotient.of(b)).top):
-                raise RejectedError(f"entry {number} is not what the reference gives")
+                raise RejectedError(f"entry {number} differs from the reference")
         return open_sites
 
 
 @reject_errors
 def check_refutation(content: Any) -> Refuted:
-    """Check a refutation; raises :class:`RejectedError` if it does not refute its claim."""
+    """Check a refutation and return its counterexample.
+
+    Raise :class:`RejectedError` if the refutation does not refute its claim.
+    """
     subject = read_subject(content, REFUTATION)
     point: list[Value] = [simplify(read_rational(text)) for text in content["entries"]]
     if len(point) != subject.entries or (subject.integer and {type(x) for x in point} != {int}):
@@ -294,7 +306,7 @@ def check_refutation(content: Any) -> Refuted:
             raise RejectedError("entries: expected numbers that meet the conditions")
     expected = subject.expected(case, point)
     if not all(map(is_number, expected)):
-        raise RejectedError("the reference has no definite value at these numbers")
+        raise RejectedError("the bounds do not determine the value of the reference at these numbers")
     shown = tuple(_middle(value, case) for value in expected)
     inputs = {name: [[str(x) for x in row] for row in m] for name, m in subject.matrices(point).items()}
     try:
@@ -302,18 +314,20 @@ def check_refutation(content: Any) -> Refuted:
     except NoValueError as error:
         return Refuted(inputs, None, shown, f"the program has no value there: {error}")
     if open_sites:
-        raise RejectedError("it is not decided whether the program has a value at these numbers")
+        raise RejectedError(
+            "the bounds do not determine whether the program is defined at these numbers"
+        )
     for place, (a, b) in enumerate(zip(result, expected, strict=True)):
         if case.compare("not_equal", a, b) is True:
             found = tuple(_middle(value, case) for value in result)
             gap = _middle(case.apply("subtract", a, b), case)
             problem = f"entry {place} {_describe(found[place], shown[place], gap)}"
             return Refuted(inputs, found, shown, problem)
-    raise RejectedError("the program gives what the reference gives, as far as the bounds decide")
+    raise RejectedError("the bounds do not show that the program and the reference differ")
 
 
 def _middle(value: Value, case: Case) -> float:
-    """Return a float for display: the middle of the bounds; nan if there are none."""
+    """Return the midpoint of the bounds of a value as a float for display, or NaN without bounds."""
     bounds = case.facts.bounds(Quotient.of(value)) if is_number(value) else None
     low, high = bounds or (math.nan, math.nan)
     try:
@@ -323,7 +337,7 @@ def _middle(value: Value, case: Case) -> float:
 
 
 def _describe(found: float, expected: float, gap: float) -> str:
-    """Compare two numbers in words, by their gap if they look equal."""
+    """Describe how ``found`` differs from ``expected``; ``gap`` is their difference."""
     texts = f"{found:.9g}", f"{expected:.9g}"
     if texts[0] != texts[1] and "nan" not in texts:
         return f"is {texts[0]}, but should be {texts[1]}"

@@ -1,14 +1,15 @@
-"""Values in one case of a proof, elementwise operations on them, and bounds of exp, log and √.
+"""Represent values in one case of a proof, with elementwise operations and bounds of exp, log and √.
 
-A value at one position is a bool, an int or a Fraction, a :class:`Quotient` in the variables of the
-case, or
+A value at one position is a bool, an int, a Fraction, a :class:`Quotient` in the variables of the case,
+or one of the following:
 
 - :class:`Open`: a boolean that the facts of the case do not decide;
-- :data:`UNKNOWN`: a value of which nothing is used, not even that it exists.
+- :data:`UNKNOWN`: a value without any known property, which may be undefined.
 
-An operation that has no value raises :class:`NoValueError`. An operation whose result depends on an
-undecided comparison gives a new variable or a new open boolean. Its key contains the operation and the
-identities of the operands, so that the same operation on the same operands gives the same result.
+An operation that is undefined raises :class:`NoValueError`. If the result of an operation depends on an
+undecided comparison, the operation returns a new variable or a new open boolean. The key of this result
+contains the operation and the identities of the operands. The same operation on the same operands
+therefore always returns the same result.
 """
 
 from __future__ import annotations
@@ -35,13 +36,16 @@ from locum.proofs.checker.quotients import (
 )
 
 Interval = tuple[Fraction, Fraction]
-#: Bits after the binary point, and the greatest argument of an exponential.
+#: Number of bits after the binary point in bounds, and the largest argument of an exponential.
 _BITS = 400
 _LARGEST = 10_000
 
 
 def enclose(name: str, low: Rational, high: Rational) -> Interval | None:
-    """Enclose the values of a function from ``low`` to ``high``, where it is defined."""
+    """Enclose the values of exp, log or sqrt on the interval from ``low`` to ``high``.
+
+    The function must be defined on the whole interval. Return None for all other functions.
+    """
     function = {"exp": _exp, "log": _log, "sqrt": _sqrt}.get(name)
     return None if function is None else (function(Fraction(low))[0], function(Fraction(high))[1])
 
@@ -55,7 +59,10 @@ def _up(x: Fraction) -> Fraction:
 
 
 def _exp(x: Fraction) -> Interval:
-    """Sum the series at y = x/2ᵏ ≤ 1/2, where its rest is less than its last term; square k times."""
+    """Enclose exp(x) by summing the power series at y = x/2ᵏ ≤ 1/2 and squaring the sum k times.
+
+    The remainder of the series is smaller than the last term that is added.
+    """
     if abs(x) > _LARGEST:
         raise InputError(f"exp: expected an argument of at most {_LARGEST:,}, got a greater one")
     if x < 0:
@@ -74,7 +81,10 @@ def _exp(x: Fraction) -> Interval:
 
 
 def _log(x: Fraction) -> Interval:
-    """Use log x = g + log(1 + e) with e = x/exp(g) − 1, for any g; e − e² ≤ log(1 + e) ≤ e."""
+    r"""Enclose log x as g + log(1 + e), where g is a float close to log x and e = x/exp(g) − 1.
+
+    For |e| ≤ 1/2, e − e² ≤ log(1 + e) ≤ e.
+    """
     guess = Fraction(math.log(x.numerator) - math.log(x.denominator))
     low, high = _exp(guess)
     least, most = x / high - 1, x / low - 1
@@ -89,9 +99,10 @@ def _sqrt(x: Fraction) -> Interval:
 
 
 Value: TypeAlias = Any
-#: The exponentials that are variables: argument and variable.
+#: The exponentials that are represented by variables, as pairs of argument and variable.
 Exponentials: TypeAlias = list[tuple[Quotient, Quotient]]
-#: An argument and the exponentials so far → powers of these, and a divisor of the rest.
+#: A function that maps the argument of an exponential, and the earlier exponentials, to powers of
+#: earlier exponentials and a divisor of the remaining argument.
 Hints: TypeAlias = Callable[[Quotient, Exponentials], tuple[list[tuple[int, int]], int]]
 
 UNKNOWN = object()
@@ -106,33 +117,33 @@ COMPARISONS: dict[str, Signs] = {
 
 
 class NoValueError(InputError):
-    """An operation has no value, such as a division by zero."""
+    """Raised for an undefined operation, such as a division by zero."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """An undecided boolean; equal numbers, equal booleans."""
+    """An undecided boolean; equal booleans have equal ``number`` attributes."""
 
     number: int
 
 
 def is_rational(value: Value) -> bool:
-    """Tell whether a value is a number without variables."""
+    """Return whether a value is a rational number, that is, a number without variables."""
     return type(value) is int or isinstance(value, Fraction)
 
 
 def is_number(value: Value) -> bool:
-    """Tell whether a value is certainly a number, not a boolean."""
+    """Return whether a value is known to be a number, not a boolean."""
     return is_rational(value) or isinstance(value, Quotient)
 
 
 def is_boolean(value: Value) -> bool:
-    """Tell whether a value is certainly a boolean."""
+    """Return whether a value is known to be a boolean."""
     return isinstance(value, (bool, Open))
 
 
 class Case:
-    """The facts, variables and identities of one case, and the elementwise operations."""
+    """One case of a proof: its facts and variables, and elementwise operations on values."""
 
     def __init__(self, entries: int, integer: bool, hints: Hints = lambda *_: ([], 1)) -> None:
         self.facts = Facts()
@@ -171,7 +182,10 @@ class Case:
         }
 
     def apply(self, name: str, *values: Value, **attributes: Any) -> Value:
-        """Apply an elementwise operation; arithmetic on an unknown value is unknown."""
+        """Apply the elementwise operation ``name``.
+
+        Arithmetic with an unknown operand returns :data:`UNKNOWN`.
+        """
         if name in COMPARISONS:
             return self.compare(name, *values)
         if name in self._on_values:
@@ -185,14 +199,17 @@ class Case:
         return result if constant is None else constant
 
     def apply_strict(self, name: str, *values: Value) -> Value:
-        """Apply an operation of a formula: without a value of every operand, the result is unknown."""
+        """Apply an operation of a formula; return :data:`UNKNOWN` if any operand is unknown."""
         return UNKNOWN if any(value is UNKNOWN for value in values) else self.apply(name, *values)
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def identity(self, value: Value) -> int:
-        """Return the number of a value; two unknown values never share a number."""
+        """Return an id that structurally equal values share.
+
+        Each unknown value receives a new id.
+        """
         if isinstance(value, Quotient):
             return self._number(("quotient", value.key))
         if isinstance(value, Open):
@@ -202,7 +219,11 @@ class Case:
         return self._number((type(value) is bool, value))
 
     def choose(self, key: Hashable, candidates: Sequence[Value], mean: bool = False) -> Value:
-        """Return one of the candidates, or a number between them, without deciding which."""
+        """Represent one of ``candidates``, or a number between them, without deciding which.
+
+        Equal keys return equal values. With ``mean``, booleans do not give an open boolean, because a
+        mean of booleans is not a boolean.
+        """
         if all(map(is_boolean, candidates)) and not mean:
             return Open(self._number(key))
         if not all(map(is_number, candidates)):
@@ -214,13 +235,13 @@ class Case:
         return self._known[key]
 
     def to_number(self, value: Value) -> Value:
-        """Return a boolean as 0 or 1."""
+        """Convert a boolean to the number 0 or 1, and return numbers unchanged."""
         if isinstance(value, Open):
             return self._if_else(value, 1, 0)
         return int(value) if isinstance(value, bool) else value
 
     def compare(self, name: str, a: Value, b: Value) -> Value:
-        """Compare two values by the sign of their difference."""
+        """Compare two values by the sign of a − b; ``name`` is the comparison, such as ``"less"``."""
         if a is UNKNOWN or b is UNKNOWN:
             return Open(self.identity(UNKNOWN))
         a, b, holds = self.to_number(a), self.to_number(b), COMPARISONS[name]
@@ -230,7 +251,8 @@ class Case:
         signs = self.facts.sign(value)
         if signs <= holds or not signs & holds:
             return signs <= holds
-        # Multiples by positive numbers share a number, and so do a comparison and its negation.
+        # Differences that are positive multiples of each other share an id. The negation of a
+        # comparison is represented by the negated boolean of this comparison.
         side, one = sign_of(value.top.leading), holds if len(holds) == 1 else ANY - holds
         odd = frozenset(factor for factor, power in value.factors.items() if power % 2)
         key = ("sign", value.top.monic(), odd, frozenset(side * sign for sign in one))
@@ -243,7 +265,7 @@ class Case:
         return Open(self._number(("not", truth.number))) if isinstance(truth, Open) else not truth
 
     def _all_of(self, truths: Sequence[Value]) -> Value:
-        """Tell whether all hold: False if one is False, whatever the other ones are."""
+        """Return the conjunction of booleans, which is False if any of them is False."""
         if any(truth is False for truth in truths):
             return False
         numbers = sorted({truth.number for truth in truths if isinstance(truth, Open)})
@@ -262,7 +284,10 @@ class Case:
         return then if key[2] == key[3] else self.choose(key, [then, otherwise])
 
     def _lookup(self, a: Value, table: Sequence[tuple[Value, Value]]) -> Value:
-        """Return the entry of the key that equals a; unknown if a comparison is undecided."""
+        """Return the table entry whose key equals ``a``.
+
+        Return :data:`UNKNOWN` if an earlier comparison with a key is undecided.
+        """
         for key, entry in table:
             answer = self.compare("equal", a, key)
             if answer is not False:
@@ -270,13 +295,17 @@ class Case:
         raise NoValueError("the lookup table has no entry for a value")
 
     def _known_signs(self, value: Value) -> Signs:
-        """Return what is known of a sign without a division of polynomials."""
+        """Return the possible signs of a value that can be found without dividing polynomials."""
         value = Quotient.of(value)
         single = len(value.top.terms) <= 1 and not value.factors
         return self.facts.sign(value) if single else value.signs
 
     def _add(self, a: Value, b: Value) -> Value:
-        """Return a + b; it is not negative if both are not, and positive if one of them is."""
+        """Return a + b and record its sign.
+
+        The sum is non-negative if both operands are non-negative, and positive if one of them is also
+        positive.
+        """
         if is_rational(a) and is_rational(b):
             return simplify(a + b)
         if a == 0 or b == 0:
@@ -289,7 +318,7 @@ class Case:
         return result
 
     def _multiply(self, a: Value, b: Value) -> Value:
-        """Return a · b; a square is not negative."""
+        """Return a · b and record its sign; a square is non-negative."""
         if is_rational(a) and is_rational(b):
             return simplify(a * b)
         if a == 0 or b == 0:
@@ -301,7 +330,7 @@ class Case:
         return result
 
     def _divide(self, a: Value, b: Value) -> Value:
-        """Return a / b; unknown where b may be 0."""
+        """Return a / b, or :data:`UNKNOWN` if b may be 0."""
         zero = self.compare("equal", b, 0)
         if zero is True:
             raise NoValueError("division by zero")
@@ -312,7 +341,11 @@ class Case:
         return self._multiply(a, inverse)
 
     def _modulo(self, a: Value, b: Value) -> Value:
-        """Return a − b·⌊a / b⌋; unknown unless both are rational, or a is integral and b ≥ 1."""
+        """Return the remainder a − b·⌊a / b⌋.
+
+        The result is :data:`UNKNOWN` unless both operands are rational, or ``a`` is an integer
+        polynomial in integer entries and ``b`` is a positive integer.
+        """
         if is_rational(a) and is_rational(b):
             if b == 0:
                 raise NoValueError("remainder by zero")
@@ -325,7 +358,7 @@ class Case:
         return sum(c * math.prod(rests[v, b] ** p for v, p in exponents(m)) for m, c in terms) % b
 
     def _is_integral(self, value: Quotient) -> bool:
-        """Tell whether a value is a polynomial with integer coefficients in integer entries."""
+        """Return whether a value is a polynomial with integer coefficients in integer entries."""
         terms, count = value.top.terms.items(), len(self.entries)
         variables = (variable for monomial, _ in terms for variable, _ in exponents(monomial))
         integers = all(type(coefficient) is int for _, coefficient in terms)
@@ -345,7 +378,7 @@ class Case:
         return a if -1 not in signs else self._multiply(-1, a)
 
     def _power(self, a: Value, b: Value) -> Value:
-        """Return a to the power of b: a product, powers of √a, or exp(b · log a) for a > 0."""
+        """Return a to the power of b as a product, as a power of √a, or as exp(b · log a) for a > 0."""
         if is_rational(b) and Fraction(b).denominator == 1:
             if b < 0:
                 return self._divide(1, self._power(a, -b))
@@ -362,11 +395,11 @@ class Case:
         return self._exp(self._multiply(b, self._function("log", a)))
 
     def _function(self, name: str, a: Value) -> Value:
-        """Return √ or a transcendental function: a variable, unless it is known to be rational."""
+        """Return √a, or a transcendental function of ``a``, as a rational number or as a variable."""
         if name in ("log", "sqrt"):
             outside = self.compare("less" if name == "sqrt" else "less_equal", a, 0)
             if outside is True:
-                raise NoValueError(f"{name} is not defined there")
+                raise NoValueError(f"{name} is undefined for this argument")
             if isinstance(outside, Open):
                 return UNKNOWN
         if is_rational(a) and (name, a) == ("log", 1):
@@ -381,7 +414,7 @@ class Case:
         return self._new_function(name, Quotient.of(a))
 
     def _new_function(self, name: str, argument: Quotient) -> Quotient:
-        """Return the variable of a function: equal arguments, equal values."""
+        """Return the variable for a function of ``argument``; equal arguments share a variable."""
         key = (name, argument.key)
         if key not in self._known:
             bounds = self.facts.bounds(argument)
@@ -392,9 +425,10 @@ class Case:
         return self._known[key]
 
     def _exp(self, a: Value) -> Quotient:
-        """Return e to the power of a.
+        """Return e to the power of ``a`` as a product of powers of variables.
 
-        exp(a) = exp((a − Σ nᵢaᵢ)/m)ᵐ · Π exp(aᵢ)^nᵢ for all aᵢ, nᵢ and m ≠ 0. The hints give them.
+        The identity exp(a) = exp((a − Σ nᵢaᵢ)/m)ᵐ · Π exp(aᵢ)^nᵢ holds for all aᵢ, nᵢ and m ≠ 0. The aᵢ
+        are arguments of earlier exponentials, and the hints provide the nᵢ and m.
         """
         rest, value = Quotient.of(a), Quotient.of(1)
         key = ("exponential", rest.key)

@@ -1,8 +1,9 @@
-"""Exact arithmetic with quotients of polynomials, and the facts of one case.
+"""Compute exactly with quotients of polynomials, and represent the facts of one case.
 
-A monomial is one integer: bits ``WIDTH·v`` to ``WIDTH·v + WIDTH − 1`` hold the exponent of variable v.
-The product of two monomials is the sum of the integers, and the order of the integers is a monomial
-order. The highest bit of each field stays 0, because the degree of every polynomial is limited.
+A monomial is represented by one integer: bits ``WIDTH·v`` to ``WIDTH·v + WIDTH − 1`` contain the
+exponent of variable v. The product of two monomials is the sum of their integers, and the order of the
+integers is a monomial order. The highest bit of each field is always 0, because the degree of every
+polynomial is limited.
 
 >>> x, y = Polynomial.variable(0), Polynomial.variable(1)
 >>> (x * x + y * y.scale(-1)).over(x + y.scale(-1)) == x + y, x.over(y)
@@ -23,18 +24,18 @@ from typing import Any, TypeAlias
 from locum.errors import InputError
 
 Rational: TypeAlias = "int | Fraction"
-#: Bits of one exponent, and the greatest degree of a polynomial.
+#: Number of bits of an exponent, and maximum degree of a polynomial.
 WIDTH = 12
 MAX_DEGREE: int = 2 ** (WIDTH - 1) - 1
 
 
 def simplify(value: Rational) -> Rational:
-    """Return a fraction without a denominator as an integer."""
+    """Convert a fraction with denominator 1 to an integer."""
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
 class Polynomial:
-    """An immutable sum of terms: monomial → coefficient, which is not 0."""
+    """An immutable polynomial: a mapping from monomials to their non-zero coefficients."""
 
     __slots__ = ("_hash", "degree", "terms")
 
@@ -48,12 +49,12 @@ class Polynomial:
 
     @staticmethod
     def constant(value: Rational) -> Polynomial:
-        """Return a constant polynomial."""
+        """Return the constant polynomial with this value."""
         return Polynomial({0: value} if value else {}, 0)
 
     @staticmethod
     def variable(number: int) -> Polynomial:
-        """Return a variable."""
+        """Return the polynomial xₙ, where n is the number of a variable."""
         return Polynomial({1 << (WIDTH * number): 1}, 1)
 
     def __eq__(self, other: object) -> bool:
@@ -69,20 +70,20 @@ class Polynomial:
 
     @property
     def rational(self) -> Rational | None:
-        """The value of a constant polynomial."""
+        """The value of a constant polynomial, or None if the polynomial contains variables."""
         return self.terms.get(0) if len(self.terms) == 1 else None if self.terms else 0
 
     @property
     def leading(self) -> Rational:
-        """The coefficient of the greatest monomial."""
+        """The coefficient of the largest monomial of a non-zero polynomial."""
         return self.terms[max(self.terms)]
 
     def monic(self) -> Polynomial:
-        """Divide by the leading coefficient."""
+        """Return the polynomial divided by its leading coefficient."""
         return self.scale(Fraction(1) / self.leading)
 
     def scale(self, factor: Rational) -> Polynomial:
-        """Multiply by a number."""
+        """Return the polynomial multiplied by a rational number."""
         return Polynomial(_collect((m, c * factor) for m, c in self.terms.items()), self.degree)
 
     def __add__(self, other: Polynomial) -> Polynomial:
@@ -105,7 +106,10 @@ class Polynomial:
         return reduce(operator.mul, repeat(self, exponent), Polynomial.constant(1))
 
     def split(self) -> tuple[dict[int, int], Polynomial]:
-        """Divide by the greatest common monomial; return its exponents, and the quotient."""
+        """Divide by the greatest common monomial of all terms.
+
+        Return the exponents of this monomial by variable, and the quotient.
+        """
         monomials = iter(self.terms)
         common = dict(exponents(next(monomials, 0)))
         for monomial in monomials:
@@ -115,7 +119,7 @@ class Polynomial:
         return common, Polynomial({m - shift: c for m, c in self.terms.items()}, self.degree)
 
     def over(self, divisor: Polynomial) -> Polynomial | None:
-        """Divide; None if the divisor does not divide this polynomial."""
+        """Return the quotient by ``divisor``, or None if the division leaves a remainder."""
         lowest, other = min(self.terms, default=0), min(divisor.terms)
         if self.terms and not _divides(other, lowest, _guard(max(lowest, other))):
             return None
@@ -123,7 +127,7 @@ class Polynomial:
         return None if rest else quotient
 
     def divide(self, divisor: Polynomial, exact: bool = False) -> tuple[Polynomial, Polynomial]:
-        """Return q and r with self = q·divisor + r; ``exact`` stops at the first term of r."""
+        """Return q and r with self = q·divisor + r; with ``exact``, stop as soon as r is not 0."""
         lead = max(divisor.terms)
         guard = _guard(max(lead, max(self.terms, default=0)))
         left = dict(self.terms)
@@ -148,7 +152,7 @@ class Polynomial:
 
 
 def exponents(monomial: int) -> Iterator[tuple[int, int]]:
-    """Yield the (variable, exponent) pairs of a monomial."""
+    """Yield a pair of variable and exponent for each variable that occurs in a monomial."""
     variable = 0
     while monomial:
         skip = ((monomial & -monomial).bit_length() - 1) // WIDTH
@@ -168,19 +172,24 @@ def _degree(terms: Iterable[int]) -> int:
 
 
 def _guard(largest: int) -> int:
-    # The highest bit of every field up to the last field of a monomial.
+    # Return a mask of the highest bit of each field, up to the last field of a monomial.
     return int(("1" + "0" * (WIDTH - 1)) * (largest.bit_length() // WIDTH + 1), 2)
 
 
 def _divides(divisor: int, monomial: int, guard: int) -> bool:
-    """Tell whether no exponent of the divisor is greater: no field borrows its highest bit."""
+    """Return whether no exponent of ``divisor`` exceeds the exponent of the same variable in
+    ``monomial``.
+
+    Then no field of the difference borrows the highest bit that ``guard`` sets.
+    """
     return ((monomial | guard) - divisor) & guard == guard
 
 
 class Quotient:
-    """A polynomial over powers of *factors*: monic polynomials that are not 0.
+    """A polynomial divided by powers of *factors*, which are non-zero monic polynomials.
 
-    A factor that divides the numerator is cancelled. ``signs`` are the signs that the value can have.
+    A factor that divides the numerator is cancelled. ``signs`` contains the signs that the quotient can
+    have.
     """
 
     __slots__ = ("factors", "signs", "top")
@@ -197,17 +206,17 @@ class Quotient:
 
     @staticmethod
     def of(value: Rational | Quotient) -> Quotient:
-        """Return a number as a quotient."""
+        """Convert a rational number to a quotient, and return a quotient unchanged."""
         return value if isinstance(value, Quotient) else Quotient(Polynomial.constant(value))
 
     @property
     def key(self) -> Hashable:
-        """The quotient as a key of a dictionary."""
+        """A hashable key of the quotient: its numerator, and the powers of its factors."""
         return self.top, frozenset(self.factors.items())
 
     @property
     def rational(self) -> Rational | None:
-        """The value of a quotient without variables."""
+        """The value of a quotient without variables, or None if it contains variables."""
         return None if self.factors else self.top.rational
 
     def __add__(self, other: Quotient) -> Quotient:
@@ -230,7 +239,7 @@ class Quotient:
         return Quotient(self.top * other.top, powers)
 
     def inverse(self) -> Quotient:
-        """Return 1 / self; the caller has shown that self is not 0."""
+        """Return 1 / self; the caller must have shown that the quotient is not 0."""
         powers, rest = self.top.split()
         below = {Polynomial.variable(variable): power for variable, power in powers.items()}
         if rest.rational is None:
@@ -247,25 +256,25 @@ class Quotient:
         return Quotient(self.top**exponent, powers)
 
 
-#: A set of signs that a value can have: −1, 0, 1.
+#: A set of signs that a value can have, a subset of −1, 0 and 1.
 Signs: TypeAlias = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
 Bounds: TypeAlias = "tuple[Rational, Rational] | None"
 
 
 def multiply_signs(one: Signs, other: Signs, power: int = 1) -> Signs:
-    """Return the signs that a product with a positive power can have."""
+    """Return the signs that a · bᵖ can have for p ≥ 1, from the signs of a and b."""
     return frozenset(a * (b if power % 2 else b * b) for a in one for b in other)
 
 
 def sign_of(value: Rational) -> int:
-    """Return −1, 0 or 1."""
+    """Return the sign of a number: −1, 0 or 1."""
     return (value > 0) - (value < 0)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its kind, the argument of a function, and bounds."""
+    """A variable of a case: its kind, the argument if it represents a function, and its bounds."""
 
     kind: str
     argument: Quotient | None = None
@@ -273,37 +282,40 @@ class Variable:
 
 
 class Facts:
-    """What is known in one case."""
+    """The variables of one case, and the facts known about them."""
 
     def __init__(self) -> None:
         self.variables: list[Variable] = []
-        #: Signs of monic polynomials that are not constant.
+        #: The possible signs of non-constant monic polynomials.
         self.stated: dict[Polynomial, Signs] = {}
-        #: (entry, modulus) → the remainder of an integer entry.
+        #: The remainders of integer entries, by (entry, modulus).
         self.remainders: dict[tuple[int, int], int] = {}
         self._signs: dict[Polynomial, Signs] = {}
 
     def new(self, variable: Variable) -> Quotient:
-        """Add a variable."""
+        """Add a variable to the case, and return it as a quotient."""
         self.variables.append(variable)
         return Quotient(Polynomial.variable(len(self.variables) - 1))
 
     def state(self, polynomial: Polynomial, signs: Signs) -> None:
-        """Add a fact about the sign of a polynomial; facts about constants are not used."""
+        """Add the fact that the sign of a polynomial is one of ``signs``.
+
+        Facts about constant polynomials are ignored.
+        """
         if polynomial.rational is None:
             signs = multiply_signs(signs, frozenset((sign_of(polynomial.leading),)))
             self.stated[polynomial.monic()] = self.stated.get(polynomial.monic(), ANY) & signs
             self._signs.clear()
 
     def sign(self, value: Quotient) -> Signs:
-        """Return the signs that a quotient can have; its factors are not 0."""
+        """Return the signs that a quotient can have; the factors of its denominator are not 0."""
         signs = self.sign_of_polynomial(value.top)
         for factor, power in value.factors.items():
             signs = multiply_signs(signs, self.sign_of_polynomial(factor) - {0}, power)
         return signs & value.signs
 
     def sign_of_polynomial(self, polynomial: Polynomial) -> Signs:
-        """Return the signs that a polynomial can have: those of the product of its known factors."""
+        """Return the signs that a polynomial can have, from the signs of its known factors."""
         if polynomial.rational is not None:
             return frozenset((sign_of(polynomial.rational),))
         if polynomial not in self._signs:
@@ -329,7 +341,11 @@ class Facts:
         return signs & _signs_between(variable.bounds)
 
     def _sign_of_sum(self, polynomial: Polynomial) -> Signs:
-        """Return the sign that all terms share, or the signs between the bounds of the sum."""
+        """Return the signs that a sum of terms can have.
+
+        If positive and negative terms are both possible, return the signs between the bounds of the
+        sum.
+        """
         found: set[int] = set()
         strict = False
         for monomial, coefficient in polynomial.terms.items():
@@ -343,7 +359,11 @@ class Facts:
         return frozenset(found - {0} if strict else found)
 
     def bounds(self, value: Quotient) -> Bounds:
-        """Enclose a quotient; None if a variable has no bounds, or if a factor may be close to 0."""
+        """Return rational bounds of a quotient.
+
+        Return None if a variable has no bounds, or if the bounds of a factor of the denominator contain
+        0.
+        """
         total = self._bounds_of_polynomial(value.top)
         for factor, power in value.factors.items():
             below = self._bounds_of_polynomial(factor)
@@ -368,7 +388,10 @@ class Facts:
         return low, high
 
     def is_zero(self, polynomial: Polynomial) -> bool:
-        """Tell whether a polynomial is 0, or a combination of polynomials that are stated to be 0."""
+        """Return whether the facts show that a polynomial is 0.
+
+        A polynomial is also 0 if it is a combination of polynomials that the facts state to be 0.
+        """
         if self.sign_of_polynomial(polynomial) == {0}:
             return True
         zeros: list[Polynomial] = []
@@ -378,7 +401,12 @@ class Facts:
         return not _reduce(polynomial, zeros)
 
     def contradict(self, bounds: Sequence[tuple[Polynomial, int]]) -> bool:
-        """Tell whether bounds ±p ≥ 0 that hold here have a sum that cannot be: negative, or 0 > 0."""
+        """Return whether the inequalities in ``bounds`` contradict each other.
+
+        A pair (p, s) with s = ±1 stands for s·p ≥ 0, which must follow from the facts. The sum of all
+        s·p must be a negative constant, or 0 although one of the inequalities is strict. A polynomial
+        without a possible sign is a contradiction by itself.
+        """
         total, strict = Polynomial.constant(0), False
         for polynomial, side in bounds:
             signs = self.sign_of_polynomial(polynomial)
@@ -390,7 +418,7 @@ class Facts:
 
 
 def _reduce(polynomial: Polynomial, zeros: Sequence[Polynomial]) -> Polynomial:
-    """Subtract multiples of the zeros."""
+    """Subtract multiples of the polynomials ``zeros`` from a polynomial, and return the remainder."""
     for zero in [*zeros] * (len(zeros) + 1):
         _, polynomial = polynomial.divide(zero)
     return polynomial
@@ -402,5 +430,5 @@ def _multiply_bounds(one: tuple[Rational, Rational], other: tuple[Rational, Rati
 
 
 def _signs_between(bounds: Bounds) -> Signs:
-    """Return the signs of the numbers between two bounds."""
+    """Return the signs of the numbers between two bounds; without bounds, all signs are possible."""
     return ANY if bounds is None else frozenset(range(sign_of(bounds[0]), sign_of(bounds[1]) + 1))

@@ -1,1 +1,1 @@
-"""What is claimed: programs, conditions and reference formulas."""
+"""Define claims about programs, with conditions on the inputs and reference formulas."""

@@ -1,4 +1,4 @@
-"""A claim: a program, its inputs, and the formula that it computes.
+"""Define a claim: a program, its inputs, and the formula that the program should compute.
 
 >>> from locum import tokens
 >>> square = about("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
@@ -24,40 +24,41 @@ from locum.proofs.claims.formula import Formula, from_json, to_json
 from locum.proofs.claims.statement import Token, write_statement
 from locum.rasp.handles import SOp
 
-#: A matrix of the input: name, rows, columns.
+#: An input matrix: its name and its numbers of rows and columns.
 Input: TypeAlias = tuple[str, int, int]
-#: A 1×1 formula, and how it is assumed to compare with 0: "!=" or ">".
+#: A 1×1 formula and the relation to 0 that is assumed for it, "!=" or ">".
 Condition: TypeAlias = tuple[Formula, str]
-#: Formulas of the inputs → the formula that a program should compute (or rows of 1×1 formulas).
+#: A function that maps the inputs, as formulas, to the formula that a program should compute, or to
+#: rows of 1×1 formulas.
 Reference: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """For all inputs that meet the conditions: the program gives the reference."""
+    """The claim that a program equals its reference formula for all inputs that meet the conditions."""
 
     name: str
     shape: tuple[int, ...]
     program: Node
     inputs: tuple[Formula, ...]
-    #: Where each token comes from: (matrix, row, column), or an integer.
+    #: The origin of each token: (matrix, row, column), or an integer.
     layout: tuple[Token, ...]
-    #: Where the result lies, row by row.
+    #: The positions of the result, row by row.
     places: tuple[tuple[int, ...], ...]
     reference: Formula
-    #: Whether entries are integers; else they are real.
+    #: Whether the entries are integers; otherwise they are real numbers.
     integer: bool = False
     conditions: tuple[Condition, ...] = ()
-    #: What errors call the nodes of the program.
+    #: Names of the program's nodes in error messages.
     names: Mapping[Node, str] = field(default_factory=dict)
-    #: Which form of the construction it is about, if there are several.
+    #: The recipe of the construction, or an empty string if it has only one.
     recipe: str = ""
-    #: Below which pivots and determinants count as 0, if the construction has such a tolerance.
+    #: Relative size below which pivots and determinants count as 0; None without such a tolerance.
     tolerance: float | None = None
 
     @property
     def title(self) -> str:
-        """``matmul 3 3 4 (paper)``"""
+        """The name, shape and recipe of the claim, such as ``matmul 3 3 4 (paper)``."""
         words = " ".join([self.name, *map(str, self.shape)])
         details = [self.recipe] if self.recipe else []
         if self.tolerance is not None:
@@ -66,7 +67,7 @@ class Claim:
 
     @property
     def label(self) -> dict[str, Any]:
-        """The name under which the claim can be built again."""
+        """The name, shape, recipe and tolerance from which the claim can be built again."""
         return {
             "name": self.name, "shape": list(self.shape), "recipe": self.recipe,
             "tolerance": self.tolerance,
@@ -74,7 +75,7 @@ class Claim:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The claim as certificates contain it (``checker/check.py``)."""
+        """The claim as JSON-compatible data, in the format of certificates (``checker/check.py``)."""
         return {
             "inputs": [x.attribute for x in self.inputs],
             "domain": "integer" if self.integer else "real",
@@ -87,7 +88,7 @@ class Claim:
 
     @staticmethod
     def from_content(content: dict[str, Any]) -> Claim:
-        """Read the claim of a certificate, without its name."""
+        """Read the claim of a certificate; the name and the shape of the result are empty."""
         reference, *conditions = from_json(content["formulas"])
         return Claim(
             "", (), loads(json.dumps(content["program"]["graph"])),
@@ -99,24 +100,24 @@ class Claim:
 
     @cached_property
     def hash(self) -> str:
-        """The hash of the program."""
+        """The hash of the program's graph."""
         return stable_hash(self.program)
 
     @cached_property
     def statement(self) -> str:
-        """What is claimed, as a sentence."""
+        """The claim as a mathematical sentence that begins with "for all"."""
         return write_statement(self)
 
     @property
     def entries(self) -> list[str]:
-        """The names of the indeterminates: ``X[0,1]``."""
+        """The names of all entries of the inputs, such as ``X[0,1]``."""
         return [
             f"{x.attribute[0]}[{i},{j}]"
             for x in self.inputs for i in range(x.rows) for j in range(x.columns)
         ]  # fmt: skip
 
     def matrices(self, entries: Sequence[Value]) -> list[Rows]:
-        """Arrange the entries, in their order, as matrices."""
+        """Arrange a flat sequence of entries as the input matrices."""
         matrices, taken = [], 0
         for x in self.inputs:
             numbers = entries[taken : taken + x.rows * x.columns]
@@ -125,7 +126,7 @@ class Claim:
         return matrices
 
     def tokens(self, entries: Sequence[Value]) -> list[Value]:
-        """Return the sequence that the program is run on."""
+        """Return the sequence of tokens on which the program is run, from the entries of the inputs."""
         matrices = self.matrices(entries)
         return [
             token if isinstance(token, int) else matrices[token[0]][token[1]][token[2]]
@@ -135,7 +136,7 @@ class Claim:
     def evaluate(
         self, roots: Sequence[int], entries: Sequence[Value], domain: Domain, known: Any = None
     ) -> dict[int, Rows]:
-        """Return the values of rows of the table of formulas, and of the rows below them."""
+        """Evaluate the rows ``roots`` of the table of formulas, and the rows on which they depend."""
         names = [x.attribute[0] for x in self.inputs]
         inputs = dict(zip(names, self.matrices(entries), strict=True))
         table = self.content["formulas"]["table"]
@@ -146,18 +147,21 @@ class Claim:
     def expected(
         self, entries: Sequence[Value], domain: Domain, known: Mapping[int, Rows] | None = None
     ) -> list[Value]:
-        """Return what the reference gives, row by row; ``known`` has values of its parts."""
+        """Evaluate the reference and return its entries row by row.
+
+        ``known`` contains the values of rows of the table of formulas that were evaluated before.
+        """
         root = self.content["formulas"]["roots"][0]
         return [value for row in self.evaluate([root], entries, domain, known)[root] for value in row]
 
     def condition_values(self, entries: Sequence[Value], domain: Domain) -> list[tuple[Value, str]]:
-        """Return the values that the conditions are about, each with its relation to 0."""
+        """Evaluate the formulas of the conditions, and return each value with its relation to 0."""
         roots = self.content["formulas"]["roots"][1:]
         values = self.evaluate(roots, entries, domain)
         return [(values[r][0][0], s) for r, s in zip(roots, self.content["relations"], strict=True)]
 
     def result(self, values: Any) -> list[Any]:
-        """Pick the result, row by row, from the values that the program has at all positions."""
+        """Select the entries of the result, row by row, from the values of the program."""
         return [values[place] for row in self.places for place in row]
 
 
@@ -173,16 +177,16 @@ def about(
     conditions: Callable[..., Sequence[Condition]] | None = None,
     **options: Any,
 ) -> Claim:
-    """State a claim about a matrix, or about an s-op all of whose positions count.
+    """State a claim about a program that returns a matrix, or about all positions of an s-op.
 
-    ``reference`` maps the inputs, as formulas, to the formula that the program is said to compute, or
-    to rows of 1×1 formulas and numbers; ``conditions`` maps them to what is assumed. Tokens are the
-    inputs one after another, unless a ``layout`` says otherwise; zeros are added up to ``length``, or
-    to what the program needs.
+    ``reference`` maps the inputs, as formulas, to the formula that the program is claimed to compute,
+    or to rows of 1×1 formulas and numbers. ``conditions`` maps the inputs to the assumptions. The
+    tokens are the entries of the inputs in order, unless a ``layout`` is given. Zeros are appended up
+    to ``length``, or up to the length that the program needs.
     """
     matrices = tuple(Formula.input(*one) for one in inputs)
     if len({x.attribute[0] for x in matrices}) != len(matrices):
-        raise InputError("expected inputs of different names")
+        raise InputError("expected inputs with different names, got the same name twice")
     if layout is None:
         layout = [
             (number, i, j)

@@ -1,7 +1,8 @@
-"""Formulas of matrices: what a claim says that a program computes.
+"""Represent formulas of matrices, which are the references of claims.
 
 A :class:`Formula` is an expression over the input matrices. It can be written to a certificate, read
-back, printed (``statement.py``) and evaluated (``checker/reference.py``, which lists all operations).
+from a certificate, printed (``statement.py``) and evaluated. The module ``checker/case_evaluation.py``
+defines all operations.
 
 >>> x = Formula.input("X", 2, 3)
 >>> str(x.T), str((x @ x.T).softmax() @ x), (x @ x.T).shape
@@ -27,7 +28,7 @@ Number: TypeAlias = "int | Fraction"
 Shape: TypeAlias = tuple[int, int]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,11}")
-#: Names with another meaning in statements: the program and identity matrices.
+#: Names that are reserved in statements for the program and for identity matrices.
 _RESERVED = re.compile(r"P|I(_.*)?")
 
 
@@ -49,7 +50,10 @@ def _binary(op: str, meaning: str = "", reflected: bool = False) -> Callable[[Fo
 
 
 class Formula:
-    """A matrix-valued expression; ``+``, ``-``, ``*`` and ``/`` work entry by entry, ``@`` does not."""
+    """A matrix-valued expression.
+
+    The operators ``+``, ``-``, ``*`` and ``/`` are elementwise, and ``@`` is the matrix product.
+    """
 
     __slots__ = ("attribute", "columns", "op", "operands", "rows")
 
@@ -60,7 +64,7 @@ class Formula:
         self.rows, self.columns = self._find_shape()
 
     def _find_shape(self) -> Shape:
-        """Evaluate the operation on zeros."""
+        """Find the shape of the result by evaluating the operation on matrices of zeros."""
         inputs, problem = {}, "of shapes that fit"
         try:
             if self.op == "input":
@@ -80,27 +84,30 @@ class Formula:
 
     @property
     def shape(self) -> Shape:
-        """Rows and columns."""
+        """The number of rows and the number of columns of the matrix."""
         return self.rows, self.columns
 
     @staticmethod
     def input(name: str, rows: int, columns: int) -> Formula:
-        """Name an input matrix."""
+        """Return the formula of an input matrix with this name and shape."""
         return Formula("input", (), [name, rows, columns])
 
     @staticmethod
     def constant(value: Number, rows: int = 1, columns: int = 1) -> Formula:
-        """Fill a matrix with one rational number."""
+        """Return a matrix in which every entry is the same rational number."""
         return Formula("constant", (), [str(Fraction(value)), rows, columns])
 
     @staticmethod
     def identity(size: int) -> Formula:
-        """Build the identity matrix."""
+        """Return the identity matrix with ``size`` rows."""
         return Formula("identity", (), size)
 
     @staticmethod
     def of(value: Formula | Number | Sequence[Sequence[Any]], shape: Shape = (1, 1)) -> Formula:
-        """Turn a number, or rows of 1×1 formulas and numbers, into a formula."""
+        """Convert a number, or rows of 1×1 formulas and numbers, to a formula.
+
+        A number becomes a constant matrix of the given shape.
+        """
         if isinstance(value, Formula):
             return value
         if isinstance(value, (int, Fraction)):
@@ -118,7 +125,7 @@ class Formula:
 
     @property
     def T(self) -> Formula:  # noqa: N802  # the usual symbol
-        """The transpose."""
+        """The formula of the transposed matrix."""
         return Formula("transpose", (self,))
 
     def __matmul__(self, other: Formula) -> Formula:
@@ -132,38 +139,47 @@ class Formula:
     __rsub__ = _binary("subtract", reflected=True)
     __rmul__ = _binary("multiply", reflected=True)
     __rtruediv__ = _binary("divide", reflected=True)
-    __neg__ = _unary("negate", "Return −a.")
-    __abs__ = _unary("absolute", "Return |a|, entry by entry.")
-    maximum = _binary("maximum", "Return the greater of two, entry by entry.")
-    minimum = _binary("minimum", "Return the smaller of two, entry by entry.")
-    exp = _unary("exp", "Return e to the power of every entry.")
-    hardmax = _unary("hardmax", "Return 1/k at the k greatest entries of each row, 0 elsewhere.")
+    __neg__ = _unary("negate", "Return the matrix multiplied by −1.")
+    __abs__ = _unary("absolute", "Return the absolute value of every entry.")
+    maximum = _binary("maximum", "Return the elementwise maximum of two matrices.")
+    minimum = _binary("minimum", "Return the elementwise minimum of two matrices.")
+    exp = _unary("exp", "Return the exponential of every entry.")
+    hardmax = _unary("hardmax", "Return 1/k at the k greatest entries of each row, and 0 elsewhere.")
     determinant = _unary("determinant", "Return the determinant, as a 1×1 matrix.")
     permanent = _unary("permanent", "Return the permanent, as a 1×1 matrix.")
     cofactors = _unary("cofactors", "Return (−1)^(i+j) times the minor without row i and column j.")
-    inverse = _unary("inverse", "Return the transposed cofactors over the determinant.")
+    inverse = _unary("inverse", "Return the transposed cofactors divided by the determinant.")
 
     def __getitem__(self, place: tuple[int, int]) -> Formula:
         return Formula("entry", (self,), list(place))
 
     def relu(self) -> Formula:
-        """Return max(x, 0), entry by entry."""
+        """Return the matrix with the entries max(x, 0)."""
         return self.maximum(0)
 
     def softmax(self, mask: str | None = None) -> Formula:
-        """Return the softmax of each row; ``mask="causal"`` keeps column j ≤ row i, the rest is 0."""
+        """Return the softmax of each row.
+
+        With ``mask="causal"``, row i contains the softmax of its columns j ≤ i, and 0 elsewhere.
+        """
         return Formula("softmax", (self,), mask)
 
     def layer_norm(self, epsilon: Formula) -> Formula:
-        """Return (x − mean) / √(variance + ε) in each row, ε being a 1×1 matrix."""
+        """Return (x − mean) / √(variance + ε) for each entry x of a row.
+
+        ``epsilon`` is a 1×1 matrix with the entry ε.
+        """
         return Formula("layer_norm", (self, epsilon))
 
     def sort(self, group: int) -> Formula:
-        """Sort every ``group`` consecutive entries of each row, greatest first."""
+        """Sort every ``group`` consecutive entries of each row in descending order."""
         return Formula("sort", (self,), group)
 
     def match2(self, modulus: int) -> Formula:
-        """Return 1 where the entry plus some entry (maybe itself) is a multiple of ``modulus``."""
+        """Return 1 for each entry s[i] such that some s[i] + s[j] is a multiple of ``modulus``, else 0.
+
+        The index j may be equal to i. The matrix must have one row.
+        """
         return Formula("match2", (self,), modulus)
 
     @staticmethod
@@ -187,7 +203,7 @@ def _zeros(shape: Shape) -> list[list[int]]:
 
 
 def to_json(*roots: Formula) -> dict[str, Any]:
-    """Write formulas as a table of rows ``[operation, [numbers of operands], attribute]``."""
+    """Write formulas as a table of rows ``[operation, [indices of operands], attribute]``."""
     numbers: dict[int, int] = {}
     table: list[Any] = []
     for formula in list_parts(*roots):
@@ -197,7 +213,7 @@ def to_json(*roots: Formula) -> dict[str, Any]:
 
 
 def from_json(content: Any) -> list[Formula]:
-    """Read formulas that :func:`to_json` wrote."""
+    """Read formulas from a table that :func:`to_json` returned."""
     formulas: list[Formula] = []
     for op, operands, attribute in content["table"]:
         formulas.append(Formula(op, [formulas[number] for number in operands], attribute))

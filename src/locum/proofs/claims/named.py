@@ -1,4 +1,4 @@
-"""Claims with names: constructions and U, each with its textbook formula.
+"""Define named claims about constructions and U, each with its textbook formula.
 
 >>> claim("transpose", 2, 3).reference
 Xᵀ
@@ -18,14 +18,14 @@ from locum.proofs.claims.claim import Claim
 
 @dataclass(frozen=True)
 class Family:
-    """Claims of one name, one for every shape."""
+    """A family of claims with the same name, one claim for each shape."""
 
     name: str
     parameters: tuple[str, ...]
     build: Callable[..., Claim]
-    #: Which recipes there are, the first being the default.
+    #: The available recipes; the first is the default.
     recipes: tuple[str, ...] = ()
-    #: Below which relative size a determinant counts as 0, by default; None: there is no tolerance.
+    #: Default relative size below which a determinant counts as 0; None without such a tolerance.
     tolerance: float | None = None
 
 
@@ -36,7 +36,10 @@ def problem_with(
     shape: Sequence[int],
     recipe: str | None,
 ) -> tuple[str, str] | None:
-    """Say what is wrong with the shape or the recipe of a claim: which of them, and in words."""
+    """Find a problem with the shape or the recipe of a named claim.
+
+    Return the wrong setting (``"shape"`` or ``"recipe"``) and a message, or None if both are valid.
+    """
     if len(shape) != len(parameters) or any(type(n) is not int or n < 1 for n in shape):
         takes = f"{name} takes {' '.join(parameters) or 'no numbers'}"
         return "shape", f"{takes}: expected {len(parameters)} positive integers, got {list(shape)}"
@@ -47,7 +50,10 @@ def problem_with(
 
 
 def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | None = None) -> Claim:
-    """Build the claim of that name and shape."""
+    """Build the claim with this name and shape, such as ``claim("matmul", 3, 3, 4)``.
+
+    ``recipe`` and ``tolerance`` select the construction, if its family has these settings.
+    """
     if name not in FAMILIES:
         raise InputError(
             f"expected the name of a claim, got {name!r}; try one of {', '.join(FAMILIES)}"
@@ -64,7 +70,9 @@ def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | 
         if not 0 <= options["tolerance"] < 1:
             raise InputError(f"expected a tolerance from 0 up to 1, got {tolerance!r}")
     elif tolerance is not None:
-        raise InputError(f"expected no tolerance for {name}, got {tolerance!r}; try without")
+        raise InputError(
+            f"expected no tolerance for {name}, got {tolerance!r}; try without a tolerance"
+        )
     return replace(family.build(*shape, **options), name=name, shape=shape, **options)
 
 

@@ -1,4 +1,4 @@
-"""Statements: claims as sentences, without free text."""
+"""Write claims as sentences that are generated from the content of the claim only."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, TypeAlias
 from locum.errors import InputError
 from locum.graph.traversal import walk
 
-#: A ``Formula`` and a ``Claim``, whose modules import this one.
+#: These stand for the classes ``Formula`` and ``Claim``, whose modules import this module.
 Formula: TypeAlias = Any
 Claim: TypeAlias = Any
-#: A token: an entry (matrix, row, column), or an integer.
+#: A token: the entry (matrix, row, column) of an input, or an integer.
 Token: TypeAlias = "tuple[int, int, int] | int"
-#: A text, and how tightly it binds.
+#: The text of an expression and its precedence.
 Text: TypeAlias = tuple[str, int]
 
 _LONGEST = 100_000
 _SUM, _PRODUCT, _ATOM = range(3)
-#: Operations that accept a number in place of a matrix of equal numbers.
+#: Operations that accept a number in place of a constant matrix.
 ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-#: The names of operations in statements.
+#: Names of operations in statements, if they differ from the names in formulas.
 FUNCTIONS = {
     "maximum": "max",
     "minimum": "min",
@@ -32,7 +32,7 @@ FUNCTIONS = {
     "sort": "sort_{}",
     "match2": "Match_{}",
 }
-#: Explanations of operations, with their attribute.
+#: Explanations that are appended to a statement, by operation; ``{0}`` is the attribute.
 _LEGEND = {
     "layer_norm": "norm(x, ε) is (x − mean)/√(variance + ε) in each row",
     "sort": "sort_{0} sorts every {0} consecutive entries of a row, greatest first",
@@ -45,12 +45,12 @@ _LEGEND = {
 
 
 def list_parts(*roots: Formula) -> Iterator[Formula]:
-    """Yield every formula below ``roots`` once, operands first."""
+    """Yield ``roots`` and all formulas that they contain, each once, operands first."""
     return walk(roots, attrgetter("operands"))
 
 
 def write_statement(claim: Claim) -> str:
-    """Write a claim as a sentence."""
+    """Write a claim as a sentence, with an explanation of less common operations."""
     inputs, tokens, conditions = claim.inputs, claim.layout, claim.conditions
     domain = "ℤ" if claim.integer else "ℝ"
     quantified = ", ".join(f"{x.attribute[0]} ∈ {domain}^{{{x.rows}×{x.columns}}}" for x in inputs)
@@ -71,10 +71,11 @@ def write_statement(claim: Claim) -> str:
 
 
 def write_formula(formula: Formula) -> str:
-    """Write a formula as one line."""
+    """Write a formula as one line of text."""
     texts: dict[int, Text] = {}
     names = [part.attribute[0] for part in list_parts(formula) if part.op == "input"]
-    # Capital letters need no sign between them; e·x·p(A + B) must not read as exp(A + B).
+    # Products of single capital letters need no dot. With other names, e·x·p(A + B) could be read as
+    # exp(A + B).
     letters = all(len(name) == 1 and name.isupper() for name in names)
     for part in list_parts(formula):
         text, level = _write(part, [texts[id(operand)] for operand in part.operands], letters)
@@ -128,7 +129,7 @@ def _write(formula: Formula, operands: Sequence[Text], letters: bool) -> Text:
             return f"{part(0, _ATOM)}⁻¹", _ATOM
         case "matmul":
             left, right = part(0, _PRODUCT), part(1, _PRODUCT)
-            # A dot where names, numbers or bars next to each other could be misread.
+            # Write a dot where adjacent names, numbers or bars could be misread.
             apart = "|" in (left[-1], right[0]) or right[0].isdigit() or right[0] == "["
             readable = (letters or left[-1] in "ᵀ)]¹") and not apart
             return left + ("" if readable else "·") + right, _PRODUCT
@@ -153,7 +154,7 @@ def _write_number(text: str) -> Text:
 
 
 def _write_tokens(tokens: Sequence[Token], inputs: Sequence[Formula]) -> str:
-    """Write the tokens: whole matrices by their names, equal integers as a power."""
+    """Write the tokens of a claim: whole matrices by their names, and repeated integers as a power."""
     parts, position = [], 0
     while position < len(tokens):
         token, start = tokens[position], position
@@ -172,7 +173,7 @@ def _write_tokens(tokens: Sequence[Token], inputs: Sequence[Formula]) -> str:
 
 
 def _write_places(places: Sequence[Sequence[int]], length: int) -> str:
-    """Write the positions that are read, row by row; nothing for the whole sequence."""
+    """Write the positions of the result row by row, or an empty string for the whole sequence."""
     flat = [place for row in places for place in row]
     if flat == list(range(length)):
         return ""

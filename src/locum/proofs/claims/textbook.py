@@ -1,4 +1,4 @@
-"""Claims about U: it computes the textbook formula of T, for every kind of T.
+"""State that constructions, and the universal simulator U, compute their textbook formulas.
 
 >>> str(attention(*(Formula.input(name, 2, 2) for name in "XAV")))
 'σ(XAXᵀ)XV'
@@ -23,53 +23,53 @@ from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
 
-#: State a claim whose name and shape ``named.py`` gives.
+#: State a claim without a name and a shape, which ``named.py`` adds.
 _stated = partial(about, "", ())
 
 
 def transpose(r: int, k: int, recipe: str) -> Claim:
-    """State that an r×k matrix is transposed."""
+    """State that ``transpose`` computes the transpose of an r×k matrix."""
     program = c.transpose(Matrix(tokens, r, k), recipe)
     return _stated(program, [("X", r, k)], lambda x: x.T)
 
 
 def matmul(r: int, k: int, columns: int, recipe: str) -> Claim:
-    """State that two matrices are multiplied."""
+    """State that ``matmul`` computes the product of an r×k matrix and a k×``columns`` matrix."""
     a, b = c.concatenate(tokens, (r, k), (k, columns))
     inputs = [("A", r, k), ("B", k, columns)]
     return _stated(c.matmul(a, b, recipe), inputs, lambda a, b: a @ b)
 
 
 def softmax(r: int, k: int, recipe: str) -> Claim:
-    """State that each row goes through a softmax, stable or plain."""
+    """State that ``softmax``, stable or plain, computes the softmax of each row of an r×k matrix."""
     program = c.softmax(Matrix(tokens, r, k), stable=recipe == "stable")
     return _stated(program, [("X", r, k)], Formula.softmax)
 
 
 def relu(n: int, recipe: str) -> Claim:
-    """State that n entries go through ReLU."""
+    """State that ``relu`` computes max(x, 0) for each of n entries."""
     program = c.relu(Matrix(tokens, 1, n), recipe)
     return _stated(program, [("X", 1, n)], Formula.relu)
 
 
 def maxmin(n: int, recipe: str) -> Claim:
-    """State that each pair is put in descending order."""
+    """State that ``maxmin`` sorts each pair of consecutive entries in descending order."""
     program = c.maxmin(Matrix(tokens, 1, n), recipe)
     return _stated(program, [("X", 1, n)], lambda x: x.sort(2))
 
 
 def groupsort(n: int, size: int) -> Claim:
-    """State that each group of ``size`` entries is put in descending order."""
+    """State that ``groupsort`` sorts each group of ``size`` entries in descending order."""
     program = c.groupsort(Matrix(tokens, 1, n), size)
     return _stated(program, [("X", 1, n)], lambda x: x.sort(size))
 
 
-#: The greatest order of a claim whose program writes out all minors.
+#: Maximum order of a square matrix in claims about programs that compute all minors.
 LARGEST_ORDER = 7
 
 
 def _require_small(order: int) -> None:
-    """Refuse orders whose minors are too many to be written out."""
+    """Raise an error if a square matrix of this order has too many minors."""
     if order > LARGEST_ORDER:
         raise InputError(
             f"expected an order up to {LARGEST_ORDER}, got {order}: the program writes out all minors"
@@ -77,27 +77,27 @@ def _require_small(order: int) -> None:
 
 
 def cofactor(r: int) -> Claim:
-    """State that the cofactors of a square matrix are computed."""
+    """State that ``cofactor`` computes the matrix of cofactors of an r×r matrix."""
     _require_small(r)
     return _stated(c.cofactor(Matrix(tokens, r, r)), [("A", r, r)], Formula.cofactors)
 
 
 def determinant(r: int, recipe: str) -> Claim:
-    """State that the determinant is computed."""
+    """State that ``determinant`` computes the determinant of an r×r matrix."""
     _require_small(r)
     program = c.determinant(Matrix(tokens, r, r), recipe=recipe)
     return _stated(program, [("A", r, r)], Formula.determinant)
 
 
 def inverse(r: int, recipe: str, tolerance: float) -> Claim:
-    """State that the inverse is computed, where there is one beyond the tolerance."""
+    """State that ``inverse`` computes A⁻¹ if det A ≠ 0 and |det A| > tolerance · per |A|."""
     _require_small(r)
     program = c.inverse(Matrix(tokens, r, r), recipe, tolerance=tolerance)
     return _stated(program, [("A", r, r)], Formula.inverse, conditions=invertible(tolerance))
 
 
 def invertible(tolerance: float) -> Callable[..., list[Condition]]:
-    """Assume what ``inverse`` needs: det A ≠ 0, and |det A| > tolerance · per |A|."""
+    """Return the conditions of ``inverse``: det A ≠ 0, and |det A| > tolerance · per |A|."""
 
     def conditions(*matrices: Formula) -> list[Condition]:
         assumed: list[Condition] = [(a.determinant(), "!=") for a in matrices]
@@ -110,7 +110,10 @@ def invertible(tolerance: float) -> Callable[..., list[Condition]]:
 
 
 def identify(n: int, start: int, count: int) -> Claim:
-    """State that some positions are kept, the rest being 0; they count from 1, as in the paper."""
+    """State that ``identify`` keeps ``count`` positions from ``start``, and sets all others to 0.
+
+    As in the paper, ``start`` counts positions from 1.
+    """
     kept = range(start - 1, start - 1 + count)
     return _stated(
         c.identify(tokens, start - 1, count),
@@ -120,7 +123,7 @@ def identify(n: int, start: int, count: int) -> Claim:
 
 
 def shift(n: int, by: int) -> Claim:
-    """State that a sequence is shifted by so many positions, around its end."""
+    """State that ``shift`` rotates a sequence by ``by`` positions."""
     return _stated(
         c.shift(tokens, by),
         [("s", 1, n)],
@@ -129,7 +132,7 @@ def shift(n: int, by: int) -> Claim:
 
 
 def multihead_transpose(heads: int, r: int, k: int) -> Claim:
-    """State that blocks one below the other are transposed, each by itself."""
+    """State that ``multihead`` transposes each of several stacked blocks."""
     return _stated(
         c.multihead(lambda x: c.transpose(x, "paper"), heads, Matrix(tokens, r, k)),
         [(f"X{h}", r, k) for h in range(heads)],
@@ -138,7 +141,7 @@ def multihead_transpose(heads: int, r: int, k: int) -> Claim:
 
 
 def multihead_matmul(heads: int, r: int, k: int, columns: int) -> Claim:
-    """State that pairs of blocks are multiplied, each by itself."""
+    """State that ``multihead`` multiplies each of several pairs of blocks."""
     shapes = [(r, k)] * heads + [(k, columns)] * heads
     views = c.concatenate(tokens, *shapes)
     inputs = [(f"A{h}", r, k) for h in range(heads)] + [(f"B{h}", k, columns) for h in range(heads)]
@@ -150,26 +153,26 @@ def multihead_matmul(heads: int, r: int, k: int, columns: int) -> Claim:
 
 
 def match2(n: int, p: int) -> Claim:
-    """State that Match₂ modulo p is computed on integers."""
+    """State that ``match2`` computes Match₂ modulo p for all integer sequences."""
     program = c.match2(tokens, p)
     return _stated(program, [("s", 1, n)], lambda s: s.match2(p), integer=True)
 
 
 def summed(n: int) -> Claim:
-    """State that a mean becomes a sum."""
+    """State that ``summed`` computes the sum over all positions from their mean."""
     program = c.summed(full, tokens, n)
     return _stated(program, [("s", 1, n)], lambda s: s @ Formula.constant(1, n, n))
 
 
 def positions(r: int, k: int) -> Claim:
-    """State that the second of two matrices is read where ``prop`` puts it."""
+    """State that the second of two concatenated matrices is read at the positions given by ``prop``."""
     _, behind = c.concatenate(tokens, (1, 2), (r, k))
     inputs = [("X", 1, 2), ("Y", r, k)]
     return _stated(behind.compact(), inputs, lambda x, y: y)
 
 
 def layer_norm(r: int, k: int) -> Claim:
-    """State that each row is normed, for every ε > 0."""
+    """State that ``layer_norm`` normalises each row, for every ε > 0."""
     x, epsilon = c.concatenate(tokens, (r, k), (1, 1))
     inputs = [("X", r, k), ("epsilon", 1, 1)]
     return _stated(
@@ -181,7 +184,7 @@ def layer_norm(r: int, k: int) -> Claim:
 
 
 def attention(x: Formula, a: Formula, v: Formula) -> Formula:
-    """Write σ(XAXᵀ)XV."""
+    """Return the formula σ(XAXᵀ)XV of an attention layer with one head."""
     return (x @ a @ x.T).softmax() @ (x @ v)
 
 
@@ -200,26 +203,32 @@ def _about_u(
     conditions: Callable[..., list[Condition]] | None = None,
     recipe: str = "fetch",
 ) -> Claim:
-    """State that U of an order computes a formula of its blocks; ``named.py`` gives name and shape."""
+    """State that U of an order computes a formula of its blocks.
+
+    The module ``named.py`` adds the name and the shape of the claim.
+    """
     U = UniversalSimulator(order, recipe=recipe)
     return about("", (), U.output, _inputs_of(U), reference, length=U.length, conditions=conditions)
 
 
 def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
-    """State Theorem 1."""
+    """State Theorem 1: U computes σ(XAXᵀ)XV for all X, A and V.
+
+    The recipe ``"inverse"`` also requires that some matrices are invertible.
+    """
     conditions = _invertible_products if recipe == "inverse" else None
     return _about_u(Order.of(n, d, d_v), attention, conditions, recipe)
 
 
 def _invertible_products(_: Formula, a: Formula, v: Formula) -> list[Condition]:
-    """Assume that AV and (AV)ᵀV have inverses, beyond the tolerance of U's construction."""
+    """Assume that A, V, AV and (AV)ᵀV are invertible, the products beyond the tolerance of U."""
     exact = invertible(0)(a, v)
     beyond = invertible(TOLERANCE)(a @ v, (a @ v).T @ v)
     return exact + [condition for condition in beyond if condition[1] == ">"]
 
 
 def of_encoder(n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
-    """State the corollary on encoders: attention, residual sum, feed-forward."""
+    """State the corollary on encoders: U computes attention, a residual sum and a feed-forward."""
 
     def reference(x: Formula, a: Formula, v: Formula, w1: Formula, w2: Formula) -> Formula:
         return ((x + attention(x, a, v)) @ w1).relu() @ w2
@@ -228,7 +237,7 @@ def of_encoder(n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
 
 
 def of_heads(heads: int, n: int, d: int, d_v: int) -> Claim:
-    """State the theorem on H heads, side by side."""
+    """State the theorem on several heads: U computes H heads and concatenates their outputs."""
 
     def reference(x: Formula, *m: Formula) -> Formula:
         return Formula.beside(*(attention(x, m[h], m[heads + h]) for h in range(heads)))
@@ -237,25 +246,28 @@ def of_heads(heads: int, n: int, d: int, d_v: int) -> Claim:
 
 
 def of_hard_attention(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes average-hard attention: the mean over the keys of the greatest score."""
+    """State that U computes average hard attention: the mean over the keys with the highest score."""
     order = Order.of(n, d, d_v, pooling="average")
     return _about_u(order, lambda x, a, v: (x @ a @ x.T).hardmax() @ (x @ v))
 
 
 def of_causal(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes causal attention."""
+    """State that U computes causal attention, in which row i attends to rows j ≤ i."""
     order = Order.of(n, d, d_v, mask="causal")
     return _about_u(order, lambda x, a, v: (x @ a @ x.T).softmax("causal") @ (x @ v))
 
 
 def of_cross(n: int, m: int, d: int, d_v: int) -> Claim:
-    """State that U computes attention to a memory."""
+    """State that U computes cross-attention to a memory of m rows."""
     order = Order.of(n, d, d_v, memory=m)
     return _about_u(order, lambda x, memory, a, v: (x @ a @ memory.T).softmax() @ (memory @ v))
 
 
 def of_heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
-    """State the corollary on H heads: X + heads side by side through W_O, then a feed-forward."""
+    """State the corollary on encoders of H heads.
+
+    U computes X plus the concatenated heads times W_O, followed by a feed-forward.
+    """
 
     def reference(x: Formula, *m: Formula) -> Formula:
         a, v, w_o = m[:heads], m[heads : 2 * heads], m[2 * heads : 3 * heads]
@@ -265,18 +277,18 @@ def of_heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> 
             residual = residual + attention(x, a[h], v[h]) @ w_o[h]
         return (residual @ w1).relu() @ w2
 
-    # One head would have no W_O by default.
+    # By default, a simulator of one head has no W_O.
     order = Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2), projection=d)
     return _about_u(order, reference)
 
 
 def _positive_epsilon(*matrices: Formula) -> list[Condition]:
-    """Assume ε > 0; it is U's last token."""
+    """Return the condition that ε, the last input of U, is positive."""
     return [(matrices[-1], ">")]
 
 
 def of_normed_encoder(n: int, d: int, d1: int, recipe: str) -> Claim:
-    """State that U computes an encoder with layer norms behind (post) or before (pre) its two parts."""
+    """State that U computes an encoder layer with layer norms, post-norm or pre-norm."""
 
     def post(x: Formula, a: Formula, v: Formula, w1: Formula, w2: Formula, e: Formula) -> Formula:
         y = (x + attention(x, a, v)).layer_norm(e)
@@ -291,7 +303,10 @@ def of_normed_encoder(n: int, d: int, d1: int, recipe: str) -> Claim:
 
 
 def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
-    """State that U computes a decoder layer: causal and cross-attention, feed-forward, and norms."""
+    """State that U computes a decoder layer.
+
+    The layer consists of causal attention, cross-attention and a feed-forward, with or without norms.
+    """
 
     def reference(x: Formula, memory: Formula, *matrices: Formula) -> Formula:
         a, v, cross_a, cross_v, w1, w2, *epsilon = matrices
@@ -315,10 +330,7 @@ def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
 
 
 def of_performer(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes a Performer.
-
-    It has four features, for which 1/√m is rational.
-    """
+    """State that U computes a Performer with four features, so that 1/√m for m = 4 is rational."""
 
     def features(z: Formula, omega: Formula) -> Formula:
         squares = z * z / 2 @ Formula.constant(1, d, 4)
@@ -333,7 +345,7 @@ def of_performer(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_sumformer(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes a Sumformer of two features φ and two hidden units ψ."""
+    """State that U computes a Sumformer with two features φ and two hidden units ψ."""
 
     def reference(x: Formula, phi: Formula, w: Formula, w_sum: Formula, v: Formula) -> Formula:
         total = Formula.constant(1, n, n) @ (x @ phi).relu()
@@ -343,7 +355,7 @@ def of_sumformer(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_linformer(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes a Linformer."""
+    """State that U computes a Linformer of rank max(2, ⌊n/2⌋)."""
 
     def reference(x: Formula, q: Formula, k: Formula, v: Formula, e: Formula, f: Formula) -> Formula:
         return (x @ q @ (e @ x @ k).T).softmax() @ (f @ x @ v)
@@ -352,13 +364,13 @@ def of_linformer(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_linear(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes linear attention."""
+    """State that U computes linear attention, that is, attention without a softmax."""
     order = Order.of(n, d, d_v, kind="linear")
     return _about_u(order, lambda x, q, k, v: x @ q @ (x @ k).T @ (x @ v))
 
 
 def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
-    """State that a U for larger orders computes a smaller T, told how many rows it has."""
+    """State that a larger U computes a smaller T, if the number of rows of X is one of its tokens."""
     simulator = UniversalSimulator(n, d, d_v).masked
     return embedded("hierarchy", (m, e, e_v, n, d, d_v), simulator, fixed={"rows": m})
 
@@ -366,7 +378,11 @@ def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
 def embedded(
     name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
 ) -> Claim:
-    """Claim that a T of order (m, e, e_v), set into zeros on a larger U, gives T(X) in a corner."""
+    """State that a larger U computes T(X) for a smaller T, whose matrices are padded with zeros.
+
+    The first three sizes of ``shape`` are the order (m, e, e_v) of T. The result is the first m rows
+    and e_v columns of the output. ``fixed`` sets 1×1 blocks to integers.
+    """
     m, e, e_v = shape[:3]
     inputs = [("X", m, e), ("A", e, e), ("V", e, e_v)]
     layout: list[Token] = [0] * simulator.layout.size

@@ -1,5 +1,6 @@
-"""Tie the programs that run to the Coq theorems in ``proofs/``, which hold for all shapes.
+"""Relate the programs that run to the Coq theorems in ``proofs/``, which hold for all shapes.
 
-``terms`` prints a program as a term of ``proofs/Rasp.v``; ``ties`` says which Coq definition a
-construction is at a shape; ``python -m locum.proofs.coq`` (``make coq``) has Coq check both.
+``coq_text`` prints a program as a term of ``proofs/Rasp.v``. ``ties`` writes equations between the
+constructions at given shapes and the Coq definitions. ``python -m locum.proofs.coq`` (``make coq``)
+checks the theorems and the equations with Coq.
 """

@@ -1,14 +1,16 @@
-"""Have Coq check every theorem of ``proofs/`` and tie it to the programs that run: ``make coq``.
+"""Check every theorem of ``proofs/`` and its relation to the executed programs with Coq (``make coq``).
 
-The files are copied to a scratch folder and compiled in their order. Then Coq checks generated files:
+The files are copied to a temporary folder and compiled in order. Then Coq checks generated files:
 
-- ties at small shapes, at a sweep of shapes with sizes up to 40, and at three random shapes each;
-- random programs, on which dense execution and the executable semantics have the same values;
-- the axioms of each theorem.
+- equations (*ties*) between programs and Coq definitions at small shapes, at a sweep of shapes with
+  sizes up to 40, and at three random shapes for each construction;
+- random programs, for which the executable semantics in Coq must return the values of dense execution;
+- the axioms that each theorem uses.
 
-``coqchk`` checks the compiled files with its own kernel. The exit code is 1 if a check fails, or if a
-theorem uses an axiom that ``proofs/axioms.txt`` does not list. Otherwise the hashes of what Coq
-accepted are written to ``proofs/accepted.txt``. The tests compare them with the present files.
+``coqchk`` checks the compiled files with a separate kernel. The exit code is 1 if a check fails, or if
+a theorem uses an axiom that ``proofs/axioms.txt`` does not list. Otherwise the hashes of the accepted
+files and equations are written to ``proofs/accepted.txt``. The tests compare these hashes with the
+current files.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), o
 
 
 def compile_file(folder: Path, name: str) -> tuple[str, float]:
-    """Compile one file; return what Coq prints, and the seconds of wall time."""
+    """Compile one Coq file of a folder; return the output of Coq and the wall time in seconds."""
     began = time.perf_counter()
     done = subprocess.run(
         ["coqc", "-w", "-abstract-large-number", "-Q", ".", "Locum", f"{name}.v"],
@@ -61,7 +63,7 @@ def compile_file(folder: Path, name: str) -> tuple[str, float]:
 
 
 def find_theorems(folder: Path) -> dict[str, str]:
-    """Return the file of each theorem."""
+    """Return a mapping from the name of each theorem to its file."""
     return {
         name: f"{file}.v"
         for file in FILES
@@ -74,7 +76,7 @@ def find_theorems(folder: Path) -> dict[str, str]:
 
 
 def find_axioms(folder: Path, theorems: Iterable[str]) -> dict[str, list[str]]:
-    """Return the axioms that each theorem uses."""
+    """Return a mapping from each theorem to the axioms that it uses."""
     lines = [
         f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems
     ]
@@ -89,7 +91,7 @@ def find_axioms(folder: Path, theorems: Iterable[str]) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Check everything and print a table."""
+    """Check all theorems and equations, and print a table of the theorems."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("proofs", type=Path, help="the folder with Rasp.v and the other files")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")

@@ -1,7 +1,7 @@
 """Print programs and labelled tokens as terms of ``proofs/Rasp.v``.
 
-Every node becomes one ``let``, so the term is as small as the graph; families of heads stay binders,
-so it does not grow with the shape.
+Every node of the graph becomes one ``let``, so the size of the term is proportional to the size of the
+graph. Families of heads remain binders, so the term does not grow with the shape.
 
 >>> from locum import indices
 >>> print(coq_term((indices + 1).node))
@@ -43,7 +43,7 @@ BINARY = (
     "and", "or",
 )  # fmt: skip
 PREDICATES = {"==": "Eq", "!=": "Ne", "<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge"}
-#: Operations that are constructors of the same inputs in the same order.
+#: Operations whose Coq constructor has the same inputs in the same order.
 STRUCTURAL = (
     "indices", "length", "if_else", "selector_and", "selector_or", "selector_not", "best",
     "selector_width",
@@ -51,7 +51,7 @@ STRUCTURAL = (
 
 
 def coq_term(root: Node) -> str:
-    """Write the program below ``root`` as a Coq term of type ``sop`` (or ``selector``)."""
+    """Write the program below ``root`` as a Coq term of type ``sop`` or ``selector``."""
     names: dict[Node, str] = {}
     lines = []
     for node in postorder(root):
@@ -61,7 +61,7 @@ def coq_term(root: Node) -> str:
 
 
 def _node(node: Node, names: dict[Node, str]) -> str:
-    """Write one node over the names of its inputs."""
+    """Write one node as a Coq term, in which the inputs are referred to by their names."""
     inputs = " ".join(names[part] for part in node.inputs)
     match node.op:
         case "tokens" if node.attributes["cast"] == "asis":
@@ -95,12 +95,12 @@ def _node(node: Node, names: dict[Node, str]) -> str:
 
 
 def _constructor(op: str) -> str:
-    """Write the constructor of an operation: ``FloorDivide`` for floor_divide."""
+    """Return the name of an operation's Coq constructor, such as ``FloorDivide`` for floor_divide."""
     return "Width" if op == "selector_width" else op.title().replace("_", "")
 
 
 def _family(node: Node) -> str:
-    """Write a bound family, which the graph calls ``#height.number``."""
+    """Write a bound family as a Coq term; the graph names it ``#height.number``."""
     height, _, number = str(node.attributes["name"]).removeprefix("#").partition(".")
     if not (height.isdigit() and number.isdigit()):
         raise InputError(f"expected a closed program, got one with the free family {node!r}")
@@ -108,7 +108,7 @@ def _family(node: Node) -> str:
 
 
 def _atom(value: object) -> str:
-    """Write an atom; a float is the fraction that it is exactly."""
+    """Write a number or a boolean as a Coq term; a float becomes the fraction that it represents."""
     if isinstance(value, bool):
         return f"(Boolean {str(value).lower()})"
     if isinstance(value, int):
@@ -123,32 +123,39 @@ def _integer(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
-# The numbers of the matrices. X is 0 everywhere; the other kinds of attention count from W_Q on.
+# The numbers that labels assign to matrices. X is always 0. In linear attention, Linformer and
+# Performer, the matrices from W_Q on are numbered from 1.
 _X, _A, _V, _O, _W1, _W2 = range(6)
 _B1, _B2, _G1, _C1, _G2, _C2, _EPSILON = range(6, 13)
 
 
 def label(number: int, rows: int, columns: int, head: int = 0) -> Numbers:
-    """Return a matrix of labels."""
+    """Return a matrix whose entries are labels.
+
+    A label is an integer that encodes the number of the matrix, the head, the row and the column.
+    """
     i, j = np.indices((rows, columns))
     return np.asarray((((number * 64 + head) * 64 + i) * 64 + j), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The sequence of a simulator: as Coq terms over the sizes, and as it runs."""
+    """The sequence of tokens of a simulator, as Coq terms over the sizes and as Python values."""
 
-    #: The matrices of T and X, a term of the type list (part Z).
+    #: The matrices of T and X, as a Coq term of the type list (part Z).
     parts: str
-    #: The number of tokens that the theorem requires.
+    #: The number of tokens that the theorem requires, as a Coq term.
     length: str
-    #: T of a shape, with labels as entries.
+    #: A function that returns T for a shape, with labels as entries.
     module: Callable[..., Module]
 
     def sequence(self, simulator: LayerSimulator, *shape: int) -> list[int]:
-        """Return the tokens ⟨T, X⟩ of a shape, whose first two sizes are the sizes of X."""
+        """Return the tokens ⟨T, X⟩ for a shape.
+
+        The first two sizes of the shape are the numbers of rows and columns of X.
+        """
         T, X = self.module(*shape), label(_X, shape[0], shape[1])
-        if "rows" in simulator.layout.blocks:  # the number of rows is a token that T does not have
+        if "rows" in simulator.layout.blocks:  # The number of rows is a token that T does not contain.
             matrices = T.matrices() | {"X": [X], "rows": [label(_O, 1, 1)]}
             tokens = simulator.flattened(simulator.parts(matrices, X))
         else:
@@ -157,24 +164,24 @@ class Tokens:
 
 
 def attention(n: int, d: int, d_v: int, mask: str | None = None) -> Attention:
-    """Return an attention of one head."""
+    """Return an attention layer with one head, whose entries are labels."""
     return Attention(label(_A, d, d), label(_V, d, d_v), mask=mask)
 
 
 def heads(d: int, d_v: int, count: int, projection: int = 0) -> MultiHeadAttention:
-    """Return an attention of several heads, with or without W_O."""
+    """Return an attention layer with ``count`` heads, with W_O if ``projection`` is not 0."""
     each = [Attention(label(_A, d, d, head), label(_V, d, d_v, head)) for head in range(count)]
     outputs = [label(_O, d_v, projection, head) for head in range(count)]
     return MultiHeadAttention(each, np.concatenate(outputs) if projection else None)
 
 
 def encoder(part: AttentionModule, d: int, d1: int, d2: int) -> Encoder:
-    """Return the paper's encoder around an attention."""
+    """Return the encoder of the paper: an attention layer followed by a feed-forward."""
     return Encoder(part, label(_W1, d, d1), label(_W2, d1, d2))
 
 
 def layer(part: AttentionModule, d: int, d1: int, norm: str, activation: str = "relu") -> Encoder:
-    """Return an encoder layer with biases and norms around an attention."""
+    """Return an encoder layer with biases and norms around an attention layer."""
     rows = [label(number, 1, d) for number in (_G1, _C1, _G2, _C2)]
     return Encoder(
         part, label(_W1, d, d1), label(_W2, d1, d), label(_B1, 1, d1), label(_B2, 1, d), norm=norm,
@@ -188,17 +195,17 @@ def _projections(d: int, d_v: int, w: int) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def linear(n: int, d: int, d_v: int, w: int, feature_map: str = "identity") -> LinearAttention:
-    """Return a linear attention."""
+    """Return a linear attention layer, whose entries are labels."""
     return LinearAttention(*_projections(d, d_v, w), feature_map=feature_map)
 
 
 def linformer(n: int, d: int, d_v: int, w: int, k: int) -> Linformer:
-    """Return a Linformer of rank k."""
+    """Return a Linformer of rank k, whose entries are labels."""
     return Linformer(*_projections(d, d_v, w), label(4, k, n), label(5, k, n))
 
 
 def performer(n: int, d: int, d_v: int, w: int, k: int) -> Performer:
-    """Return a Performer with k features."""
+    """Return a Performer with k features, whose entries are labels."""
     return Performer(*_projections(d, d_v, w), label(4, k, w))
 
 
@@ -251,7 +258,7 @@ PERFORMER = Tokens(
 
 
 def layer_of_one_head(norm: str, activation: str = "relu") -> Tokens:
-    """Return the sequence of a layer of one head with biases and norms."""
+    """Return the tokens of an encoder layer with one head, biases and norms."""
     return Tokens(
         f"{_ATTENTION.format(dv='d')} ++ {_LAYER}",
         "layer_length n d d1 (attention_size n d d) (attention_length n d d)",
@@ -260,7 +267,7 @@ def layer_of_one_head(norm: str, activation: str = "relu") -> Tokens:
 
 
 def layer_of_heads(norm: str) -> Tokens:
-    """Return the sequence of a layer of several heads with biases and norms."""
+    """Return the tokens of an encoder layer with several heads, biases and norms."""
     return Tokens(
         f"{_PROJECTED.format(p='d')} ++ {_LAYER}",
         "layer_length n d d1 (projected_size n d dv d H) (projected_length n d dv d H)",

@@ -1,8 +1,8 @@
-"""Write the equations for Coq, and compare them with the accepted ones and with dense execution.
+"""Write the equations that Coq checks, and compare them with accepted equations and dense execution.
 
-Some equations are the same in every run. After Coq accepted them, ``make coq`` writes their hashes and
-the hashes of the files in ``proofs/`` to ``proofs/accepted.txt``. The tests compare the hashes without
-Coq.
+Some equations are the same in every run. After Coq has accepted these equations, ``make coq`` writes
+their hashes, and the hashes of the files in ``proofs/``, to ``proofs/accepted.txt``. The tests compare
+the hashes without running Coq.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from locum.proofs.coq.ties import PREAMBLE, Tie, state_inequality
 
 T = TypeVar("T")
 
-#: Operations of ``Rasp.v`` whose values may be irrational: ``Rationals.v`` does not compute them.
+#: Operations of ``Rasp.v`` with irrational values, which ``Rationals.v`` does not compute.
 _IRRATIONAL = ("exp", "log", "sqrt", "tanh", "sin", "erf")
 _ELEMENTWISE = (
     *(op for op in UNARY if op not in _IRRATIONAL),
@@ -41,27 +41,27 @@ _ELEMENTWISE = (
 )
 _SELECTORS = ("select", "select", "selector_and", "selector_or", "selector_not", "best")
 _ATTENTION = ("aggregate", "aggregate", "selector_width")
-#: Elementwise operations once, attention more often.
+#: Operations of random programs: each elementwise operation once, and attention more often.
 _OPERATIONS = (*_ELEMENTWISE, *_SELECTORS * 3, *_ATTENTION * 3)
-#: Errors of dense execution that mean "no value" in ``Rasp.v``.
+#: Kinds of errors of dense execution that correspond to "no value" in ``Rasp.v``.
 _NO_VALUE = ("ZeroDivisionError", "average", "not real")
 _LARGEST_EXPONENT = 8
-#: Operations of a program: drawn at most, and used at least.
+#: Maximum number of operations of a random program, and minimum number that its result uses.
 _LARGEST_PROGRAM, _SMALLEST_PROGRAM = 30, 5
-#: Numbers n/2ᵏ with |n| < 2⁴⁰ and k ≤ 10: sums and products of a few are exact in float64.
+#: Sums and products of a few numbers n/2ᵏ with |n| < 2⁴⁰ and k ≤ 10 are assumed exact in float64.
 _LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**40, 2**10
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program, its tokens and its values; None where dense execution raises an error."""
+    """A random program, its tokens, and its values; None if dense execution raises an error."""
 
     program: Node
     tokens: tuple[Any, ...]
     values: tuple[Any, ...] | None
 
     def stated(self, name: str) -> str:
-        """Write the equation that Coq decides."""
+        """Write the Coq equation that the program returns these values on these tokens."""
         tokens = "; ".join(map(_value, self.tokens))
         expected = "NoValue"
         if self.values is not None:
@@ -73,7 +73,7 @@ class Case:
 
 
 def draw_cases(seed: int, count: int) -> list[Case]:
-    """Draw random programs, run each of them in dense execution, and return the results."""
+    """Draw random programs with attention, and run them in dense execution on random tokens."""
     draw = random.Random(seed)
     cases: list[Case] = []
     while len(cases) < count:
@@ -92,7 +92,7 @@ def draw_cases(seed: int, count: int) -> list[Case]:
 
 
 class _IrrationalError(Exception):
-    """A power that may be irrational, or is too large to compare."""
+    """Raised for a power that may be irrational, or whose exponent is too large."""
 
 
 def _power(base: Any, exponent: Any) -> Any:
@@ -103,13 +103,13 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 class _Rationals(ExactDomain):
-    """The exact domain without powers that ``Rationals.v`` does not compute."""
+    """The exact domain, restricted to powers that ``Rationals.v`` computes."""
 
     meanings: Mapping[str, Callable[..., Value]] = {**ExactDomain.meanings, "power": _power}
 
 
 def _run(program: Node, tokens: tuple[Any, ...], domain: Domain) -> tuple[Any, ...] | None:
-    """Return the values of a program in dense execution, None if it has no value."""
+    """Return the values of a program in dense execution, or None if the program is undefined."""
     try:
         values = dense.evaluate(program, tokens, domain)
     except ExecutionError as error:
@@ -120,7 +120,10 @@ def _run(program: Node, tokens: tuple[Any, ...], domain: Domain) -> tuple[Any, .
 
 
 def _require_same_floats(case: Case) -> None:
-    """Raise an error if float64 holds all values of a case, and the float domain has other values."""
+    """Raise an error if the float domain returns other values than the exact domain.
+
+    Cases in which float64 does not represent all values are not compared.
+    """
     if not _floats_are_exact(case):
         return
     floats = _run(case.program, case.tokens, DOMAINS["float"])
@@ -133,12 +136,12 @@ def _require_same_floats(case: Case) -> None:
 
 
 def _typed(values: tuple[Any, ...] | None) -> list[tuple[bool, Any]] | None:
-    """Return values that are equal if the values are: True is not 1, and 2.0 is 2."""
+    """Return values with a flag for booleans, so that True differs from 1, but 2.0 equals 2."""
     return None if values is None else [(isinstance(value, bool), value) for value in values]
 
 
 def _floats_are_exact(case: Case) -> bool:
-    """Return whether float64 holds every intermediate value of a program without families."""
+    """Return whether float64 represents all values that occur in a program without families."""
     nodes = list(postorder(case.program))
     if case.values is None or any(node.op == "sum_over" for node in nodes):
         return False
@@ -155,7 +158,7 @@ def _floats_are_exact(case: Case) -> bool:
 
 
 def _value(value: Any) -> str:
-    """Write a value of ``Rationals.v``."""
+    """Write a boolean or a rational number as a Coq value of ``Rationals.v``."""
     if isinstance(value, bool):
         return f"BoolQ {str(value).lower()}"
     fraction = Fraction(value)
@@ -163,7 +166,7 @@ def _value(value: Any) -> str:
 
 
 def _draw_number(draw: random.Random) -> Any:
-    """Draw an integer, a half or a boolean."""
+    """Draw an integer, a multiple of 1/2, or a boolean."""
     match draw.randrange(6):
         case 0:
             return draw.random() < 0.5
@@ -174,7 +177,7 @@ def _draw_number(draw: random.Random) -> Any:
 
 
 class _Draws(SeededDraws):
-    """The decisions of :func:`grow`, for programs of numbers and booleans."""
+    """The random decisions of :func:`grow`, restricted to programs of numbers and booleans."""
 
     def attribute(self, name: str) -> Any:
         match name:
@@ -190,18 +193,18 @@ class _Draws(SeededDraws):
         return _OPERATIONS
 
 
-#: In the order in which they build on each other; the last imports all of them.
+#: The files of ``proofs/`` in the order of their dependencies; the last file imports all others.
 FILES = (
     "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
     "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
     "Encoder", "Sequences", "Sorting", "GroupSort", "Maxout", "Inversion", "Hierarchy", "Kinds",
     "Encoding", "Rationals", "Agreement", "Errata", "Constructions",
 )  # fmt: skip
-#: Random programs in every run: the same ones, and others for each seed.
+#: Numbers of random programs in a run: programs of a fixed seed, and programs of another seed.
 SAME_PROGRAMS, OTHER_PROGRAMS = 200, 100
-#: Random shapes of each tie in a run.
+#: Number of random shapes of each tie in a run.
 RANDOM_SHAPES = 3
-#: The file of hashes, in the folder of the proofs.
+#: The name of the file of hashes in the folder of the proofs.
 ACCEPTED = "accepted.txt"
 HEADER = (
     "From Coq Require Import List ZArith QArith.\nImport ListNotations.\nOpen Scope nat_scope.\n"
@@ -210,7 +213,7 @@ HEADER = (
 
 
 def same_equations() -> dict[str, Callable[[], str]]:
-    """Return functions that write the equations of every run, by their subjects."""
+    """Return functions that write the equations that are the same in every run, by subject."""
 
     def write(tie: Tie) -> Callable[[], str]:
         return lambda: "\n".join(map(tie.stated, dict.fromkeys((*tie.shapes, *tie.sweep()))))
@@ -227,31 +230,31 @@ def same_equations() -> dict[str, Callable[[], str]]:
 
 
 def random_equations(seed: int) -> Iterator[str]:
-    """Write the equations that depend on a seed."""
+    """Write the equations at random shapes and of random programs that depend on a seed."""
     for tie in TIES:
         yield from map(tie.stated, tie.draw(seed, RANDOM_SHAPES))
     yield _write_programs(seed, OTHER_PROGRAMS)
 
 
 def hash_files(proofs: Path) -> dict[str, str]:
-    """Return the hash of each file of the proofs."""
+    """Return the hash of each file in the folder of the proofs."""
     names = [*(f"{name}.v" for name in FILES), "axioms.txt"]
     return {name: _hash((proofs / name).read_text(encoding="utf-8")) for name in names}
 
 
 def hash_equations(subject: str, text: str) -> str:
-    """Return the hash of the equations on one subject."""
+    """Return the hash of the text of the equations on one subject."""
     return _hash(HEADER + text if subject == "header" else text)
 
 
 def read_accepted(proofs: Path) -> dict[str, str]:
-    """Read the hashes of the files and equations that Coq accepted."""
+    """Read the hashes of the files and equations that Coq accepted, by subject."""
     lines = (proofs / ACCEPTED).read_text(encoding="utf-8").splitlines()
     return {subject: found for found, subject in (line.split("  ", 1) for line in lines)}
 
 
 def write_accepted(proofs: Path, hashes: Mapping[str, str]) -> bool:
-    """Write the hashes of accepted files and equations; return whether the file changed."""
+    """Write the hashes of accepted files and equations; return whether the file of hashes changed."""
     path = proofs / ACCEPTED
     text = "".join(f"{found}  {subject}\n" for subject, found in hashes.items())
     if path.exists() and path.read_text(encoding="utf-8") == text:

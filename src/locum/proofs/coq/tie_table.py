@@ -16,7 +16,7 @@ from locum.simulators import UniversalSimulator
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
 
-#: Square, rectangular, single rows and columns; the largest is 8.
+#: Square and rectangular shapes, single rows and single columns, with sizes up to 8.
 PAIRS: tuple[Shape, ...] = (
     (1, 1), (1, 2), (2, 1), (1, 5), (5, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 6), (7, 3), (8, 8),
 )  # fmt: skip
@@ -26,14 +26,14 @@ TRIPLES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 
-#: Shapes and a number of heads, of groups or of columns.
+#: Shapes whose last size is a number of heads, of groups or of columns.
 _QUADS: tuple[Shape, ...] = (
     (1, 1, 1, 2), (1, 1, 3, 2), (1, 4, 1, 3), (5, 1, 1, 2), (2, 2, 2, 2), (2, 3, 2, 3), (3, 3, 3, 2),
     (3, 2, 4, 4), (4, 3, 5, 2), (1, 6, 2, 5), (6, 1, 2, 7), (8, 8, 8, 2), (2, 2, 2, 8),
 )  # fmt: skip
 _FIVES: tuple[Shape, ...] = tuple((n, d, d_v, 1 + (n + d) % 5, h) for n, d, d_v, h in _QUADS)
 _SIXES: tuple[Shape, ...] = tuple((*sizes, 1 + sum(sizes) % 7, h) for *sizes, h in _FIVES)
-#: Matrices whose entries make up pairs, and groups.
+#: Shapes of matrices whose entries can be divided into pairs, or into groups.
 _EVEN: tuple[Shape, ...] = (
     (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 3), (3, 2), (1, 8), (8, 1), (4, 4), (6, 5), (8, 8),
 )  # fmt: skip
@@ -42,7 +42,7 @@ _GROUPS: tuple[Shape, ...] = (
     (4, 6, 3), (5, 4, 5), (8, 8, 4), (8, 8, 8),
 )  # fmt: skip
 _SINGLES: tuple[Shape, ...] = tuple((size,) for size in range(1, 13))
-_BASE = 2.5  # a base > 1 that is a float
+_BASE = 2.5  # a float greater than 1
 
 
 def _tokens(r: int, columns: int, offset: int = 0) -> Matrix:
@@ -83,7 +83,10 @@ def _kind(kind: str, **options: Any) -> Callable[..., LayerSimulator]:
 
 
 def _layer(norm: str, heads: int = 1, activation: str = "relu") -> Callable[..., LayerSimulator]:
-    """Build an encoder layer with biases and norms; several heads have their own d_v and W_O."""
+    """Return a function that builds U for encoder layers with biases and norms.
+
+    With several heads, d_v is a separate size, and the layer contains W_O.
+    """
 
     def build(n: int, d: int, d_v: int, d1: int, heads: int) -> LayerSimulator:
         return _of(n, d, d_v, heads=heads, feed_forward=(d1, d), norm=norm, affine=True,
@@ -114,22 +117,22 @@ def _fraction(value: float) -> str:
 
 
 def _rows(term: str, sizes: str = "r c") -> str:
-    """Write the matrix whose entries are row by row at the positions of an s-op, from 0 on."""
+    """Write a Coq matrix whose entries are the values of an s-op, row by row from position 0."""
     return f"row_major ({term}) {sizes}"
 
 
 def _several(*shape: int) -> bool:
-    """Return whether the last size, a number of heads or of columns, is at least 2."""
+    """Return whether the last size of a shape, a number of heads or of columns, is at least 2."""
     return shape[-1] > 1
 
 
 def _pairs(r: int, columns: int) -> bool:
-    """Return whether the number of entries is even."""
+    """Return whether the number of entries of a matrix is even."""
     return r * columns % 2 == 0
 
 
 def _groups(r: int, columns: int, g: int) -> bool:
-    """Return whether the entries make up groups."""
+    """Return whether the entries of a matrix can be divided into groups of g ≥ 2."""
     return g > 1 and r * columns % g == 0
 
 
@@ -256,7 +259,7 @@ TIES = (
         "elu_U_simulates", "Kinds.v", _QUADS, tokens=sequences.ELU),
     Tie("linformer", (*_ORDER, "w", "k"), _kind("linformer"), _rows("linformer_U n d dv w k", "n dv"),
         "linformer_U_simulates", "Kinds.v", _FIVES, tokens=sequences.LINFORMER),
-    # k^(−1/2) is a float in the program; it is an exact fraction for k = 4.
+    # The program contains k^(−1/2) as a float, which is an exact fraction for k = 4.
     Tie("performer", (*_ORDER, "w"), lambda n, d, d_v, w: _kind("performer")(n, d, d_v, w, 4),
         _rows("performer_U (Fraction 1 2) (Fraction 1 2) n d dv w 4", "n dv"),
         "performer_U_simulates", "Kinds.v", _QUADS, tokens=sequences.PERFORMER),
@@ -284,7 +287,8 @@ TIES = (
 )  # fmt: skip
 BY_NAME = {tie.name: tie for tie in TIES}
 
-#: Results that are not the definition, each with the tie that Coq must reject and the shape.
+#: Equations that Coq must reject: the name of a tie, a shape, and a result that differs from the
+#: definition at this shape.
 MUTANTS: tuple[tuple[str, Shape, Callable[[], Result]], ...] = (
     ("matmul_fetch", (2, 3, 2), lambda: BY_NAME["matmul_paper"].build(2, 3, 2)),
     ("matmul_paper", (2, 2, 2), lambda: c.matmul(
@@ -299,21 +303,24 @@ MUTANTS: tuple[tuple[str, Shape, Callable[[], Result]], ...] = (
     ("shift", (2,), lambda: BY_NAME["shift"].build(3)),
     ("maxmin", (2, 2), lambda: BY_NAME["maxmin_paper"].build(2, 2)),
     ("encoder_post", (2, 2, 3), lambda: BY_NAME["encoder_pre"].build(2, 2, 3)),
-    # The program is right in these; offset, strides or shape of the result are not.
+    # In these results, the program is correct, but the offset, the strides or the shape is wrong.
     ("matmul_fetch", (2, 3, 3), lambda: _product("fetch")(2, 3, 3).replace(offset=1)),
     ("matmul_fetch", (3, 3, 3), lambda: _product("fetch")(3, 3, 3).transpose(0, 1)),
     ("transpose", (2, 3), lambda: _tokens(3, 2)),
 )  # fmt: skip
 
 
-#: Arrays whose positions are compared with the Coq function, one number for every entry.
+#: Shapes of arrays for which the positions of all entries are compared with the Coq function ``prop``.
 LAYOUTS: tuple[Shape, ...] = (
     (1,), (8,), (1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4), (8, 8), (2, 3, 4), (4, 1, 3), (2, 2, 2, 2),
 )  # fmt: skip
 
 
 def state_positions(shape: Shape) -> str:
-    """Write that the positions of the entries of an array are those of ``prop`` in Sequences.v."""
+    """Write the Coq equation that ``prop`` in Sequences.v returns the same positions as ``c.prop``.
+
+    The equation lists the positions of all entries of an array of this shape.
+    """
     entries = list(itertools.product(*map(range, shape)))
     listed = "; ".join(f"[{'; '.join(map(str, entry))}]" for entry in entries)
     numbers = "; ".join(str(c.prop(shape, entry)) for entry in entries)

@@ -1,9 +1,9 @@
 """Write the equations between constructions in Python and definitions in ``proofs/``.
 
-A tie states that the result of a construction at a shape is the definition of a theorem at that shape.
-The result of a construction is an s-op, a matrix or a simulator. For a matrix, the equation contains
-the program, the shape, the offset and the strides. For a simulator, further equations state where the
-matrices of T and X are in the sequence of tokens, and where the result is read.
+A tie is an equation at one shape: the result of a construction equals the Coq definition that a theorem
+is about. The result of a construction is an s-op, a matrix or a simulator. For a matrix, the equation
+contains the program, the shape, the offset and the strides. For a simulator, further equations state
+where the matrices of T and X are in the sequence of tokens, and where the result is read.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ from locum.simulators.layer_simulator import LayerSimulator
 
 Shape = tuple[int, ...]
 Result = SOp | Matrix | LayerSimulator
-#: The largest size of a tied shape. The shapes of a sweep have sizes from ``SMALLEST`` on.
+#: Shapes of a sweep have sizes from ``SMALLEST`` to ``LARGEST``, and random shapes up to ``LARGEST``.
 LARGEST = 40
 SMALLEST = 9
-#: The longest sequences that are compared entry by entry.
+#: Maximum length of sequences that are compared entry by entry.
 _SHORT = 100
 
 
 @dataclass(frozen=True)
 class Tie:
-    """A construction and its Coq definition, as functions of the shape."""
+    """An equation between a construction and its Coq definition, as a function of the shape."""
 
     name: str
     arguments: tuple[str, ...]
     build: Callable[..., Result]
-    #: A Coq term over the names of the arguments, of the type sop or matrix.
+    #: A Coq term of type sop or matrix, in which the names of the arguments are free.
     definition: str
-    #: The theorem on the definition, and its file.
+    #: The theorem about the definition, and its file.
     theorem: str
     file: str
-    #: Small shapes; ``sweep`` and ``draw`` have larger ones.
+    #: Small shapes; ``sweep`` and ``draw`` return larger shapes.
     shapes: tuple[Shape, ...]
-    #: Whether the construction accepts a shape, and the definition is about it.
+    #: A function that returns whether the construction and the definition support a shape.
     fits: Callable[..., bool] = lambda *shape: True
     #: The sequence of tokens of a simulator.
     tokens: Tokens | None = None
 
     def program(self, *shape: int) -> Node:
-        """Build the graph that runs at a shape."""
+        """Build the construction at a shape, and return the graph of its program."""
         result = self.build(*shape)
         if isinstance(result, LayerSimulator):
             return result.program.node
         return (result.sop if isinstance(result, Matrix) else result).node
 
     def general(self, shape: Shape, term: str | None = None) -> str:
-        """Write the definition, or another term over the arguments, at a shape."""
+        """Write the definition, or another term over the arguments, applied to a shape."""
         sizes = " ".join(map(str, shape))
         return f"(fun {' '.join(self.arguments)} : nat => {term or self.definition}) {sizes}"
 
     def stated(self, shape: Shape) -> str:
-        """Write the equations that Coq decides at a shape."""
+        """Write the equations that Coq checks for this construction at a shape."""
         label = f"{self.name}_{'_'.join(map(str, shape))}"
         result = self.build(*shape)
         kind, term = write_result(result)
@@ -76,7 +76,7 @@ class Tie:
         return "\n".join(lines) + "\n"
 
     def _state_layout(self, shape: Shape, simulator: LayerSimulator) -> Iterator[str]:
-        """Write where the tokens of T and X are, and where the result is read."""
+        """Write equations for the positions of the tokens of T and X, and of the result."""
         assert self.tokens is not None
         parts = self.general(shape, self.tokens.parts)
         starts = [*(block.offset for block in simulator.layout.blocks.values()), simulator.layout.size]
@@ -93,7 +93,8 @@ class Tie:
     def sweep(self) -> list[Shape]:
         """Return shapes in which each argument has each size from ``SMALLEST`` to ``LARGEST`` once.
 
-        Simulators, whose terms are long, have every fourth size. Shapes that do not fit are left out.
+        For simulators, whose terms are long, only every fourth size is used. Shapes that do not fit are
+        omitted.
         """
         draw = random.Random(self.name)
         sizes = range(SMALLEST, LARGEST + 1, 4 if self.tokens else 1)
@@ -101,7 +102,7 @@ class Tie:
         return [shape for shape in zip(*columns, strict=True) if self.fits(*shape)]
 
     def draw(self, seed: int, count: int) -> list[Shape]:
-        """Draw different shapes of sizes up to ``LARGEST``."""
+        """Draw ``count`` different random shapes with sizes up to ``LARGEST``."""
         draw = random.Random(f"{seed} {self.name}")
         shapes: list[Shape] = []
         while len(shapes) < count:
@@ -111,7 +112,7 @@ class Tie:
         return shapes
 
 
-#: Coq definitions for the equations on layouts.
+#: Coq definitions that the equations on positions use.
 PREAMBLE = """
 (* The label of entry (i, j) of a matrix of a head. *)
 Definition label (number head i j : nat) : Z :=
@@ -129,7 +130,7 @@ Definition places (m : matrix) : list nat :=
 
 
 def write_result(result: Result) -> tuple[str, str]:
-    """Write the result of a construction as a Coq term, after its type: sop or matrix."""
+    """Return the Coq type of the result of a construction (sop or matrix), and its Coq term."""
     if isinstance(result, SOp):
         return "sop", coq_term(result.node)
     matrix = result.output if isinstance(result, LayerSimulator) else result
@@ -142,7 +143,7 @@ def write_result(result: Result) -> tuple[str, str]:
 
 
 def state_inequality(tie: Tie, shape: Shape, mutant: Result) -> str:
-    """Write an equation that Coq must reject, in the form of the equations that it accepts."""
+    """Write an equation that Coq must reject: a mutant in place of the result of a construction."""
     kind, term = write_result(mutant)
     general = tie.general(shape)
     return (

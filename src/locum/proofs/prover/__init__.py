@@ -1,1 +1,1 @@
-"""Proofs for all inputs: dense execution on indeterminates, case by case."""
+"""Prove claims for all inputs, by running dense execution on indeterminates in every case."""

@@ -1,4 +1,4 @@
-"""Booleans that may be undecided (Kleene's logic), and the limits of a search."""
+"""Represent booleans that may be undecided, as in Kleene's logic, and limit a proof search."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from locum.execution.domains import Pattern
 
 
 class Identities:
-    """Number what is written in the same way alike."""
+    """A mapping that assigns equal ids to structurally equal expressions."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, key: Hashable) -> int:
-        """Return the number of a key."""
+        """Return the id of a hashable key; a new key receives a new id."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def once(self) -> int:
-        """Return a number that nothing else has."""
+        """Return a new id that is never returned again."""
         return self.number(("once", len(self._numbers)))
 
 
 class Boolean:
-    """True, false, or open: then ``question`` is what has to be answered first."""
+    """A boolean that is true, false or open; an open boolean depends on the answer to ``question``."""
 
     __slots__ = ("identities", "number", "question", "value")
 
@@ -85,19 +85,22 @@ TRUE, FALSE = Boolean(True), Boolean(False)
 
 
 def boolean(answer: Any) -> Boolean:
-    """Lift a Python or NumPy boolean."""
+    """Convert a Python or NumPy boolean to a :class:`Boolean`."""
     if isinstance(answer, Boolean):
         return answer
     return TRUE if answer else FALSE
 
 
 def lowered(answer: Boolean) -> Any:
-    """Return a decided boolean as Python's own."""
+    """Convert a decided :class:`Boolean` to a Python boolean; return an open one unchanged."""
     return answer if answer.value is None else answer.value
 
 
 def pattern_of(rows: Sequence[Sequence[Boolean]]) -> Pattern:
-    """Return a plain boolean array if nothing is open, else an array of :class:`Boolean`."""
+    """Return the rows of a pattern as an array.
+
+    The array contains plain booleans if no cell is open, otherwise objects of :class:`Boolean`.
+    """
     if all(one.value is not None for row in rows for one in row):
         return np.array([[bool(one.value) for one in row] for row in rows], dtype=np.bool_)
     pattern: Pattern = np.array(rows, dtype=object)
@@ -105,12 +108,12 @@ def pattern_of(rows: Sequence[Sequence[Boolean]]) -> Pattern:
 
 
 class LimitError(Exception):
-    """A proof grew beyond what was allowed; the message says which limit."""
+    """Raised if a proof search exceeds a limit; the message states the limit."""
 
 
 @dataclass
 class Limits:
-    """When to give up: terms of one polynomial, seconds of processor time, megabytes of memory."""
+    """The limits of a proof search: terms of a polynomial, CPU time in seconds, memory in megabytes."""
 
     terms: int = 200_000
     seconds: float = 600.0
@@ -120,23 +123,23 @@ class Limits:
     _calls: int = 0
 
     def start(self) -> None:
-        """Start counting processor time, which other work on the machine does not use up."""
+        """Start to measure CPU time and memory; CPU time does not depend on the load of the machine."""
         self.started = time.process_time()
         self._before = memory_in_use()
 
     def check(self, polynomial: fmpq_mpoly) -> None:
-        """Stop if a polynomial is too long."""
+        """Raise :class:`LimitError` if a polynomial, the time or the memory exceeds its limit."""
         if len(polynomial) > self.terms:
             raise LimitError(f"{self.terms:,} terms in one polynomial")
         self.check_time()
 
     def check_product(self, a: fmpq_mpoly, b: fmpq_mpoly) -> None:
-        """Stop before a product that could be far too long."""
+        """Raise :class:`LimitError` if a product of polynomials requires too many multiplications."""
         if len(a) * len(b) > 100 * self.terms:
             raise LimitError(f"{100 * self.terms:,} products of terms in one multiplication")
 
     def check_time(self) -> None:
-        """Stop if it took too long, or too much memory."""
+        """Raise :class:`LimitError` if the search exceeds its limit of time or memory."""
         if not self.started:
             return
         if time.process_time() - self.started > self.seconds:
@@ -147,7 +150,7 @@ class Limits:
 
 
 def memory_in_use() -> float:
-    """Return the megabytes that this process holds; 0 where the system does not tell."""
+    """Return the memory of this process in megabytes, or 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

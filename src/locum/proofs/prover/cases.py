@@ -1,8 +1,10 @@
-"""Cases of a proof: assumptions about signs of polynomials, and operands without a value.
+"""Represent cases of a proof: assumptions about signs of polynomials, and undecided or undefined
+operands.
 
 A :class:`Case` decides comparisons from its assumptions, or returns :class:`Undecided` with a
-:class:`Question`. Questions are about irreducible polynomials without choices. A case is impossible if
-assumptions have a sum that cannot be (p > 0, q ≥ 0, but p + q = 0). No other contradictions are found.
+:class:`Question`. Questions are about irreducible polynomials that contain no choices (``ring.py``). A
+case is impossible if some of its assumptions contradict each other, such as p > 0 and q ≥ 0 although p
++ q = 0. Other contradictions are not found.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from locum.proofs.prover.ring import ANY, Ratio, Ring, Signs, is_constant
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 POSITIVE_ONLY: Signs = frozenset((POSITIVE,))
-#: Assumptions in one contradiction, at most.
+#: Maximum number of assumptions in one contradiction.
 _SUMMANDS = 4
 
 
 @dataclass(frozen=True)
 class Question:
-    """Is a polynomial positive (>), or zero (=)? Or what is an entry modulo m (%)?"""
+    """A question: is a polynomial positive (>) or zero (=), or what is an entry modulo m (%)?"""
 
     polynomial: str
     relation: str
@@ -34,27 +36,27 @@ class Question:
 
     @property
     def answers(self) -> Sequence[int]:
-        """1 for yes and 0 for no; or the remainders."""
+        """The possible answers: 1 for yes and 0 for no, or the possible remainders."""
         return range(self.modulus) if self.relation == "%" else (1, 0)
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """Something that depends on an open question, and of which nothing else is known."""
+    """A value that depends on an open question, and about which nothing else is known."""
 
     question: Question
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """A question and its answer."""
+    """An assumption of a case: a question and its answer."""
 
     question: Question
     answer: int
 
 
 class Questions:
-    """The questions of one proof: which polynomial each is about; factors, found once."""
+    """The polynomials that occur in the questions of one proof, with cached factors and signs."""
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
@@ -62,11 +64,14 @@ class Questions:
         self._factors: dict[str, tuple[int, list[tuple[str, int]]]] = {}
         self._inherent: dict[str, Signs] = {}
         self._roots: dict[str, Ratio | None] = {}
-        #: What is remembered of polynomials with choices, to be forgotten with them.
+        #: Names of polynomials that contain choices; their cached facts are removed with the choices.
         self._passing: list[str] = []
 
     def factors(self, polynomial: fmpq_mpoly) -> tuple[int, list[tuple[str, int]]]:
-        """Return the sign of the constant factor, and the irreducible factors with their powers."""
+        """Return the sign of the constant factor of a polynomial, and its irreducible factors.
+
+        Each factor is a pair of the name of a polynomial and its power.
+        """
         key = str(polynomial)
         if key not in self._factors:
             self._note(key, polynomial)
@@ -83,7 +88,10 @@ class Questions:
         return self._factors[key]
 
     def _signed(self, factor: fmpq_mpoly, power: int) -> list[tuple[str, int]]:
-        """Return a factor as something that has its sign; |p| has the sign of p²."""
+        """Return irreducible factors whose product has the sign of ``factor`` to the power ``power``.
+
+        An absolute value |p| is replaced by the factors of p².
+        """
         slot = self.ring.behind(factor)
         if slot is not None and slot.function == "absolute" and slot.argument is not None:
             _, inner = self.factors(slot.argument.top)
@@ -98,7 +106,7 @@ class Questions:
             self._passing.append(name)
 
     def forget_choices(self) -> None:
-        """Forget polynomials with choices, which belong to one run in one case."""
+        """Remove polynomials with choices, because a choice belongs to one run in one case."""
         for name in self._passing:
             for memory in (self.polynomials, self._factors, self._inherent, self._roots):
                 memory.pop(name, None)
@@ -106,13 +114,13 @@ class Questions:
         self.ring.forget_choices()
 
     def inherent(self, name: str) -> Signs:
-        """Return the signs that a polynomial can have at all."""
+        """Return the signs that a polynomial can have without any assumption."""
         if name not in self._inherent:
             self._inherent[name] = self._look(self.polynomials[name])
         return self._inherent[name]
 
     def under_root(self, name: str) -> Ratio | None:
-        """Return the argument of a square root, if a polynomial is that root and nothing else."""
+        """Return the argument of a square root if the polynomial is this root, else None."""
         if name not in self._roots:
             slot = self.ring.behind(self.polynomials[name])
             is_root = slot is not None and slot.function == "sqrt"
@@ -136,7 +144,7 @@ class Questions:
         return frozenset(sides if strict else sides | {ZERO})
 
     def _of_variable(self, variable: int) -> Signs:
-        """Return the signs that a variable can have, whatever is assumed."""
+        """Return the signs that a variable can have without any assumption."""
         slot = self.ring.slot(variable)
         if slot is None:
             return ANY
@@ -147,7 +155,10 @@ class Questions:
         return _between(slot.low, slot.high)
 
     def _by_bounds(self, polynomial: fmpq_mpoly) -> Signs:
-        """Return what bounds tell, if every variable has them."""
+        """Return the signs that the bounds of all variables allow.
+
+        All signs are possible if a variable has no bounds.
+        """
         low = high = fmpq(0)
         for powers, coefficient in polynomial.to_dict().items():
             least = most = coefficient
@@ -162,7 +173,7 @@ class Questions:
 
 
 def _between(low: fmpq | None, high: fmpq | None) -> Signs:
-    """Return the signs of the numbers from ``low`` to ``high``; any, if there are no bounds."""
+    """Return the signs of the numbers from ``low`` to ``high``, or all signs if a bound is missing."""
     if low is None or high is None:
         return ANY
     signs = {ZERO} if low <= 0 <= high else set()
@@ -170,7 +181,7 @@ def _between(low: fmpq | None, high: fmpq | None) -> Signs:
 
 
 class Case:
-    """Assumptions, one after another, and what follows from them."""
+    """A case of a proof: a sequence of assumptions and their consequences."""
 
     def __init__(self, questions: Questions, assumptions: Sequence[Assumption] = ()) -> None:
         self.questions = questions
@@ -181,7 +192,7 @@ class Case:
             self._assume(assumption)
 
     def extended(self, question: Question, answer: int) -> Case:
-        """Return this case with one more assumption."""
+        """Return a new case with the answer to one more question as an assumption."""
         return Case(self.questions, [*self.assumptions, Assumption(question, answer)])
 
     def _assume(self, assumption: Assumption) -> None:
@@ -195,7 +206,7 @@ class Case:
         self._signs[question.polynomial] = self.signs(question.polynomial) & holds
 
     def signs(self, name: str) -> Signs:
-        """Return what the sign of an irreducible polynomial can still be."""
+        """Return the signs that an irreducible polynomial can have under the assumptions."""
         signs = self._signs.get(name)
         if signs is None:
             signs = self.questions.inherent(name)
@@ -207,7 +218,7 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is 0."""
+        """Return whether a value is 0, or the question that decides it."""
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
@@ -219,12 +230,12 @@ class Case:
         return False
 
     def _ask(self, name: str, relation: str) -> Undecided:
-        """Return the question to answer first: that of a choice, or about the polynomial itself."""
+        """Return the question of a choice in the polynomial, or else a question about its sign."""
         first: Question | None = self.questions.ring.blocking(self.questions.polynomials[name])
         return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is above 0."""
+        """Return whether a value is positive, or a question that helps to decide it."""
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY
@@ -234,7 +245,7 @@ class Case:
             return False
         possible = {constant * below_sign}
         for name, power in [*above, *below]:
-            # A denominator is not 0: whoever divided by it made sure.
+            # A denominator is not 0: every division checks its divisor.
             signs = self.signs(name) - ({ZERO} if (name, power) in below else set())
             possible = {a * (b if power % 2 else b * b) for a in possible for b in signs}
         if possible == {POSITIVE}:
@@ -250,21 +261,28 @@ class Case:
         raise AssertionError("all signs are known, but not that of the product")
 
     def remainder(self, entry: str, modulus: int) -> int | Undecided:
-        """Return an entry, an integer, modulo m."""
+        """Return an integer entry modulo ``modulus``, or the question that asks for this remainder."""
         value = self._remainders.get((entry, modulus))
         return Undecided(Question(entry, "%", modulus)) if value is None else value
 
     # Consequences ---------------------------------------------------------------------------------
 
     def vanishes(self, polynomial: fmpq_mpoly) -> bool:
-        """Return whether a polynomial is 0 here: it is, or it is a combination of those that are."""
+        """Return whether a polynomial is 0 in this case.
+
+        A polynomial is also 0 if it is a combination of polynomials that the assumptions set to 0.
+        """
         if polynomial.is_zero():
             return True
         zeros = [self.questions.polynomials[n] for n, s in self._signs.items() if s == {ZERO}]
         return remainder_by(polynomial, echelon(zeros)).is_zero()
 
     def contradiction(self) -> list[tuple[str, int]] | None:
-        """Return assumptions ±p ≥ 0 whose sum is 0 though one is strict: (polynomial, ±1) each."""
+        """Return inequalities of this case that contradict each other, or None if none are found.
+
+        A pair (name, s) with s = ±1 represents the inequality s·p ≥ 0. The sum of all s·p is a negative
+        constant, or 0 although one of the inequalities is strict.
+        """
         for name, signs in self._signs.items():
             if not signs:
                 return [(name, POSITIVE), (name, NEGATIVE)]
@@ -298,7 +316,7 @@ def _adds_up(bounds: Sequence[tuple[str, int, fmpq_mpoly, bool]]) -> bool:
 
 
 def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
-    """Return polynomials with the same zeros, each reduced by those before it."""
+    """Return polynomials with the same common zeros, after reducing the polynomials by each other."""
     reduced: list[fmpq_mpoly] = []
     for polynomial in polynomials:
         rest = remainder_by(polynomial, reduced)
@@ -309,7 +327,7 @@ def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
 
 
 def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq_mpoly:
-    """Return the remainder of a polynomial after subtracting multiples of the divisors, repeatedly."""
+    """Divide a polynomial by all divisors repeatedly, and return the remainder."""
     before: Any = None
     while before is None or (not polynomial.is_zero() and polynomial != before):
         before = polynomial
@@ -319,11 +337,15 @@ def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq
 
 
 def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
-    """Return the irreducible factors with their powers; one of them has the constant factor."""
+    """Return the irreducible factors of a polynomial with their powers.
+
+    Their product is equal to the polynomial up to a positive constant. A negative constant can be an
+    additional factor.
+    """
     if polynomial.total_degree() == 1:
         return [(polynomial, 1)]
-    # A polynomial of degree 1 in a variable, a·v + b, is irreducible if a and b have no common factor:
-    # for differences of scores that is far quicker to see than by factoring.
+    # A polynomial a·v + b of degree 1 in a variable v is irreducible if a and b have no common factor.
+    # For differences of scores, this test is much faster than factoring.
     degrees = polynomial.degrees()
     linear = [variable for variable, degree in enumerate(degrees) if degree == 1]
     if linear and len(polynomial) > 2:
@@ -339,17 +361,17 @@ def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
 
 @dataclass(frozen=True)
 class Broken:
-    """What has no value, and why."""
+    """The result of an undefined operation, with the reason why it is undefined."""
 
     reason: str
 
 
-#: What may stand in place of a value.
+#: The types of results that are undecided or undefined.
 OPEN = (Undecided, Broken)
 
 
 def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
-    """Return the first operand without a definite value; ``Broken`` before ``Undecided``."""
+    """Return the first ``Broken`` operand, otherwise the first ``Undecided`` one, otherwise None."""
     first = None
     for value in values:
         if isinstance(value, Broken):
@@ -360,20 +382,20 @@ def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
 
 
 def is_rational(value: Value) -> bool:
-    """Return whether a value is a number without symbols."""
+    """Return whether a value is a rational number, without indeterminates."""
     return type(value) is int or isinstance(value, fmpq)
 
 
 def is_number(value: Value) -> bool:
-    """Return whether a value is certainly a number, not a boolean."""
+    """Return whether a value is known to be a number, not a boolean."""
     return is_rational(value) or isinstance(value, Ratio)
 
 
 def is_boolean(value: Value) -> bool:
-    """Return whether a value is certainly a boolean."""
+    """Return whether a value is known to be a boolean."""
     return isinstance(value, (bool, Boolean))
 
 
 def integral(value: fmpq) -> Value:
-    """Return a rational number without a denominator as an integer."""
+    """Convert a rational number with denominator 1 to an int, and return other numbers unchanged."""
     return int(value.p) if fmpz(value.q) == 1 else value

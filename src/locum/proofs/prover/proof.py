@@ -1,10 +1,11 @@
-"""Proofs for all inputs: a program on indeterminates, case by case, compared with its reference.
+"""Prove claims for all inputs: run a program on indeterminates, case by case, and compare the result
+with the reference.
 
-Each entry of the result and each operation that may have no value is a *target*. A run in a case shows
-a target, or returns the question that the target depends on. The prover splits the case by all answers
-to the question, until every leaf of the tree shows the target. A target may hold for all values of a
-choice: the row maximum that a stable softmax subtracts cancels. If a target fails at a leaf, the prover
-searches for a counterexample (``refute.py``).
+Each entry of the result, and each operation that may be undefined, is a *target*. A run in a case shows
+a target, or returns the question on which the target depends. The prover splits the case by all answers
+to this question, until the target is shown at every leaf of the resulting tree. A target can also be
+shown without deciding a choice. For example, the row maximum that a stable softmax subtracts cancels.
+If a target fails at a leaf, the prover searches for a counterexample (``refute.py``).
 """
 
 from __future__ import annotations
@@ -40,33 +41,33 @@ from locum.proofs.prover.ring import (
 )
 from locum.proofs.prover.symbolic import SymbolicDomain, has_open
 
-#: Told how many targets are settled, of how many, in how many cases.
+#: A function that is called with the number of shown targets, of all targets, and of cases.
 Progress: TypeAlias = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a target is not shown in some case."""
+    """The result for a target that does not hold in some case, with the reason."""
 
     reason: str
 
 
-#: What is known of a target in a case: shown (None), open, or failed.
+#: The status of a target in a case: shown (None), undecided, or failed.
 Status: TypeAlias = "Undecided | Failed | None"
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A question, and a tree for each answer; or a leaf."""
+    """A node of a tree of cases: a question with a subtree for each answer, or a leaf."""
 
     question: Question | None = None
     children: tuple[Branch, ...] = ()
-    #: Of a leaf that cannot occur: assumptions that contradict one another.
+    #: For an impossible leaf, inequalities that contradict each other; otherwise None.
     contradiction: tuple[tuple[str, int], ...] | None = None
 
     @property
     def leaves(self) -> int:
-        """How many cases there are, the impossible ones left out."""
+        """Number of leaves below this node, without impossible leaves."""
         if self.question is None:
             return int(self.contradiction is None)
         return sum(child.leaves for child in self.children)
@@ -74,7 +75,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """Cases that cover everything, and the targets that are shown in each of them."""
+    """A tree of cases that cover all inputs, and the targets that are shown in each case."""
 
     root: Branch
     targets: frozenset[int]
@@ -82,7 +83,7 @@ class Tree:
 
 @dataclass
 class Evidence:
-    """What a proof found out."""
+    """The result of a successful proof search: trees of cases, and the questions in them."""
 
     ring: Ring
     questions: Questions
@@ -94,22 +95,22 @@ class Evidence:
 
     @property
     def cases(self) -> int:
-        """Leaves of all trees."""
+        """Number of cases of the proof: leaves of all trees, without impossible leaves."""
         return sum(tree.root.leaves for tree in self.trees)
 
 
 class NotProvenError(LocumError):
-    """A case that could neither be shown nor be refuted, or a limit that was reached."""
+    """Raised if the prover cannot show a target in some case, or if a limit is reached."""
 
     def __init__(self, problem: str, assumptions: str = "", case: Case | None = None) -> None:
         self.assumptions = assumptions
-        #: The case that could not be shown, if it came to that.
+        #: The case that could not be shown, if any.
         self.case = case
         super().__init__(problem)
 
 
 class Prover:
-    """One attempt at a claim."""
+    """An attempt to prove one claim for all inputs, within limits of time and memory."""
 
     def __init__(
         self, claim: Claim, limits: Limits | None = None, progress: Progress | None = None
@@ -119,7 +120,10 @@ class Prover:
         self.progress = progress or (lambda done, total, cases: None)
 
     def prove(self) -> Evidence:
-        """Show all targets, or raise :class:`NotProvenError`."""
+        """Search for a tree of cases for every target, and return all trees.
+
+        Raise :class:`NotProvenError` if a target fails or a limit is reached.
+        """
         self.limits.start()
         slots = SLOTS
         while True:
@@ -141,10 +145,11 @@ class Prover:
         self.questions = Questions(self.ring)
         self.symbols = self.ring.entries
         self.tokens = claim.tokens(self.symbols)
-        #: Values that no case changes.
+        #: Values that are the same in all cases.
         self.settled: dict[Node, Any] = {}
         self.cases = self.terms = 0
-        # The reference comes first: its exponentials are the simplest, and others are made of them.
+        # Evaluate the reference first: its exponentials are the simplest, and exponentials of the
+        # program are products of their powers.
         root = claim.content["formulas"]["roots"][0]
         domain = SymbolicDomain(self.ring, Case(self.questions))
         self.settled_reference = {
@@ -155,7 +160,7 @@ class Prover:
         evidence = Evidence(self.ring, self.questions, self._hypotheses())
         start = Case(self.questions, evidence.hypotheses)
         self._settle(start)
-        #: Signs that are known of what no case changes.
+        #: Known signs of values that are the same in all cases.
         self.signs = dict(self.ring.signs)
         first = self.run(start)
         evidence.entries = sum(map(len, claim.places))
@@ -174,16 +179,18 @@ class Prover:
         return evidence
 
     def _hypotheses(self) -> list[Assumption]:
-        """Return what the conditions say of the signs of irreducible polynomials."""
+        """Convert the conditions of the claim to assumptions about signs of irreducible polynomials."""
         assumptions: list[Assumption] = []
         domain = SymbolicDomain(self.ring, Case(self.questions))
         for value, relation in self.claim.condition_values(self.symbols, domain):
             if not isinstance(value, Ratio) or not is_constant(value.bottom):
-                raise NotProvenError(f"{self.claim.title}: a condition is not about a polynomial")
+                raise NotProvenError(
+                    f"{self.claim.title}: expected conditions on polynomials, got another condition"
+                )
             if self.ring.is_passing(value):
                 raise NotProvenError(
-                    f"{self.claim.title}: a condition depends on a comparison, as max(a, b) does; "
-                    "try conditions about polynomials and absolute values"
+                    f"{self.claim.title}: expected conditions on polynomials and absolute values, got "
+                    "one that depends on a comparison, such as max(a, b)"
                 )
             sign, factors = self.questions.factors(value.top)
             if relation == "!=":
@@ -199,7 +206,10 @@ class Prover:
         return assumptions
 
     def _settle(self, start: Case) -> None:
-        """Evaluate once what no case changes; what depends on something open is left to each case."""
+        """Evaluate all nodes whose values are the same in all cases, and store these values.
+
+        Nodes with open values are evaluated in each case.
+        """
         domain = SymbolicDomain(self.ring, start)
         for node in postorder(self.claim.program):
             if node.free or node.op == "family" or not self._inputs_are_settled(node):
@@ -212,12 +222,15 @@ class Prover:
                 self.settled[node] = value
 
     def _inputs_are_settled(self, node: Node) -> bool:
-        """Return whether the closed nodes below, as far as families reach, are settled."""
+        """Return whether all nodes without free families on which ``node`` depends are settled.
+
+        Nodes with free families are never settled themselves; the nodes below them are tested instead.
+        """
         reached = postorder(*node.inputs, into=lambda one: bool(one.free) or one not in self.settled)
         return all(one.free or one.op == "family" for one in reached)
 
     def run(self, case: Case) -> list[Status]:
-        """Return the status of every target in a case."""
+        """Run the program in a case and return the status of every target."""
         self.limits.check_time()
         self.questions.forget_choices()
         domain = SymbolicDomain(self.ring, case)
@@ -225,12 +238,12 @@ class Prover:
             self.claim.program, self.tokens, domain, self.claim.names, known=self.settled
         )
         if not isinstance(values, list):
-            raise NotProvenError("a claim is about an s-op, not about a selector")
+            raise NotProvenError("expected an s-op in a claim, got a selector")
         sites = [Failed(site.reason) if isinstance(site, Broken) else site for site in domain.sites]
         expected = self.claim.expected(self.symbols, domain, self.settled_reference)
         pairs = zip(self.claim.result(values), expected, strict=True)
         status = [self._compare(a, b, case, domain) for a, b in pairs] + sites
-        self.ring.signs = dict(self.signs)  # what was noted in this case holds in this case alone
+        self.ring.signs = dict(self.signs)  # Signs found in this case hold only in this case.
         return status
 
     def _compare(self, actual: Value, expected: Value, case: Case, domain: SymbolicDomain) -> Status:
@@ -252,7 +265,7 @@ class Prover:
         return Failed(f"the difference is {difference.show()}")
 
     def _sign_question(self, difference: Ratio, case: Case) -> Question | None:
-        """Return the question that would decide an absolute value in a difference."""
+        """Return the question that decides an absolute value in ``difference``, or None."""
         for slot in self.ring.occurring(difference.top):
             if slot.function == "absolute" and slot.argument is not None:
                 positive = case.is_positive(slot.argument)
@@ -263,10 +276,14 @@ class Prover:
     def _explore(
         self, start: Case, target: int, status: list[Status] | None = None
     ) -> tuple[Branch, set[int]]:
-        """Search a tree whose leaves all decide the target; return it and what every leaf shows."""
+        """Split the case ``start`` until ``target`` is shown in every case, and return the tree.
+
+        Also return all targets that every leaf shows. ``status`` is the result of :meth:`run` in the
+        case ``start``, if it is known. Raise :class:`NotProvenError` if the target fails in a case.
+        """
         status = self.run(start) if status is None else status
         if len(status) != self.targets:
-            raise NotProvenError("runs of one program differ in the operations that they meet")
+            raise NotProvenError("different runs of one program execute different operations")
         here = status[target]
         if not isinstance(here, Undecided):
             if isinstance(here, Failed):
@@ -285,12 +302,12 @@ class Prover:
             child, also = self._explore(case, target)
             children.append(child)
             shown = also if shown is None else shown & also
-        if shown is None:  # every answer is impossible, and so is the case
+        if shown is None:  # Every answer is impossible, so the case is impossible.
             shown = set(range(len(status)))
         return Branch(here.question, tuple(children)), shown
 
     def describe(self, case: Case) -> str:
-        """Return the assumptions of a case, in words."""
+        """Return the assumptions of a case as text, such as ``X[0,0] > 0, X[0,1] ≤ 0``."""
         return ", ".join(self._in_words(one) for one in case.assumptions) or "no assumption"
 
     def _in_words(self, assumption: Assumption) -> str:

@@ -1,4 +1,4 @@
-"""Prove a claim: return a proof with its certificate, a refutation, or neither.
+"""Prove a claim: return a proof with a certificate, a refutation, or neither of them.
 
 >>> proof = prove("transpose", 2, 2)
 >>> proof.holds, proof.cases
@@ -39,12 +39,12 @@ from locum.proofs.prover.refute import counterexample, quick_counterexample
 from locum.proofs.prover.ring import Ring
 from locum.text import text_rows
 
-#: Terms of an exponent, by monomial and denominator, with their coefficients.
+#: The coefficients of the terms of an exponent, by monomial and denominator.
 Vector: TypeAlias = dict[Any, Fraction]
 
 
 def certificate(claim: Claim, evidence: Evidence) -> dict[str, Any]:
-    """Return the certificate of a proof."""
+    """Write the certificate of a proof as a JSON-compatible dictionary."""
     writer = _Writer(claim, evidence)
     trees = [
         {
@@ -71,7 +71,7 @@ def certificate(claim: Claim, evidence: Evidence) -> dict[str, Any]:
 def _add_hints(
     content: dict[str, Any], node: Any, path: tuple[Answer, ...], entries: list[int]
 ) -> None:
-    """Add the hints to the leaves of a tree: the checker evaluates them and asks for hints."""
+    """Add hints to the shown leaves of a tree, by recording which hints the checker requests."""
     if "shown" in node:
         recorder = _Recorder(node["shown"])
         Leaf(read_subject(content, CERTIFICATE), content, path, recorder).compare(entries)
@@ -81,11 +81,11 @@ def _add_hints(
 
 
 class _Recorder:
-    """Expresses exponents by the exponents of earlier exponentials, and records how."""
+    """A recorder of hints, which express an exponent by the exponents of earlier exponentials."""
 
     def __init__(self, hints: list[Any]) -> None:
         self.hints = hints
-        #: Reduced exponents: pivot, vector, and the exponentials that they are combinations of.
+        #: Reduced exponents: pivot, vector, and the coefficients of the exponentials it combines.
         self.rows: list[tuple[Any, Vector, dict[int, Fraction]]] = []
         self.known = 0
 
@@ -109,7 +109,10 @@ class _Recorder:
         return powers, divisor
 
     def _reduce(self, argument: Quotient) -> tuple[Vector, dict[int, Fraction]]:
-        """Return what is left of an exponent, and the combination that was subtracted."""
+        """Subtract multiples of earlier exponents from an exponent.
+
+        Return the remainder, and the subtracted multiple of each earlier exponent by its number.
+        """
         rest, combination = _vector(argument), dict[int, Fraction]()
         for pivot, row, parts in self.rows:
             factor = rest.get(pivot)
@@ -123,7 +126,7 @@ class _Recorder:
 
 
 def _vector(argument: Quotient) -> Vector:
-    """Return the terms of an exponent; variables above and below the bar are cancelled."""
+    """Return the terms of an exponent, with common variables of numerator and denominator cancelled."""
     vector: Vector = {}
     for monomial, coefficient in argument.top.terms.items():
         powers, factors = dict(exponents(monomial)), dict(argument.factors)
@@ -140,7 +143,7 @@ def _vector(argument: Quotient) -> Vector:
 
 
 class _Writer:
-    """Writes trees, and polynomials as rows of a table of formulas."""
+    """A writer of trees of cases, and of polynomials as rows of a table of formulas."""
 
     def __init__(self, claim: Claim, evidence: Evidence) -> None:
         self.questions = evidence.questions
@@ -155,7 +158,7 @@ class _Writer:
         self.numbers: dict[str, int] = {}
 
     def row(self, op: str, operands: list[int], attribute: Any = None) -> int:
-        """Return the number of a row; equal rows are written once."""
+        """Return the index of a row of the table; equal rows are written once."""
         key = str((op, operands, attribute))
         if key not in self.rows:
             self.rows[key] = len(self.table)
@@ -166,7 +169,7 @@ class _Writer:
         return self.row("constant", [], [str(value), 1, 1])
 
     def polynomial(self, polynomial: fmpq_mpoly) -> int:
-        """Write a polynomial as a sum of products."""
+        """Write a polynomial as a sum of products, and return the index of its row."""
         total: int | None = None
         for powers, coefficient in polynomial.to_dict().items():
             term = self.constant(coefficient)
@@ -211,23 +214,23 @@ Number: TypeAlias = int | float | Fraction
 
 
 class _Verdict:
-    """What came of a claim."""
+    """The verdict on a claim: proven, refuted, or neither."""
 
     claim: Claim
-    #: True: proven; False: refuted; None: neither.
+    #: True if the claim is proven, False if it is refuted, None otherwise.
     holds: bool | None
 
     @property
     def statement(self) -> str:
-        """What is proven, refuted, or neither."""
+        """The claim as a mathematical sentence that begins with "for all"."""
         return self.claim.statement
 
     def check_command(self, file: object) -> str:
-        """Return the command that checks ``file`` again."""
+        """Return the shell command that checks the certificate in ``file`` again."""
         return f"locum prove check {file}"
 
     def _about(self, verdict: str) -> dict[str, Any]:
-        """Begin a dictionary: the verdict, and what it is about."""
+        """Return the entries that all verdicts have in common as a dictionary."""
         claim = self.claim
         return {
             "verdict": verdict, "claim": claim.name, "shape": list(claim.shape),
@@ -236,7 +239,7 @@ class _Verdict:
         }  # fmt: skip
 
     def _repr_html_(self) -> str:
-        """Show a verdict in a notebook: what is claimed, the words, and what can be checked again."""
+        """Return the verdict as HTML for a notebook, with the command that checks it again."""
         verdict = {True: "proven", False: "refuted", None: "not proven"}[self.holds]
         rows = [("claim", self.claim.title), ("verdict", verdict), ("in words", str(self))]
         if self.holds is not None:
@@ -248,21 +251,21 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class Proof(_Verdict):
-    """The claim holds for all inputs; the checker has accepted the certificate."""
+    """A claim that holds for all inputs; the checker has accepted its certificate."""
 
     claim: Claim
-    #: What ``locum prove check`` verifies, as JSON.
+    #: The certificate that ``locum prove check`` verifies, as JSON.
     certificate: dict[str, Any] = field(repr=False)
     cases: int
-    #: Terms of the polynomials that were compared.
+    #: Total number of terms of the polynomials that were compared.
     terms: int
-    #: Seconds spent searching, and checking.
+    #: Wall time of the search and of the check, in seconds.
     seconds: float
     checking: float
     holds: bool = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON, without the certificate."""
+        """Return the verdict as a JSON-compatible dictionary, without the certificate."""
         return {
             **self._about("proven"), "cases": self.cases, "terms": self.terms,
             "seconds": self.seconds, "checking_seconds": self.checking,
@@ -270,18 +273,22 @@ class Proof(_Verdict):
 
     def __str__(self) -> str:
         s = "" if self.cases == 1 else "s"
+        # Without terms, both sides were the same expression before any polynomial was expanded.
+        compared = (
+            f"{self.terms:,} terms compared" if self.terms else "both sides are the same expression"
+        )
         return (
-            f"Proven, {self.claim.title}: {self.statement}\n({self.cases:,} case{s}, {self.terms:,} "
-            f"terms compared, {self.seconds:.2f} s; checked in {self.checking:.2f} s)"
+            f"Proven, {self.claim.title}: {self.statement}\n({self.cases:,} case{s}, {compared}, "
+            f"{self.seconds:.2f} s; checked in {self.checking:.2f} s)"
         )
 
 
 @dataclass(frozen=True)
 class Refutation(_Verdict):
-    """The claim does not hold: numbers show it, and the checker has evaluated them."""
+    """A claim that is false; the checker has verified the counterexample."""
 
     claim: Claim
-    #: What ``locum prove check`` verifies, as JSON.
+    #: The refutation that ``locum prove check`` verifies, as JSON.
     certificate: dict[str, Any] = field(repr=False)
     refuted: Refuted
     seconds: float
@@ -289,26 +296,29 @@ class Refutation(_Verdict):
 
     @property
     def problem(self) -> str:
-        """What is wrong with these numbers."""
+        """The difference between program and reference at the counterexample, as text."""
         return self.refuted.problem
 
     @property
     def entries(self) -> tuple[Number, ...]:
-        """The numbers, in the order of the inputs' entries; fractions where no float is the number."""
+        """The entries of the inputs of the counterexample, in order.
+
+        An entry that is not exactly a float is a fraction.
+        """
         return tuple(x for rows in self.inputs.values() for row in rows for x in row)
 
     @property
     def inputs(self) -> dict[str, list[list[Number]]]:
-        """The numbers, by the names of the matrices."""
+        """The input matrices of the counterexample, by name."""
         return {
             name: [[_number(text) for text in row] for row in rows]
             for name, rows in self.refuted.inputs.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON, without the certificate.
+        """Return the verdict as a JSON-compatible dictionary, without the certificate.
 
-        A fraction that no float equals is a text, as "1/3".
+        A fraction that is not exactly a float is written as a string such as "1/3".
         """
         outputs = self.refuted.found
         plain = {
@@ -335,17 +345,17 @@ class Refutation(_Verdict):
 
 @dataclass(frozen=True)
 class Unproven(_Verdict):
-    """Neither proven nor refuted, and why."""
+    """A claim that is neither proven nor refuted, with the reason."""
 
     claim: Claim
     reason: str
-    #: Assumptions of the case that could not be shown, if it came to that.
+    #: Assumptions of the case that could not be shown, if any.
     case: str
     seconds: float
     holds: None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON."""
+        """Return the verdict as a JSON-compatible dictionary."""
         more = {"reason": self.reason, "case": self.case or None, "seconds": self.seconds}
         return self._about("not proven") | more
 
@@ -366,11 +376,12 @@ def prove(
     megabytes: int = 1_500,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Prove a claim by name and shape, or one of your own (``claim.about``), for all inputs.
+    """Search for a proof of a claim for all inputs, and for a counterexample.
 
-    A false claim gives a :class:`Refutation` with numbers; what reaches a limit (``seconds``
-    of processor time, ``megabytes`` of memory, ``terms`` of one polynomial), or cannot be settled, an
-    :class:`Unproven`.
+    ``what`` is the name of a claim, followed by its ``shape``, or a claim that :func:`about` returns.
+    The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
+    :class:`Unproven`. The search stops at a limit: ``seconds`` of CPU time, ``megabytes`` of memory, or
+    ``terms`` of one polynomial.
 
     >>> verdict = prove("matmul", 2, 2, 2)
     >>> verdict.holds
@@ -379,7 +390,7 @@ def prove(
     if isinstance(what, Claim):
         if shape or recipe or tolerance is not None:
             raise InputError(
-                "expected nothing beside a claim of your own, which has its shape; try prove(claim)"
+                "expected no further argument after a claim, which has a shape; try prove(claim)"
             )
         claim = what
     else:
@@ -399,7 +410,7 @@ def prove(
     cases, terms_compared = evidence.cases, evidence.terms
     try:
         content = certificate(claim, evidence)
-        del evidence  # its polynomials need much memory
+        del evidence  # Free the memory of its polynomials.
         searched = time.perf_counter()
         check(content)
     except RejectedError as problem:
@@ -410,7 +421,10 @@ def prove(
 
 
 def _number(text: str) -> Number:
-    """Return an entry as an equal Python number: a rounded one may not be a counterexample."""
+    """Convert the text of a rational number to an equal int, float or fraction.
+
+    The number is not rounded, because a rounded entry may not be a counterexample.
+    """
     exact = Fraction(text)
     if exact.denominator == 1:
         return exact.numerator

@@ -1,6 +1,7 @@
-"""Search for counterexamples: numbers for which a program does not compute what is claimed.
+"""Search for counterexamples: inputs for which a program does not compute the reference of its claim.
 
-Floating-point differences are suggestions; the checker evaluates the numbers exactly or with bounds.
+Inputs for which floating-point results differ are only candidates. The checker evaluates them exactly
+or with bounds.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from locum.proofs.prover.cases import Case
 Number: TypeAlias = "int | Fraction"
 
 _FLOAT = FloatDomain()
-#: Differences that floats can be trusted to show.
+#: Differences up to this, relative to the largest expected entry, may be rounding errors.
 _VISIBLE = 1e-9
 
 
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
 ) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the first refutation that the checker accepts, as a file and in words; or None."""
+    """Return the first refutation that the checker accepts, or None.
+
+    The refutation consists of the content of its file and a description of the counterexample.
+    """
     usual = candidates(claim, tries, seed)
     simple = itertools.islice(usual, 30)
     of_case = iter(()) if case is None else itertools.islice(points_of(case, claim, seed), 10)
@@ -45,7 +49,8 @@ def counterexample(
     for entries, of_the_case in tries_in_order:
         if time.process_time() - started > seconds:
             return None
-        # Floats do not show every difference: points of the failing case are checked at once.
+        # Floats do not show every difference, so the checker evaluates points of the failing case
+        # directly.
         try:
             suspicious = of_the_case or looks_wrong(claim, entries)
         except LimitError:
@@ -58,7 +63,7 @@ def counterexample(
 
 
 def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
-    """Try two inputs: most false claims need no search for a proof."""
+    """Try two inputs that refute most false claims, and return the refutation or None."""
     counting, *_, chosen = itertools.islice(candidates(claim, 4, 0), 7, 13)
     for entries in (chosen, counting):
         try:
@@ -71,7 +76,7 @@ def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
 
 
 def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the refutation by these numbers, if the checker accepts it."""
+    """Return the refutation of a claim by the input ``entries``, or None if the checker rejects it."""
     content = {
         "format": REFUTATION,
         "claim": claim.label,
@@ -85,7 +90,7 @@ def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], 
 
 
 def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ...]]:
-    """Yield inputs to try: constant ones, counting ones, small ones at random, larger ones."""
+    """Yield inputs to try: constant, counting, and random ones of increasing size."""
     count = len(claim.entries)
     for value in (1, 2, 3, 4, 5, -1, 0):
         yield (value,) * count
@@ -101,7 +106,11 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 
 
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
-    """Return whether floats differ under dense execution; LimitError beyond its limits."""
+    """Return whether program and reference differ in floating-point arithmetic for an input.
+
+    Return False if the input does not clearly meet the conditions, or if the reference is undefined.
+    Raise :class:`LimitError` if the program exceeds a limit of dense execution.
+    """
     numbers = [entry if claim.integer else float(entry) for entry in entries]
     try:
         for value, relation in claim.condition_values(numbers, _FLOAT):
@@ -125,7 +134,10 @@ def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
 
 
 def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[tuple[Number, ...]]:
-    """Return inputs that meet the assumptions of a case, found by solving them one after another."""
+    """Yield inputs that meet the assumptions of a case, found by solving the assumptions in order.
+
+    Assumptions about functions such as exp are not checked.
+    """
     chance = random.Random(seed)
     count = len(claim.entries)
     for number in range(tries):
@@ -139,7 +151,10 @@ def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[
 
 
 def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: bool) -> None:
-    """Change entries until the assumptions hold, each by an entry in which it is linear."""
+    """Change entries of ``point`` so that the assumptions of a case hold, if possible.
+
+    For each violated assumption, change one entry in which its polynomial is linear.
+    """
     solved: set[int] = set()
     for assumption in case.assumptions:
         question, answer = assumption.question, assumption.answer
@@ -168,7 +183,7 @@ def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: b
 
 
 def _value(polynomial: fmpq_mpoly, point: Sequence[Fraction]) -> Fraction | None:
-    """Return the value of a polynomial in the entries alone; None if it has other symbols."""
+    """Return the value of a polynomial at a point, or None if it contains functions of entries."""
     if any(polynomial.degrees()[len(point) :]):
         return None
     numbers = [fmpq(x.numerator, x.denominator) for x in point]

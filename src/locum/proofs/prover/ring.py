@@ -1,9 +1,10 @@
-"""Rational functions over ℚ in the entries of the input, in functions, and in choices.
+"""Compute with rational functions over ℚ in the entries of the input, in functions, and in choices.
 
-A :class:`Ring` has an indeterminate for each entry, and slots for other numbers. exp(p) is a product of
-powers of slots if p is an integer combination of earlier exponents: exp(a − m) = exp(a)/exp(m). Other
-functions have a slot for each argument. A *choice* is a slot for a number that depends on an open
-question, such as the maximum of a row; only its bounds are used.
+A :class:`Ring` has an indeterminate for each entry of the input. Further indeterminates, the *slots*,
+represent functions and choices. An exponential exp(p) is a product of powers of slots if p is an
+integer combination of earlier exponents, such as exp(a − m) = exp(a)/exp(m). Other functions have one
+slot for each argument. A *choice* is a slot for a number that depends on an open question, such as the
+maximum of a row. Only the bounds of a choice are used.
 
 A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator.
 
@@ -24,15 +25,15 @@ from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
 from locum.proofs.prover.booleans import Identities, Limits
 
-#: Slots to begin with; a proof that needs more begins again with twice as many.
+#: Initial number of slots; a proof that needs more slots starts again with twice this number.
 SLOTS = 24
-#: Slots that one proof may take.
+#: Maximum number of slots of one proof.
 MAX_SLOTS = 3_000
 
 
-#: Terms that are shown of a polynomial, and levels of functions in functions.
+#: Number of displayed terms of a polynomial, and of levels of nested functions.
 _TERMS, _DEPTH = 40, 3
-#: Terms of a polynomial that is told from others by its text.
+#: Polynomials with fewer terms than this are hashed by their text.
 _SHORT = 8
 
 Signs: TypeAlias = frozenset[int]
@@ -40,23 +41,23 @@ ANY: Signs = frozenset((-1, 0, 1))
 
 
 class SlotsError(Exception):
-    """All slots of a ring are taken."""
+    """Raised if a ring has no free slot."""
 
 
 class UnsupportedError(ArithmeticError):
-    """Something that these symbols have no normal form for."""
+    """Raised for a function of symbols that has no normal form in the ring."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """An indeterminate that stands for a function of others, or for a choice."""
+    """An indeterminate that represents a function of other indeterminates, or a choice."""
 
     function: str
     variable: int
     argument: Ratio | None = None
-    #: Of a power bˣ = exp(x·log b), the base; None for e.
+    #: For a power bˣ = exp(x·log b), the base; None for e.
     base: fmpq | None = None
-    #: What has to be answered before more is known of it.
+    #: The question on which a choice depends.
     question: Any = None
     #: Bounds of a choice.
     low: fmpq | None = None
@@ -64,7 +65,7 @@ class Slot:
 
 
 class Ring:
-    """The indeterminates of one proof."""
+    """The ring of all indeterminates of one proof."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class Ring:
         slots: int = SLOTS,
     ) -> None:
         self.names = list(names)
-        #: Whether entries stand for integers; else for real numbers.
+        #: Whether entries are integers; otherwise they are real numbers.
         self.integer = integer
         self.limits = limits or Limits()
         self.room = slots
@@ -83,28 +84,28 @@ class Ring:
         self.context = fmpq_mpoly_ctx.get(labels, Ordering.lex)
         self.one: fmpq_mpoly = self.context.constant(1)
         self.generators = self.context.gens()
-        #: By variable: those that last from the entries upwards, choices from the end downwards.
+        #: The slots by variable. Permanent slots follow the entries; choices are at the end.
         self.slots: dict[int, Slot] = {}
         self.lasting = 0
         self.identities = Identities()
-        #: Squares, sums of them and of what is not negative: their signs, noted when they are computed,
-        #: since nothing can be seen of that in the polynomials that come of it.
+        #: Signs of squares and of sums of non-negative terms. They are recorded when the value is
+        #: computed, because the expanded polynomial does not show them.
         self.signs: dict[Ratio, Signs] = {}
         self._known: dict[Hashable, Ratio] = {}
-        #: Of the exponents met: reduced vectors, each with its pivot and its combination of slots.
+        #: The exponents of all exponentials: pivot, reduced vector, and its combination of slots.
         self._rows: list[tuple[Any, dict[Any, fmpq], dict[int, fmpq]]] = []
 
     @property
     def entries(self) -> list[Ratio]:
-        """The indeterminates for the entries of the input."""
+        """The indeterminates that represent the entries of the input."""
         return [Ratio(self, self.generators[n], self.one) for n in range(len(self.names))]
 
     def number(self, value: Any) -> Ratio:
-        """Make a constant."""
+        """Convert a rational number to a constant :class:`Ratio`."""
         return Ratio(self, self.context.constant(value), self.one)
 
     def reduced(self, top: fmpq_mpoly, bottom: fmpq_mpoly) -> Ratio:
-        """Bring a quotient to lowest terms."""
+        """Divide two polynomials, and return the quotient in lowest terms with a monic denominator."""
         self.limits.check(top)
         if not is_constant(bottom):
             common = top.gcd(bottom)
@@ -118,7 +119,7 @@ class Ring:
     # Slots ----------------------------------------------------------------------------------------
 
     def exp(self, argument: Ratio, base: fmpq | None = None) -> Ratio:
-        """Raise e, or a positive base, to a power: a product of slots."""
+        """Return a power of e, or of a positive base, as a product of powers of slots."""
         key = ("exp", str(base), argument)
         if key not in self._known:
             self._known[key] = self._exponential(argument, base)
@@ -154,7 +155,7 @@ class Ring:
         return Ratio(self, top, bottom)
 
     def opaque(self, function: str, argument: Ratio) -> Ratio:
-        """Return a function known by its argument only: equal arguments, equal values."""
+        """Return the indeterminate of a function; equal arguments give the same indeterminate."""
         key = (function, argument)
         if key not in self._known:
             slot = self._slot(function, argument=argument)
@@ -162,15 +163,15 @@ class Ring:
         return self._known[key]
 
     def choice(self, key: Hashable, question: Any, candidates: Sequence[Any] = ()) -> Ratio:
-        """Return a number that depends on an open question.
+        """Return an indeterminate for a number that depends on an open question.
 
-        Within the candidates, if they are rational.
+        Its bounds are the smallest and the largest of the candidates, if all of them are rational.
         """
         bounds: dict[str, Any] = {}
         if candidates and not any(isinstance(value, Ratio) for value in candidates):
             ends = [fmpq(value) for value in candidates]
             bounds = {"low": min(ends), "high": max(ends)}
-        # Slots outlive the case they were made in: bounds belong to the key.
+        # Slots are kept after the case in which they were made, so bounds are part of the key.
         known = ("choice", question, key, *map(str, bounds.values()))
         if known not in self._known:
             slot = self._slot("choice", question=question, **bounds)
@@ -189,16 +190,16 @@ class Ring:
         return variable
 
     def _passes(self, function: str, argument: Ratio | None) -> bool:
-        """Return whether a slot is of one run only: a choice, or a function of one."""
+        """Return whether a new slot belongs to one run: it is a choice, or a function of a choice."""
         return function == "choice" or (argument is not None and self.is_passing(argument))
 
     def is_passing(self, value: Ratio) -> bool:
-        """Return whether a choice occurs in a value."""
+        """Return whether a choice, or a function of a choice, occurs in a value."""
         first = len(self.names) + self.lasting
         return any(value.top.degrees()[first:]) or any(value.bottom.degrees()[first:])
 
     def forget_choices(self) -> None:
-        """Free the slots of choices: they belong to one run in one case."""
+        """Free all slots of choices, because a choice belongs to one run in one case."""
         first = len(self.names) + self.lasting
         self.slots = {variable: slot for variable, slot in self.slots.items() if variable < first}
         self._known = {key: value for key, value in self._known.items() if not self.is_passing(value)}
@@ -206,12 +207,12 @@ class Ring:
         self.signs = {key: signs for key, signs in self.signs.items() if not self.is_passing(key)}
 
     def note(self, value: Ratio, signs: Signs) -> None:
-        """Note what signs a value can have."""
+        """Record the signs that a value can have, for later comparisons with 0."""
         key, side = _multiples(value)
         self.signs[key] = frozenset(side * sign for sign in signs)
 
     def noted(self, value: Ratio) -> Signs:
-        """Return what was noted of the sign of a value, or of a multiple of it."""
+        """Return the recorded signs of a value, or of a constant multiple of the value."""
         if not self.signs or is_constant(value.top):
             return ANY
         key, side = _multiples(value)
@@ -219,18 +220,18 @@ class Ring:
         return signs if side > 0 else frozenset(-sign for sign in signs)
 
     def slot(self, variable: int) -> Slot | None:
-        """Return what a variable stands for, if it is not an entry."""
+        """Return the slot of a variable, or None if the variable is an entry."""
         return self.slots.get(variable)
 
     def behind(self, polynomial: fmpq_mpoly) -> Slot | None:
-        """Return the slot that a polynomial is, if it is nothing else."""
+        """Return the slot if a polynomial consists of a single slot variable, else None."""
         if len(polynomial) != 1 or polynomial.total_degree() != 1:
             return None
         ((powers, coefficient),) = polynomial.to_dict().items()
         return self.slot(powers.index(1)) if coefficient == 1 else None
 
     def occurring(self, *polynomials: fmpq_mpoly) -> Iterator[Slot]:
-        """Yield the slots in these polynomials, and in the arguments of functions there."""
+        """Yield the slots that occur in polynomials, and in the arguments of these slots."""
         for polynomial in polynomials:
             for variable, degree in enumerate(polynomial.degrees()):
                 slot = self.slot(variable) if degree else None
@@ -240,14 +241,14 @@ class Ring:
                         yield from self.occurring(slot.argument.top, slot.argument.bottom)
 
     def blocking(self, *polynomials: fmpq_mpoly) -> Any:
-        """Return the first question that a choice in these polynomials depends on, or None."""
+        """Return the question of the first choice that occurs in polynomials, or None."""
         slots = self.occurring(*polynomials)
         return next((slot.question for slot in slots if slot.question is not None), None)
 
     # Text -----------------------------------------------------------------------------------------
 
     def name(self, variable: int, depth: int = _DEPTH) -> str:
-        """Return a variable for people: ``X[0,1]``, ``exp(X[0,0])``."""
+        """Return the name of a variable, such as ``X[0,1]`` or ``exp(X[0,0])``."""
         slot = self.slot(variable)
         if slot is None:
             return self.names[variable]
@@ -257,7 +258,7 @@ class Ring:
         return f"{slot.function}({inside})" if slot.base is None else f"{slot.base}^({inside})"
 
     def show(self, polynomial: fmpq_mpoly, depth: int = _DEPTH) -> str:
-        """Show a polynomial: its first terms, and nested functions to so many levels."""
+        """Format a polynomial: its first terms, with functions nested at most ``depth`` levels."""
         parts = []
         for powers, coefficient in itertools.islice(polynomial.to_dict().items(), _TERMS):
             factors = [
@@ -273,7 +274,7 @@ class Ring:
 
 
 class Ratio:
-    """A quotient of polynomials, in lowest terms."""
+    """A quotient of two polynomials in lowest terms."""
 
     __slots__ = ("bottom", "ring", "top")
 
@@ -284,7 +285,7 @@ class Ratio:
 
     @property
     def constant(self) -> fmpq | None:
-        """Its value, if it is a number."""
+        """The value of a quotient without indeterminates, or None."""
         if is_constant(self.top) and is_constant(self.bottom):
             return fmpq(self.top.leading_coefficient() if len(self.top) else 0)
         return None
@@ -343,7 +344,7 @@ class Ratio:
     __repr__ = __str__
 
     def show(self, depth: int = _DEPTH) -> str:
-        """Return a text for people."""
+        """Format the quotient, with functions nested at most ``depth`` levels."""
         top = self.ring.show(self.top, depth)
         return top if self.bottom.is_one() else f"({top})/({self.ring.show(self.bottom, depth)})"
 
@@ -352,19 +353,25 @@ class Ratio:
 
 
 def _mark(polynomial: fmpq_mpoly) -> Hashable:
-    """Return what equal polynomials share, quickly: to write out a long one takes its time."""
+    """Return a hashable key that equal polynomials share.
+
+    The key of a long polynomial does not contain its text, because printing it would be slow.
+    """
     if len(polynomial) < _SHORT:
         return str(polynomial)
     return len(polynomial), tuple(polynomial.degrees())
 
 
 def is_constant(polynomial: fmpq_mpoly) -> bool:
-    """Return whether a polynomial is a number: flint's own way is to look at all its terms."""
+    """Return whether a polynomial is a number, without visiting all its terms as flint does."""
     return len(polynomial) < 2 and polynomial.is_constant()
 
 
 def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Hashable, Hashable]:
-    """Cancel what a term of a quotient shares with the denominator, if that is a product."""
+    """Return a hashable key of the quotient of ``monomial`` and ``bottom``.
+
+    Common factors are cancelled if ``bottom`` is a single term.
+    """
     if len(bottom) > 1:
         return str(bottom), monomial
     ((below, _),) = bottom.to_dict().items()
@@ -373,7 +380,7 @@ def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Has
 
 
 def _multiples(value: Ratio) -> tuple[Ratio, int]:
-    """Return what a value shares with its multiples by numbers, and the sign of its own factor."""
+    """Return a key that all constant multiples of a value share, and the sign of the value's factor."""
     leading = value.top.leading_coefficient()
     if leading == 1:
         return value, 1

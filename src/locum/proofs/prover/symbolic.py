@@ -1,7 +1,8 @@
-"""The symbolic domain: dense execution on indeterminates, in one case.
+"""Run dense execution on indeterminates, in one case of a proof.
 
-A pattern that the case does not decide has open cells (``booleans.py``); a mean over such a row is a
-choice. Every operation that may have no value is a *site*: the domain records whether it has a value.
+If the case does not decide a cell of an attention pattern, the cell is open (``booleans.py``), and a
+mean over its row is a choice. Every operation that may be undefined is a *site*. The domain records for
+each site whether the operation is defined.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FLOAT = FloatDomain()
 
 
 class SymbolicDomain(Domain):
-    """Rational functions, in one case."""
+    """The domain of rational functions in one case of a proof."""
 
     name = "symbolic"
 
@@ -45,7 +46,7 @@ class SymbolicDomain(Domain):
 
     @property
     def sites(self) -> list[Undecided | Broken | None]:
-        """For every operation met that may have no value: None if it has one."""
+        """The status of each operation that may be undefined: None, or why it is not defined."""
         return self.elementwise.sites
 
     def token(self, value: Value, cast: str) -> Value:
@@ -55,7 +56,7 @@ class SymbolicDomain(Domain):
 
     def constant(self, atom: Atom) -> Value:
         if isinstance(atom, str):
-            raise UnsupportedError("claims are about numbers, but the program has strings")
+            raise UnsupportedError("expected a program of numbers, got one with strings")
         return self.elementwise.plain(EXACT.constant(atom))
 
     def accepts(self, value: object) -> bool:
@@ -87,7 +88,7 @@ class SymbolicDomain(Domain):
             row = []
             for key in keys:
                 pair = (id(key), id(query))
-                # (What is undecided may be one object at two positions, and still differ.)
+                # Two positions can share an undecided object although their values differ.
                 if pair not in answers or isinstance(key, OPEN) or isinstance(query, OPEN):
                     answers[pair] = self._cell(holds(key, query))
                 row.append(answers[pair])
@@ -95,9 +96,9 @@ class SymbolicDomain(Domain):
         return pattern_of(rows)
 
     def _cell(self, answer: Value) -> Boolean:
-        """Return a comparison as a cell of a pattern; one that has no answer yet is open."""
+        """Return the result of a comparison as a cell of a pattern; an undecided result is open."""
         if isinstance(answer, Broken):
-            # Noted at the site that broke; whatever the cell is, the run has failed there.
+            # The undefined operation is recorded as a site, so the value of this cell is irrelevant.
             return FALSE
         if isinstance(answer, Undecided):
             identities = self.ring.identities
@@ -117,13 +118,13 @@ class SymbolicDomain(Domain):
         return pattern_of(rows)
 
     def _mark(self, row: Any) -> Hashable:
-        """Return what rows that select the same keys have in common."""
+        """Return a hashable key that rows with the same selected keys share."""
         if row.dtype == np.bool_:
             return bytes(row.tobytes())
         return tuple(self.elementwise.identity_of(one) for one in row.tolist())
 
     def _greatest(self, row: Sequence[Boolean], scores: Sequence[Value]) -> list[Boolean]:
-        """Keep of the selected keys those that no other selected key exceeds."""
+        """Return ``row`` without the keys that another selected key exceeds in score."""
         greater = self.meanings["greater"]
         keys = [k for k, one in enumerate(row) if one is not FALSE]
         result = [FALSE] * len(row)
@@ -155,7 +156,10 @@ class SymbolicDomain(Domain):
     def _mean_of_booleans(
         self, several: bool, maybe: bool, question: Question | None, values: Sequence[Value]
     ) -> Undecided | Broken | None:
-        """Refuse means of booleans as RASP does: no row may select several."""
+        """Return the status of an aggregate, which is undefined if it is a mean of several booleans.
+
+        ``several`` states whether a row selects several keys, and ``maybe`` whether a row may do so.
+        """
         if self.is_numeric(values) or not (several or maybe):
             return None
         if several and all(map(is_boolean, values)):
@@ -209,10 +213,10 @@ class SymbolicDomain(Domain):
 
 
 def has_open(value: Any, ring: Ring) -> bool:
-    """Return whether a case could say more of a node's value."""
+    """Return whether further assumptions could decide a part of a node's value."""
     if isinstance(value, np.ndarray):
         return bool(value.dtype == object)
-    # Which slots occur in a value takes long to see: mostly there is none that could matter.
+    # Finding the slots in a value is slow, and most rings have no such slots.
     look = _tells_more(ring.slots.values())
     return any(
         isinstance(one, (*OPEN, Boolean))

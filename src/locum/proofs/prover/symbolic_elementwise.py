@@ -1,8 +1,8 @@
-"""Elementwise operations on symbols, in one case.
+"""Apply elementwise operations to symbolic values, in one case of a proof.
 
 A value is a rational number, a boolean, a :class:`~locum.proofs.prover.ring.Ratio`, or an open
-:class:`~locum.proofs.prover.booleans.Boolean`. ``Broken`` (``cases.py``) has no value.
-``Undecided`` may have no value.
+:class:`~locum.proofs.prover.booleans.Boolean`. A ``Broken`` result (``cases.py``) is undefined. An
+``Undecided`` result may be undefined.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from locum.proofs.prover.cases import (
 from locum.proofs.prover.ring import Ratio, Ring, Signs, UnsupportedError, is_constant
 
 EXACT = ExactDomain()
-#: Functions that are known by their argument only.
+#: Functions whose values are represented by one indeterminate for each argument.
 OPAQUE = ("tanh", "erf", "log", "sqrt")
-#: Operations that may have no value.
+#: Operations that may be undefined.
 RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt", "lookup"))
 NOT_NEGATIVE: Signs = frozenset((0, 1))
-#: What means that there is no value; anything else that goes wrong is a limit.
+#: Errors of undefined operations; other errors are limits.
 NO_VALUE = (ZeroDivisionError, NotRealError, MissingError, AverageError)
 
 
 class Elementwise:
-    """The operations of the table, on scalars."""
+    """The elementwise operations on scalars, in one case."""
 
     def __init__(self, ring: Ring, case: Case) -> None:
         self.ring = ring
         self.case = case
-        #: For every operation met that may have no value: None if it has one.
+        #: The status of every operation that may be undefined; None if it is defined.
         self.sites: list[Undecided | Broken | None] = []
         arithmetic: dict[str, Callable[..., Value]] = {
             "add": self._add,
@@ -92,7 +92,10 @@ class Elementwise:
     # Forms of values ------------------------------------------------------------------------------
 
     def _strict(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Compute on numbers: rational ones exactly; nothing comes of what is undecided."""
+        """Extend a function of numbers to all operands.
+
+        The result is exact for rational operands, and undecided or undefined if an operand is.
+        """
         exact = EXACT.meanings.get(name)
 
         def meaning(*values: Value) -> Value:
@@ -119,11 +122,14 @@ class Elementwise:
             return Broken(str(error))
         except OverflowError as error:
             raise UnsupportedError(str(error)) from None
-        except ValueError:  # not rational: a root, say
+        except ValueError:  # The result is irrational, for example a root.
             return self.plain(function(*numbers))
 
     def _symbolically(self, function: Callable[..., Value], numbers: Sequence[Value]) -> Value:
-        """Apply a rule for symbols; where there is none for a choice, its question comes first."""
+        """Apply a function to symbols.
+
+        If no rule exists for an operand with a choice, return the question of this choice.
+        """
         try:
             return self.plain(function(*numbers))
         except UnsupportedError:
@@ -134,7 +140,7 @@ class Elementwise:
             return Undecided(question)
 
     def numeric(self, value: Value) -> Value:
-        """Return a boolean as the number 0 or 1."""
+        """Convert a boolean to the number 0 or 1, and return numbers unchanged."""
         if isinstance(value, Boolean):
             return self.if_else(value, 1, 0)
         if isinstance(value, str):
@@ -142,11 +148,11 @@ class Elementwise:
         return int(value) if isinstance(value, bool) else value
 
     def lift(self, value: Value) -> Ratio:
-        """Return a number as a rational function."""
+        """Convert a number to a rational function."""
         return value if isinstance(value, Ratio) else self.ring.number(value)
 
     def plain(self, value: Value) -> Value:
-        """Return a constant as a number, a decided boolean as Python's."""
+        """Convert a constant function to a number, and a decided boolean to a Python boolean."""
         if isinstance(value, Boolean):
             return lowered(value)
         if isinstance(value, Ratio):
@@ -155,7 +161,7 @@ class Elementwise:
         return integral(value) if isinstance(value, fmpq) else value
 
     def identity_of(self, value: Value) -> int:
-        """Return a number that values written in the same way share."""
+        """Return an id that structurally equal values share."""
         number = self.ring.identities.number
         if isinstance(value, Boolean):
             return value.number if value.value is None else number(("boolean", value.value))
@@ -192,13 +198,16 @@ class Elementwise:
         return answer
 
     def truth(self, value: Value) -> Value:
-        """Return whether a value is not 0; booleans as they are."""
+        """Return whether a value is not 0; booleans are returned unchanged."""
         if isinstance(value, OPEN) or is_boolean(value):
             return value
         return self.meanings["not_equal"](value, 0)
 
     def _join(self, a: Value, b: Value, decisive: bool) -> Value:
-        """Combine booleans: one False settles ``and``, one True ``or``; a broken operand breaks it."""
+        """Return a ∧ b, or a ∨ b if ``decisive`` is True.
+
+        An operand equal to ``decisive`` decides the result, unless the other operand is undefined.
+        """
         sides = self.truth(a), self.truth(b)
         trouble = first_open(sides)
         if isinstance(trouble, Broken):
@@ -215,7 +224,10 @@ class Elementwise:
         return answer if isinstance(answer, OPEN) else lowered(~boolean(answer))
 
     def if_else(self, condition: Value, then: Value, otherwise: Value) -> Value:
-        """Return ``then`` where the condition holds; an open one gives a choice."""
+        """Return ``then`` if the condition holds, else ``otherwise``.
+
+        If the condition is open, return a choice between both.
+        """
         answer = self.truth(condition)
         broken = first_open((answer, then, otherwise))
         if isinstance(broken, Broken):
@@ -261,14 +273,14 @@ class Elementwise:
     # Arithmetic -----------------------------------------------------------------------------------
 
     def _multiply(self, a: Value, b: Value) -> Value:
-        """Return a · b; note the sign of a square."""
+        """Return a · b, and record that a square is non-negative."""
         result = a * b
         if isinstance(a, Ratio) and isinstance(b, Ratio) and len(a.top) > 1 and a == b:
             self.ring.note(result, NOT_NEGATIVE)
         return result
 
     def _add(self, a: Value, b: Value) -> Value:
-        """Return a + b; note the sign of a sum of squares and of non-negative terms."""
+        """Return a + b, and record the sign if both operands are known to be non-negative."""
         result = self.lift(a) + b
         if self.ring.signs and not is_constant(result.top):
             signs = [self._sign_at_once(part) for part in (a, b)]
@@ -278,7 +290,7 @@ class Elementwise:
         return result
 
     def _sign_at_once(self, value: Value) -> Signs:
-        """Return what is known of a sign without searching for factors."""
+        """Return the signs of a value that are known without factoring a polynomial."""
         if not isinstance(value, Ratio):
             return frozenset(((value > 0) - (value < 0),))
         if len(value.top) == 1 and self.case.is_positive(value) is True:
@@ -292,14 +304,14 @@ class Elementwise:
         return Broken("division by zero") if zero else self.lift(a) / b
 
     def _modulo(self, a: Value, b: Value) -> Value:
-        """Return the remainder of an integer polynomial, by those of its entries."""
+        """Return the remainder of an integer polynomial, from the remainders of its entries."""
         zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0
         if isinstance(zero, Undecided):
             return zero
         if zero:
             return Broken("remainder by zero")
         if not self._is_integral(a) or type(b) is not int or b < 1:
-            raise UnsupportedError("remainders are known of integers, by a positive number")
+            raise UnsupportedError("remainders are supported only for integers and a positive modulus")
         total = 0
         for powers, coefficient in a.top.to_dict().items():
             product = int(coefficient.p)
@@ -339,7 +351,7 @@ class Elementwise:
             return 1
         if is_rational(a) and a > 0:
             return self.ring.exp(self.lift(b), base=fmpq(a))
-        raise UnsupportedError("a power with a symbol as exponent needs a positive number as base")
+        raise UnsupportedError("a power with a symbolic exponent requires a positive base")
 
     def _absolute(self, a: Value) -> Value:
         positive = self.case.is_positive(a)
