@@ -90,7 +90,7 @@ Definition kind_parts {E} n d dv w (x wq wk v : nat -> nat -> E) : list (part E)
   [Part n d x; Part d w wq; Part d w wk; Part d dv v].
 
 Definition kind_length n d dv w more : nat :=
-  Nat.max (n * d + d * w + d * w + d * dv + more) (Nat.max (n * n) (Nat.max (n * dv) (n * w))).
+  Nat.max (n * d + d * w + d * w + d * dv + more) (Nat.max (n * dv) (n * w)).
 
 (** Linformer has E and F (k×n), Performer has ω (k×w); masked attention has the number of keys after V. *)
 Definition linformer_parts {E} n d dv w k (x wq wk v e f : nat -> nat -> E) : list (part E) :=
@@ -99,7 +99,9 @@ Definition linformer_length n d dv w k : nat :=
   Nat.max (kind_length n d dv w (2 * (k * n))) (Nat.max (k * d) (Nat.max (k * w) (k * dv))).
 Definition performer_parts {E} n d dv w k (x wq wk v omega : nat -> nat -> E) : list (part E) :=
   kind_parts n d dv w x wq wk v ++ [Part k w omega].
-Definition performer_length n d dv w k : nat := Nat.max (kind_length n d dv w (k * w)) (n * k).
+Definition linear_length n d dv w : nat := Nat.max (kind_length n d dv w 0) (n * n).
+Definition performer_length n d dv w k : nat :=
+  Nat.max (kind_length n d dv w (k * w)) (Nat.max (n * n) (n * k)).
 Definition masked_parts {E} n d dv (count : E) (x a v : nat -> nat -> E) : list (part E) :=
   attention_parts n d dv x a v ++ [Part 1 1 (fun _ _ => count)].
 Definition masked_length n d dv : nat := Nat.max (attention_length n d dv) (attention_size n d dv + 1).
@@ -151,7 +153,7 @@ Ltac sizes := cbv [total_size firstn app attention_parts heads_parts projected_p
   feed_forward_parts layer_parts kind_parts attention_size attention_length heads_length projected_size
   projected_length encoder_length
   layer_length kind_length tiled_length masked_parts linformer_parts performer_parts
-  masked_length linformer_length performer_length] in *; lia.
+  masked_length linear_length linformer_length performer_length] in *; lia.
 Ltac part_number place := first
   [ apply encoded_hold with (k := place); [|reflexivity|]; sizes
   | intros; eapply encoded_hold_heads with (k := place); [|reflexivity| |assumption]; sizes ].
@@ -296,13 +298,13 @@ Proof. intros N0 D0 V0 L. unfold encode. apply causal_U_simulates; held. Qed.
 
 (** ** Linear attention, Linformer and Performer *)
 Theorem linear_U_computes n d dv w N x wq wk v :
-  (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < w)%nat -> (kind_length n d dv w 0 <= N)%nat ->
+  (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < w)%nat -> (linear_length n d dv w <= N)%nat ->
   computes N (encoded (kind_parts n d dv w x wq wk v)) (linear_U n d dv w) n dv
     (dot n (dot w (dot d x wq) (fun t l => dot d x wk l t)) (dot d x v)).
 Proof. intros N0 D0 V0 W0 L. apply linear_U_simulates; held. Qed.
 
 Theorem elu_U_computes n d dv w N x wq wk v :
-  (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < w)%nat -> (kind_length n d dv w 0 <= N)%nat ->
+  (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat -> (0 < w)%nat -> (linear_length n d dv w <= N)%nat ->
   computes N (encoded (kind_parts n d dv w x wq wk v)) (elu_U n d dv w) n dv
     (featured n w (fun i t => activation EluPlusOne (dot d x wq i t))
        (fun i t => activation EluPlusOne (dot d x wk i t)) (dot d x v)).

@@ -69,7 +69,7 @@ Section Kinds.
   Notation holds := (holds N tokens closed).
   Notation gives := (gives N tokens).
   Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < w)%nat.
-  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * dv <= N /\ n * w <= N)%nat.
+  Hypothesis room : (n * d <= N /\ n * dv <= N /\ n * w <= N)%nat.
   Hypothesis blanks : numbers N tokens.
   Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
   Hypothesis tokens_Q : tokens_hold N tokens d w (n * d) wq.
@@ -95,12 +95,12 @@ Section Kinds.
   Proof. apply closed_product; simpl; auto; lia. Qed.
 
   (** *** Linear attention: (X W_Q)(X W_K)ᵀ X V *)
-  Theorem linear_U_simulates :
+  Theorem linear_U_simulates : (n * n <= N)%nat ->
     exists y, run N tokens (linear_U n d dv w) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat -> y (i * dv + j)%nat =
         Num (dot n (dot w (dot d x wq) (fun t l => dot d x wk l t)) (dot d x v) i j).
   Proof.
-    apply run_of. apply closed_product; simpl; auto; try lia; [|exact holds_values].
+    intros NN. apply run_of. apply closed_product; simpl; auto; try lia; [|exact holds_values].
     apply closed_product; simpl; auto; try lia; [exact holds_queries|].
     exact (transposed_correct N tokens closed _ _ holds_keys).
   Qed.
@@ -128,13 +128,13 @@ Section Kinds.
   Qed.
 
   Lemma featured_correct h k queries keys Q K :
-    (0 < k)%nat -> (n * k <= N)%nat ->
+    (0 < k)%nat -> (n * n <= N)%nat -> (n * k <= N)%nat ->
     (forall i t, (i < n)%nat -> (t < k)%nat -> 0 < Q i t /\ 0 < K i t) ->
     holds (row_major queries n k) Q -> holds (row_major keys n k) K ->
     holds (row_major (featured_U h n dv k queries keys (V_behind n d w dv)) n dv)
       (featured n k Q K (dot d x v)).
   Proof.
-    intros K0 RK POS HQ' HK'. unfold featured_U, featured. simpl rows.
+    intros K0 NN RK POS HQ' HK'. unfold featured_U, featured. simpl rows.
     apply closed_product; simpl; auto; try lia; [|exact holds_values].
     apply normalised_correct; try lia.
     - intros i I. apply Rgt_not_eq. apply sum_positive_below; [lia|].
@@ -145,13 +145,13 @@ Section Kinds.
   Qed.
 
   (** *** Linear attention with the feature map elu + 1 *)
-  Theorem elu_U_simulates :
+  Theorem elu_U_simulates : (n * n <= N)%nat ->
     exists y, run N tokens (elu_U n d dv w) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat -> y (i * dv + j)%nat =
         Num (featured n w (fun i t => activation EluPlusOne (dot d x wq i t))
                (fun i t => activation EluPlusOne (dot d x wk i t)) (dot d x v) i j).
   Proof.
-    assert (POS : forall r, 0 < activation EluPlusOne r)
+    intros NN. assert (POS : forall r, 0 < activation EluPlusOne r)
       by (intros r; simpl; destruct (Rgt_dec r 0); [lra|apply exp_pos]).
     apply run_of, featured_correct; auto; try lia.
     - apply (activation_correct N tokens closed EluPlusOne n w); [exact I|exact holds_queries].
@@ -213,14 +213,14 @@ Section Kinds.
   (** *** Performer: φ(X W_Q) φ(X W_K)ᵀ X V, with rows normalised to the sum 1 *)
   Theorem performer_U_simulates half root k omega :
     is_number (value_of half) = true ->
-    is_number (value_of root) = true -> 0 < real root -> (0 < k)%nat -> (n * k <= N)%nat ->
+    is_number (value_of root) = true -> 0 < real root -> (0 < k)%nat -> (n * n <= N)%nat -> (n * k <= N)%nat ->
     tokens_hold N tokens k w (n * d + d * w + d * w + d * dv) omega ->
     exists y, run N tokens (performer_U half root n d dv w k) = Some y /\
       let phi := performer_feature (real half) (real root) w omega in
       forall i j, (i < n)%nat -> (j < dv)%nat ->
         y (i * dv + j)%nat = Num (featured n k (phi (dot d x wq)) (phi (dot d x wk)) (dot d x v) i j).
   Proof.
-    intros NH NR POS K0 NK TO.
+    intros NH NR POS K0 NN NK TO.
     pose proof (closed_block N tokens blanks _ _ _ _ TO) as HO.
     apply (run_of N tokens (performer_U half root n d dv w k) n dv). apply featured_correct; auto.
     - intros i t I T. unfold performer_feature.

@@ -243,7 +243,7 @@ ENCODER_OF_HEADS = Tokens(
     "encoder_length n d d1 d2 (projected_size n d dv d H) (projected_length n d dv d H)",
     lambda n, d, d_v, d1, d2, count: encoder(heads(d, d_v, count, d), d, d1, d2),
 )
-LINEAR = Tokens(f"kind_parts n d dv w {_KIND}", "kind_length n d dv w 0", linear)
+LINEAR = Tokens(f"kind_parts n d dv w {_KIND}", "linear_length n d dv w", linear)
 ELU = replace(LINEAR, module=lambda n, d, d_v, w: linear(n, d, d_v, w, "elu+1"))
 LINFORMER = Tokens(
     f"linformer_parts n d dv w k {_KIND} (label 4 0) (label 5 0)",
