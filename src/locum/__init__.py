@@ -1,4 +1,5 @@
-"""Locum: a universal simulator of attention, and the RASP it is written in.
+"""Run RASP programs, simulate attention with one universal program, compile RASP to transformer
+weights, and prove claims.
 
 >>> import locum
 >>> locum.selector_width(locum.select(locum.tokens, locum.tokens, "=="))("hello")

@@ -1,6 +1,7 @@
-"""``locum`` and ``python -m locum``: the command line, which is imported here and not before.
+"""Start the command-line interface for ``locum`` and ``python -m locum``.
 
-An interrupt while it is still being imported is one line and an exit code, like any other.
+:func:`main` imports the command-line interface itself. An interrupt during this import is therefore
+also reported in one line, with an exit code.
 """
 
 import signal
@@ -8,7 +9,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command-line interface and exit with its exit code."""
     try:
         from locum.interface.cli.main import interrupt_again
         from locum.interface.cli.main import main as run
@@ -20,7 +21,7 @@ def main() -> None:
     try:
         run()
     except SystemExit as leaving:
-        if leaving.code == INTERRUPTED:  # a second Ctrl-C changes nothing any more
+        if leaving.code == INTERRUPTED:  # ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise
 

@@ -1,11 +1,12 @@
-"""An account of what a program may ask of the machine: work in steps, memory in bytes.
+"""Limit the work (in steps) and the memory (in bytes) that an untrusted program may use.
 
-Whoever runs a stranger's program hands one :class:`Budget` to everything that takes time or memory:
-reading text, evaluating expressions, building nodes, running programs, showing values. Each draws on
-it *before* it does its work, and what would overdraw it is refused with a :class:`LimitError`.
+One :class:`Budget` is passed to all code whose time or memory depends on the program: parsing,
+evaluating expressions, building nodes, executing programs and displaying values. This code charges the
+budget *before* it does the work. A charge that exceeds the budget raises :class:`LimitError`.
 
-A step is about five microseconds of work on an ordinary machine. A statement has a limit of its own
-within that of its text, so that one greedy statement does not use up what the others need.
+A step is about five microseconds of work on an ordinary machine. The limit for one statement is smaller
+than the limit for the whole text, so that one expensive statement leaves steps for the other
+statements.
 
 >>> budget = Budget(steps=100, text_steps=150)
 >>> budget.spend(90)
@@ -22,18 +23,18 @@ from collections.abc import Sequence
 
 from locum.errors import LimitError
 
-#: Largest integer (in bits) and string (in characters) that a program may build.
+#: Maximum size of an integer (in bits) and of a string (in characters) that a program may build.
 MAX_BITS = 1_000_000
 MAX_STRING = 1_000_000
 
-#: Integers of fewer bits are as quick to compute with as any.
+#: Arithmetic on integers with fewer bits takes constant time.
 _SMALL_BITS = 1_024
-#: Characters of a string that one step copies.
+#: Number of characters of a string that one step copies.
 _CHARACTERS_PER_STEP = 10_000
 
 
 class Budget:
-    """Steps and bytes that are left to a text and to its current statement."""
+    """The steps and bytes that a RASP text and its current statement may still use."""
 
     def __init__(
         self,
@@ -41,26 +42,29 @@ class Budget:
         text_steps: float = math.inf,
         memory: float = math.inf,
     ) -> None:
-        #: The most steps for one statement, and for all statements of one text.
+        #: Maximum number of steps for one statement, and for the whole text.
         self.most_steps = steps
         self.most_text_steps = text_steps
-        #: The most bytes at one time.
+        #: Maximum number of bytes in use at the same time.
         self.most_memory = memory
-        #: Steps taken so far, and bytes that are in use at most.
+        #: Number of steps charged so far to the statement and to the text, and number of bytes in use.
         self.steps = 0.0
         self.text_steps = 0.0
         self.memory = 0
 
     def begin_text(self) -> None:
-        """Start the account of a new text; values of earlier ones stay in memory."""
+        """Reset the step counts for a new text; the memory of earlier texts remains reserved."""
         self.steps = self.text_steps = 0.0
 
     def begin_statement(self) -> None:
-        """Start the account of the next statement."""
+        """Reset the step count of the statement, because the next statement begins."""
         self.steps = 0.0
 
     def spend(self, steps: float) -> None:
-        """Take ``steps`` from the statement and its text; what is refused is not taken."""
+        """Charge ``steps`` to the current statement and to the text.
+
+        Raise :class:`LimitError` if the charge exceeds a limit; it is then not recorded.
+        """
         if self.steps + steps > self.most_steps:
             raise LimitError(
                 f"this takes more than {self.most_steps:,} steps (the limit is adjustable)"
@@ -69,7 +73,7 @@ class Budget:
         self.steps += steps
 
     def spend_on_text(self, steps: float) -> None:
-        """Take ``steps`` from the text alone: reading is not part of running a statement."""
+        """Charge ``steps`` only to the text, for work that belongs to no statement, such as parsing."""
         if self.text_steps + steps > self.most_text_steps:
             raise LimitError(
                 f"the text takes more than {self.most_text_steps:,} steps in all "
@@ -78,7 +82,7 @@ class Budget:
         self.text_steps += steps
 
     def reserve(self, size: int) -> None:
-        """Take ``size`` bytes of memory, until they are released."""
+        """Reserve ``size`` bytes of memory until they are released, or raise :class:`LimitError`."""
         if self.memory + size > self.most_memory:
             raise LimitError(
                 f"this needs {_megabytes(self.memory + size)} of memory with all that is in use; the "
@@ -87,11 +91,11 @@ class Budget:
         self.memory += size
 
     def release(self, size: int) -> None:
-        """Give back ``size`` bytes."""
+        """Release ``size`` bytes of reserved memory."""
         self.memory -= size
 
     def charge(self, op: str, atoms: Sequence[object]) -> None:
-        """Take what an elementwise operation on these atoms costs: little, unless they are large."""
+        """Charge the cost of the elementwise operation ``op`` on ``atoms``; see :func:`cost`."""
         steps, size = cost(op, atoms)
         if steps:
             self.spend(steps)
@@ -100,7 +104,10 @@ class Budget:
 
 
 def cost(op: str, atoms: Sequence[object]) -> tuple[float, int]:
-    """Bound the steps and bytes of an elementwise operation on atoms; small numbers cost nothing.
+    """Return upper bounds on the steps and the bytes that the elementwise operation ``op`` on ``atoms``
+    needs.
+
+    Operations on small numbers are free.
 
     >>> cost("add", (1, 2.5)), cost("multiply", ("ab", 100_000))
     ((0.0, 0), (20.0, 200049))
@@ -117,13 +124,15 @@ def cost(op: str, atoms: Sequence[object]) -> tuple[float, int]:
     if op == "multiply" and len(bits) == 2:
         return _product(*bits), sum(bits) // 7
     if op in ("modulo", "floor_divide") and len(bits) == 2:
-        # Long division is quadratic: digits of the quotient times digits of the divisor.
+        # The cost of long division is the number of digits of the quotient times those of the divisor.
         return largest / 1e5 + 4e-7 * max(0, bits[0] - bits[1]) * bits[1], largest // 7
     return largest / 1e5, largest // 7
 
 
 def _product(*bits: float) -> float:
-    """Return the number of steps of multiplying two integers as Python does, by Karatsuba's method."""
+    """Return the number of steps of multiplying two integers of these sizes in bits, by Karatsuba's
+    method.
+    """
     shorter, longer = max(1.0, min(bits)), max(bits)
     return 12_500 * math.pow(shorter / 5e5, 1.585) * (longer / shorter)
 
@@ -135,7 +144,7 @@ def _cost_of_text(op: str, atoms: Sequence[object]) -> tuple[float, int]:
         length *= max([0, *(atom for atom in atoms if isinstance(atom, int))])
     elif op != "add":
         return length / _CHARACTERS_PER_STEP, 0
-    length = min(length, MAX_STRING)  # a longer one is refused before it is made
+    length = min(length, MAX_STRING)  # a longer string is rejected before it is built
     width = 1 if all(text.isascii() for text in texts) else 4
     return length / _CHARACTERS_PER_STEP, width * length + 49
 

@@ -1,15 +1,15 @@
-"""The one hierarchy of errors that Locum raises on purpose.
+"""Define the errors that Locum raises for invalid input and unsupported requests.
 
-Every message is one paragraph: what was wrong, where, what was found, and what would be right.
-The command line prints the message and nothing else; anything that is *not* an
-:class:`LocumError` is a bug of ours and keeps its traceback.
+A message states what was expected, what was found and what to try. The command line prints the message
+without a traceback. Any error that is not a :class:`LocumError` is a bug in Locum and keeps its
+traceback.
 
 >>> import locum
 >>> try:
 ...     locum.select(locum.tokens, locum.tokens, "=<")
 ... except locum.LocumError as error:
 ...     print(error)
-select does not know the predicate '=<': it must be one of ==, !=, <, <=, >, >=
+select: predicate: expected one of ==, !=, <, <=, >, >=, got '=<'
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 
 
 class LocumError(ValueError):
-    """Anything a user can put right: the base of all the errors below.
+    """Base class of all errors that a user can correct.
 
     >>> import locum
     >>> try:
@@ -30,7 +30,7 @@ class LocumError(ValueError):
 
 
 class GraphError(LocumError):
-    """A graph that the table of operations does not allow, or that cannot be read back.
+    """A program graph that violates the table of operations, or that cannot be read from a file.
 
     >>> import locum
     >>> locum.aggregate(locum.tokens, locum.tokens)  # doctest: +ELLIPSIS
@@ -41,7 +41,10 @@ class GraphError(LocumError):
 
 
 class InputError(LocumError):
-    """An input sequence that no program can run on: empty, ragged, or not made of atoms.
+    """Invalid input: a sequence that no program can run on, a file that cannot be read, or an invalid
+    setting.
+
+    An input sequence is invalid if it is empty, is ragged, or contains items that are not atoms.
 
     >>> import locum
     >>> try:
@@ -53,12 +56,13 @@ class InputError(LocumError):
 
 
 class ExecutionError(LocumError):
-    """A program that has no value on this input, as RASP sees it.
+    """A program whose result is undefined on the given input.
 
-    ``where`` prints the s-op or selector concerned, ``position`` is the position in the input
-    (for a selector: the query), or None where the error concerns the whole sequence. ``kind`` is the
-    rule that was broken: "mixture", "average", "not real", "too large", "undefined" or "refused", or
-    the name of Python's error (ZeroDivisionError, TypeError, …).
+    ``where`` is the text of the s-op or selector in which the error occurs. ``position`` is the
+    position in the input (for a selector, the position of the query), or None if the error concerns the
+    whole sequence. ``kind`` is the rule that is violated: "mixture", "average", "not real", "too
+    large", "undefined" or "refused". It can also be the name of a Python error (ZeroDivisionError,
+    TypeError, …).
 
     >>> import locum
     >>> try:
@@ -74,13 +78,15 @@ class ExecutionError(LocumError):
         self.where = where
         self.position = position
         place = "" if position is None else f" at position {position}"
-        super().__init__(f"{problem}{place}" + (f", in {where}" if where else ""))
+        found, separator, advice = problem.partition("; try ")
+        super().__init__(found + place + (f", in {where}" if where else "") + separator + advice)
 
 
 class LimitError(LocumError):
-    """A program that asks more of the machine than its :class:`~locum.budget.Budget` allows.
+    """A program that exceeds the limits of its :class:`~locum.budget.Budget`.
 
-    ``kind`` is "too much" (work, memory, members) or "too deep" (calls in calls, lists in lists).
+    ``kind`` is "too much" (too many steps, bytes or members of families) or "too deep" (too deeply
+    nested calls or lists).
     """
 
     def __init__(self, problem: str, kind: str = "too much") -> None:
@@ -89,17 +95,18 @@ class LimitError(LocumError):
 
 
 class CompileError(LocumError):
-    """A program that cannot become weights as asked: the reason, and the s-op or selector it is in.
+    """A program that cannot be compiled to weights with the given options.
 
-    ``instead`` is what else can be had. ``bound`` is the error bound that can be met, where a tolerance
-    cannot.
+    The message states the reason and the s-op or selector in which the problem occurs. ``instead``
+    suggests an alternative. If the error bound exceeds the tolerance, ``bound`` is the smallest bound
+    that can be reached.
 
     >>> import locum
     >>> try:
-    ...     locum.compile(locum.indices, length=4)
+    ...     locum.compile(locum.indices, length=4, vocabulary=[])
     ... except CompileError as error:
     ...     print(error)
-    expected the tokens: try vocabulary=… to list them, or numeric=True for real numbers
+    vocabulary: expected one token or more, got none
     """
 
     def __init__(
@@ -107,10 +114,19 @@ class CompileError(LocumError):
     ) -> None:
         self.problem = problem
         self.where = where
+        self.instead = instead
         self.bound = bound
         place = f", in {where}" if where else ""
-        lead = "; or try" if "try " in problem else "; try"
-        super().__init__(f"{problem}{place}" + (f"{lead} {instead}" if instead else ""))
+        found, _, advice = problem.partition("; try ")
+        suggestions = [text for text in (advice, instead) if text]
+        tried = f"; try {'; or try '.join(suggestions)}" if suggestions else ""
+        super().__init__(f"{found}{place}{tried}")
+
+    def at(self, where: str, instead: str = "") -> CompileError:
+        """Return the same error with another location ``where`` and, if given, another suggestion
+        ``instead``.
+        """
+        return CompileError(self.problem, where, instead or self.instead, bound=self.bound)
 
 
 _SIMULATE = "locum.torch.simulate(model, ...)"
@@ -147,10 +163,11 @@ REPLACEMENTS = {
 
 
 def missing_name(package: str, name: str) -> AttributeError | ImportError:
-    """Return the error for a name that a package does not have; for a removed name, with a hint.
+    """Return the error for a ``name`` that is missing in a package, with a hint if the name was removed
+    or moved.
 
-    Python replaces an AttributeError by another message in ``from package import name``. The error is
-    therefore an ImportError in that statement.
+    In ``from package import name``, Python replaces the message of an AttributeError. For such a
+    statement the error is therefore an ImportError.
     """
     if name not in REPLACEMENTS or package not in ("locum", "locum.simulators"):
         return AttributeError(f"module {package!r} has no attribute {name!r}")

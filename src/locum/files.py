@@ -1,8 +1,8 @@
-"""Read files without trust, and write files and folders completely or not at all.
+"""Read untrusted files safely, and write files and folders atomically.
 
-Reading opens regular files only and checks their size before a byte is read, so that a device, a pipe
-or a file of gigabytes is an error of one line. Writing goes to a temporary name beside the target and
-ends with a rename, so that an interruption or a full disk leaves what was there, and nothing else.
+Only regular files are opened, and their size is checked before they are read. A device, a pipe or a
+huge file therefore raises an error with a one-line message. A file is written under a temporary name
+next to the target and then renamed. An interruption or a full disk leaves the earlier file unchanged.
 
 >>> read_text("/dev/null", limit=1000)
 Traceback (most recent call last):
@@ -27,13 +27,14 @@ from typing import IO, Any, NoReturn
 
 from locum.errors import InputError, LocumError
 
-#: How deeply JSON may be nested: parsers recurse, each Python version to another depth.
+#: Maximum nesting depth of JSON. Parsers are recursive, and their limits depend on the Python version.
 DEEPEST = 500
-#: Brackets as steps of the depth: signed bytes 1 and −1; and all other bytes.
+#: Map opening and closing brackets to the changes of depth 1 and −1, as signed bytes.
+#: ``_NOT_BRACKETS`` contains all other bytes.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
-#: The content of a file: text, bytes, or pieces of it that are written one after another.
+#: The content of a file: text, bytes, or pieces of bytes that are written in order.
 Pieces = Iterable[bytes | memoryview]
 Content = str | bytes | Pieces
 
@@ -42,7 +43,9 @@ Content = str | bytes | Pieces
 
 @contextlib.contextmanager
 def open_file(path: str | Path, limit: int, *, links: bool = True) -> Iterator[IO[bytes]]:
-    """Open a regular file of at most ``limit`` bytes for reading; ``links`` allows symbolic links."""
+    """Open a regular file of at most ``limit`` bytes for reading; symbolic links are allowed if
+    ``links`` is true.
+    """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     if not links:
         flags |= getattr(os, "O_NOFOLLOW", 0)
@@ -78,12 +81,14 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def read_all(file: IO[bytes], path: str | Path, limit: int) -> bytes:
-    """Return the content of a file opened by :func:`open_file`, which may have grown since."""
+    """Return the content of a file opened by :func:`open_file`, or raise an error if it has grown
+    beyond ``limit``.
+    """
     try:
         content = file.read(limit + 1)
     except (OSError, MemoryError) as error:
         raise InputError(f"cannot read {path}: {_reason(error)}") from None
-    if len(content) > limit:  # a file whose size the system does not know, or that grows
+    if len(content) > limit:  # a file of unknown size, or a growing file
         raise InputError(f"cannot read {path}: it has more than {limit:,} bytes")
     return content
 
@@ -114,9 +119,11 @@ def read_json(path: str | Path, limit: int) -> Any:
 
 
 def _is_too_deep(text: str) -> bool:
-    """Tell whether a JSON text is nested too deeply; brackets inside of strings do not count.
+    """Return whether a JSON text is nested more than ``DEEPEST`` levels deep, not counting brackets
+    inside strings.
 
-    The time is linear in the text, also if a string has no end: possessive repeats do not backtrack.
+    The time is linear in the length of the text, even if a string is not terminated, since possessive
+    quantifiers do not backtrack.
     """
     outside = re.sub(r'"(?:[^"\\]++|\\.)*+"?', "", text, flags=re.DOTALL)
     steps = outside.encode(errors="replace").translate(_STEPS, _NOT_BRACKETS)
@@ -124,9 +131,10 @@ def _is_too_deep(text: str) -> bool:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the data of a JSON text; NaN, infinities and repeated names are not JSON.
+    """Parse a JSON text and return its data; NaN, infinities and repeated names in an object are
+    rejected.
 
-    Bytes are UTF-8 text, with or without a byte order mark.
+    Bytes are decoded as UTF-8, with or without a byte order mark.
 
     >>> parse_json('{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
@@ -142,7 +150,7 @@ def parse_json(text: str | bytes) -> Any:
     def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
-            raise InputError("a JSON object has the same name twice")
+            raise InputError("a JSON object contains the same name twice")
         return content
 
     if isinstance(text, bytes):
@@ -178,9 +186,11 @@ def _reason(error: BaseException) -> str:
 
 
 def check_target(path: str | Path | None, *inputs: str | Path | None) -> None:
-    """Refuse a file that cannot be written, or that is one of the ``inputs`` of the same command.
+    """Raise an error if the file ``path`` cannot be written or is also one of the ``inputs`` of the
+    same command.
 
-    Call it before long work, so that its result is not lost. None: no file is to be written.
+    Call this before a long computation, so that its result is not lost. If ``path`` is None, no file
+    will be written and nothing is checked.
     """
     if path is None:
         return
@@ -190,20 +200,20 @@ def check_target(path: str | Path | None, *inputs: str | Path | None) -> None:
     if target.exists() and not target.is_file():
         raise InputError(f"cannot write {path}: it exists and is not a regular file")
     if any(source is not None and _is_same(target, source) for source in inputs):
-        raise InputError(f"cannot write {path}: it is also read; try another name")
+        raise InputError(f"cannot write {path}: the file is also an input; try another name")
 
 
 def _is_same(path: Path, other: str | Path) -> bool:
     try:
         return os.path.samefile(path, other)
-    except (OSError, ValueError):  # one of them is not there
+    except (OSError, ValueError):  # one of the files does not exist
         return False
 
 
 def write_file(path: str | Path, content: Content) -> None:
-    """Write a file, or replace it: completely, or not at all."""
+    """Write or replace a file atomically: after an error the earlier file is unchanged."""
     check_target(path)
-    target = _target(path)  # a link stays a link
+    target = _target(path)  # a symbolic link remains a link
     fresh = target.with_name(_temporary(target))
     pieces = _pieces(path, content)
     try:
@@ -218,7 +228,7 @@ def write_file(path: str | Path, content: Content) -> None:
 
 
 def make_folder(path: str | Path) -> None:
-    """Make a folder and those above it, where they are missing."""
+    """Create a folder and its missing parent folders."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -226,15 +236,16 @@ def make_folder(path: str | Path) -> None:
 
 
 def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
-    """Write a folder of these files, or put it in the place of the folder that is there.
+    """Write a folder that contains exactly ``files`` (name → content), and replace an existing folder.
 
-    Of several writers at once each one succeeds, and the last one's folder stays. The folder that a
-    process works in is not replaced: the process would be left in one that no longer exists.
+    If several processes write the same folder at once, each succeeds and the last folder remains. The
+    working directory of the process is not replaced, since the process would then be in a deleted
+    folder.
     """
     target = _target(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {target.parent}")
-    # One look: between two, another writer may have moved the folder aside.
+    # Inspect the folder only once: between two inspections another process may move it.
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(os.stat(target).st_mode):
             raise InputError(f"cannot write {path}: it exists and is not a folder")
@@ -251,8 +262,8 @@ def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
 
 
 def _write_folder(target: Path, files: Mapping[str, Pieces]) -> None:
-    # All that is temporary stands in one folder: the new one, and old ones that have stepped aside by
-    # a rename. The place is empty only between two renames, and an interruption puts the old one back.
+    # One temporary folder contains the new folder, and the old folders that a rename has moved there.
+    # The target is missing only between two renames, and an interruption restores the old folder.
     workshop = target.with_name(_temporary(target))
     fresh = workshop / "new"
     old: Path | None = None
@@ -271,13 +282,13 @@ def _write_folder(target: Path, files: Mapping[str, Pieces]) -> None:
             try:
                 os.rename(fresh, target)
                 break
-            except OSError as error:  # another writer was faster
+            except OSError as error:  # another process was faster
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
         _synchronise(target.parent)
     except BaseException:
         if old is not None and not target.exists():
-            with contextlib.suppress(OSError):  # another writer was faster
+            with contextlib.suppress(OSError):  # another process was faster
                 os.rename(old, target)
         raise
     finally:
@@ -294,17 +305,21 @@ def _target(path: str | Path) -> Path:
 def _working_folder() -> Path | None:
     try:
         return Path.cwd().resolve()
-    except OSError:  # it was deleted
+    except OSError:  # the folder was deleted in the meantime
         return None
 
 
 def _temporary(target: Path) -> str:
-    """Return a hidden name beside the target; a long name is cut so that the system takes it."""
+    """Return a hidden, random name next to ``target``, shortened to fit the maximum length of file
+    names.
+    """
     return f".{target.name[:40]}.{secrets.token_hex(8)}"
 
 
 def _create(path: Path, pieces: Pieces, like: Path | None = None) -> None:
-    """Write a new file; it gets the permissions of ``like`` if there is one, else the usual ones."""
+    """Create a file from ``pieces``, with the permissions of ``like`` if that file exists, otherwise
+    with default permissions.
+    """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     with os.fdopen(handle, "wb") as file:
         if like is not None and like.exists():
@@ -329,7 +344,7 @@ def _pieces(path: str | Path, content: Content) -> Pieces:
 
 
 def _synchronise(folder: Path) -> None:
-    """Have the names of a folder's files on the disk."""
+    """Flush the directory entries of a folder to the disk."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,8 @@
-"""Import the public names of a package when they are first used.
+"""Import the public names of a package on first use.
 
-The stub ``__init__.pyi`` of the package lists each name with its module: ``from MODULE import NAME as
-NAME``. It is the only list of the names. Type checkers read the same file.
+The stub file ``__init__.pyi`` of the package lists each name with its module, as
+``from MODULE import NAME as NAME``. The stub is the only list of these names, and type checkers read
+the same file.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _LINE = re.compile(r"^from (\S+) import (\w+) as \2\b", re.MULTILINE)
 
 
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package, as defined by its stub file.
 
-    ``__all__`` has no subpackages, and no names that would replace Python's own, such as ``map``.
+    ``__all__`` excludes subpackages and names of Python builtins, such as ``map``.
     """
     stub = pkgutil.get_data(package, "__init__.pyi")
     assert stub is not None

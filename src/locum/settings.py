@@ -1,9 +1,9 @@
-"""Declare a setting once: its type, default, help text and bounds, with one check and one error text.
+"""Declare settings (type, default, help text and bounds), and check their values with uniform error
+messages.
 
-Settings annotate fields of a dataclass, ``length: Annotated[int, Setting(…)]``, or belong to names in a
-mapping. Options of the command line, requests, specs of sweeps and saved configurations are read by
-these declarations.
-Numbers and arrays of NumPy are accepted as numbers and lists.
+A setting annotates a field of a dataclass, ``length: Annotated[int, Setting(…)]``, or belongs to a name
+in a mapping. Command-line options, requests, sweep specifications and saved configurations are all
+checked against such declarations. NumPy numbers and arrays are accepted as numbers and lists.
 
 >>> Setting("an integer", least=1, most=32).read(99, "length")
 Traceback (most recent call last):
@@ -26,24 +26,27 @@ from typing import Any, TypeAlias, get_type_hints
 from locum.errors import InputError, LocumError
 
 Error: TypeAlias = "type[LocumError]"
-#: The default of a setting that must be given.
+#: The default of a setting that is required.
 REQUIRED: Any = object()
 
 
 def to_python(value: Any) -> Any:
-    """Return a number or an array of NumPy as a Python number or list, and other values unchanged."""
+    """Convert a NumPy number or array to a Python number or list; return other values unchanged."""
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
 def show(value: Any) -> str:
-    """Return a value as error messages quote it: at most 60 characters."""
+    """Return the text that an error message shows for ``value``, of at most 60 characters."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list):
         return f"a list of {len(value)}"
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of more digits than Python writes; deep lists
+    except (
+        ValueError,
+        RecursionError,
+    ):  # an integer with more digits than Python prints, or a deeply nested list
         return f"a {type(value).__name__} that is too long to print"
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -53,7 +56,7 @@ def _bound(number: float) -> str:
 
 
 def has_surrogates(text: str) -> bool:
-    """Return whether a text has unpaired surrogates, so that it is not valid Unicode."""
+    """Return whether a text contains unpaired surrogates and is therefore not valid Unicode."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -66,7 +69,7 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> int | float:
     if isinstance(value, (bool, str)) or not math.isfinite(value):
         raise TypeError
-    # 0, 0.0 and -0.0 are the same setting. Integers that a float would round stay integers.
+    # 0, 0.0 and -0.0 are the same setting. Large integers are not converted: a float would round them.
     return value if abs(value) > 2**53 else float(value) + 0.0
 
 
@@ -93,9 +96,11 @@ _ITEMS = {f"a list of {kind.split()[1]}s": kind for kind in ("an integer", "a nu
 
 @dataclass(frozen=True)
 class Setting:
-    """Declare one setting; ``type`` is a row of the tables above, or any text with ``convert``.
+    """A declaration of one setting.
 
-    Bounds and choices hold for a value, or for each item of a list.
+    ``type`` is a key of ``_TYPES`` or ``_ITEMS``, such as "an integer" or "a list of numbers". With
+    ``convert``, ``type`` can be any description. Bounds and choices apply to a value, or to each item
+    of a list.
     """
 
     type: str
@@ -103,28 +108,28 @@ class Setting:
     help: str = ""
     default: Any = REQUIRED
     choices: Collection[Any] | None = None
-    #: Inclusive bounds, and an exclusive lower bound.
+    #: Inclusive lower and upper bounds, and an exclusive lower bound.
     least: float | None = None
     most: float | None = None
     above: float | None = None
     #: Maximum number of characters or items.
     longest: int | None = None
-    #: Return the value in its normal form, or raise TypeError or ValueError.
+    #: Function that returns a value in normal form, or raises TypeError or ValueError.
     convert: Callable[[Any], Any] | None = None
 
     @property
     def is_list(self) -> bool:
-        """Whether a value is a list."""
+        """Whether the values of this setting are lists."""
         return self.type in _ITEMS
 
     @property
     def is_required(self) -> bool:
-        """Whether there is no default."""
+        """Whether the setting must be given because it has no default."""
         return self.default is REQUIRED
 
     @property
     def expected(self) -> str:
-        """What a value must be, in words."""
+        """A description of the expected value for error messages, including its bounds."""
         if self.choices is not None:
             return ("items of " if self.is_list else "one of ") + ", ".join(map(str, self.choices))
         words = "a finite number" if self.type == "a number" and self.most is None else self.type
@@ -139,7 +144,9 @@ class Setting:
         return f"{words} {limits}".rstrip()
 
     def read(self, value: Any, name: str, error: Error = InputError) -> Any:
-        """Return a value in its normal form, or raise; None is accepted if it is the default.
+        """Check a value and return it in normal form; None is accepted if it is the default.
+
+        An invalid value raises ``error``, whose message begins with ``name``.
 
         >>> Setting("a number").read(-0.0, "seconds"), Setting("a list of numbers").read([1], "rates")
         (0.0, [1.0])
@@ -155,7 +162,10 @@ class Setting:
             raise error(f"{name}: expected {self.expected}, got {show(value)}") from None
 
     def normalise(self, value: Any) -> Any:
-        """Return a value in its normal form, or raise TypeError, ValueError or OverflowError."""
+        """Return a value in normal form, for example an int as a float.
+
+        An invalid value raises TypeError, ValueError or OverflowError.
+        """
         if self.convert is not None:
             value = self.convert(value)
         if self.is_list:
@@ -185,7 +195,7 @@ class Setting:
 
 
 def settings_of(record: Any) -> dict[str, Setting]:
-    """Return the settings of a dataclass by name, each with the default of its field."""
+    """Return the settings of a dataclass by field name, each with the default of its field."""
     return _read_annotations(record)
 
 
@@ -201,7 +211,10 @@ def _read_annotations(record: Any) -> dict[str, Setting]:
 
 
 def normalise_settings(record: Any, error: Error = InputError) -> None:
-    """Check the settings of a frozen dataclass and write their normal forms (in ``__post_init__``)."""
+    """Check the settings of a frozen dataclass and replace them by their normal forms.
+
+    Call this in ``__post_init__``.
+    """
     for name, declared in settings_of(type(record)).items():
         object.__setattr__(record, name, declared.read(getattr(record, name), name, error))
 
@@ -209,7 +222,9 @@ def normalise_settings(record: Any, error: Error = InputError) -> None:
 def require_known(
     names: Iterable[str], known: Iterable[str], what: str, error: Error = InputError
 ) -> None:
-    """Raise an error for a name that is not known, with the nearest name that is."""
+    """Raise an error for the first of ``names`` that is not in ``known``, and suggest the nearest known
+    name.
+    """
     listed = list(known)
     for name in names:
         if name not in listed:
@@ -224,7 +239,11 @@ def read_settings(
     what: str = "settings",
     error: Error = InputError,
 ) -> dict[str, Any]:
-    """Return all settings, checked, with their defaults; unknown and missing names are errors."""
+    """Check the values ``given`` and return all settings in normal form; missing settings have their
+    defaults.
+
+    Unknown names and missing required settings raise ``error``.
+    """
     require_known(given, settings, what, error)
     for name, declared in settings.items():
         if declared.is_required and name not in given:
@@ -240,7 +259,9 @@ def read_settings(
 
 
 def require_integer(value: Any, name: str, least: int = 1, error: Error = InputError) -> int:
-    """Return an integer that is at least ``least``, or raise."""
+    """Return ``value`` as an integer, or raise ``error`` if it is not an integer or is less than
+    ``least``.
+    """
     return int(Setting("an integer", least=least).read(value, name, error))
 
 
@@ -251,11 +272,14 @@ def require_number(
     most: float | None = None,
     error: Error = InputError,
 ) -> float:
-    """Return a finite number within the bounds, or raise."""
+    """Return ``value`` as a float, or raise ``error`` if it is not a finite number within the bounds.
+
+    ``above`` is an exclusive lower bound, and ``most`` is an inclusive upper bound.
+    """
     return float(Setting("a number", above=above, most=most).read(value, name, error))
 
 
 def require_choice(value: Any, choices: Collection[Any], name: str, error: Error = InputError) -> None:
-    """Raise an error if a value is not one of the choices, which are texts or None."""
+    """Raise ``error`` if ``value`` is not one of ``choices``, which are strings or None."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise error(f"{name}: expected one of {', '.join(map(str, choices))}, got {show(value)}")

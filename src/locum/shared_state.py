@@ -1,7 +1,7 @@
-"""State that threads and forked processes share: locks and bounded caches.
+"""Provide locks and bounded caches that are safe with threads and forked processes.
 
-A forked child has one thread, and a lock that another thread of the parent held would stay locked in
-it. All locks are therefore renewed in every child.
+A forked child process has only one thread, so a lock that another thread of the parent holds would
+remain locked forever. All locks are therefore replaced in every child.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 
 class Lock:
-    """A lock for a ``with`` statement. It is free in a forked child."""
+    """A lock for ``with`` statements that is always unlocked in a newly forked child process."""
 
     __slots__ = ("__weakref__", "_lock")
 
@@ -46,7 +46,7 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Value]):
-    """Keep the values that were used last, at most ``size``. Threads and forks may share it.
+    """A cache of the ``size`` most recently used values, safe with threads and forks.
 
     >>> squares = BoundedCache[int](2)
     >>> [squares.get_or_make(n, lambda: n * n) for n in (1, 2, 1, 3)]
@@ -64,7 +64,7 @@ class BoundedCache(Generic[Value]):
         return len(self._values)
 
     def get(self, key: Hashable) -> Value | None:
-        """Return the value of a key, or None."""
+        """Return the cached value of a key, or None if there is no such value."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -72,7 +72,9 @@ class BoundedCache(Generic[Value]):
             return self._values[key]
 
     def put(self, key: Hashable, value: Value) -> Value:
-        """Set the value of a key and return it. The value that was not used for longest is dropped."""
+        """Store and return the value of a key, and drop the least recently used value if the cache is
+        full.
+        """
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -81,11 +83,14 @@ class BoundedCache(Generic[Value]):
         return value
 
     def get_or_make(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, or make it outside of the lock: two threads may both make it."""
+        """Return the cached value of a key, or compute it with ``make`` and store it.
+
+        ``make`` runs outside the lock, so two threads may both call it.
+        """
         value = self.get(key)
         return value if value is not None else self.put(key, make())
 
     def clear(self) -> None:
-        """Drop all values."""
+        """Remove all values from the cache."""
         with self._lock:
             self._values.clear()

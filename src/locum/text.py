@@ -1,4 +1,4 @@
-"""Write text for people: shortened values, text that is safe in a terminal, small HTML tables."""
+"""Format text for people: shortened strings, text that is safe in a terminal, and small HTML tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text with … for what is too long of it."""
+    """Return ``text`` cut to at most ``longest`` characters, with "…" in place of the omitted end."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
 def at_most(number: float, form: str = ".3g") -> str:
-    """Write a bound as a format of numbers (``.3g``, ``.1e``) does, but never below it.
+    """Format an upper bound such that the printed number is never less than ``number``.
+
+    ``form`` is a format specification such as ``.3g`` or ``.1e``.
 
     >>> at_most(0.2500086), at_most(0.25), at_most(9.996), at_most(1.04e-3, ".1e"), at_most(0.0)
     ('0.251', '0.25', '10', '1.1e-03', '0')
@@ -27,12 +29,12 @@ def at_most(number: float, form: str = ".3g") -> str:
         return text
     digits = int(form[1:-1]) + (form[-1] == "e")
     last = Decimal(1).scaleb(Decimal(number).adjusted() - digits + 1)
-    # What was rounded down lies below the number by less than one unit of the last digit.
+    # The rounded number is too small by less than one unit of its last digit.
     return format(float(Decimal(text) + last), form)
 
 
 def shortened_apart(titles: Sequence[str], room: int) -> list[str]:
-    """Shorten titles to at most ``room`` characters so that different ones stay different.
+    """Shorten titles to at most ``room`` characters such that different titles remain different.
 
     >>> shortened_apart(["select(indices, 1, ==)", "select(indices, 2, ==)"], 14)
     ['…ndices, 1, =…', '…ndices, 2, =…']
@@ -41,7 +43,7 @@ def shortened_apart(titles: Sequence[str], room: int) -> list[str]:
     for title in dict.fromkeys(short):
         alike = list(dict.fromkeys(t for t, s in zip(titles, short, strict=True) if s == title))
         if len(alike) > 1:
-            # Show them from a little before the place where they begin to differ.
+            # Start shortly before the first position at which these titles differ.
             letters = enumerate(zip(*alike, strict=False))
             differ = next((n for n, some in letters if len(set(some)) > 1), min(map(len, alike)))
             start = max(0, differ - room // 2 - 1)
@@ -63,13 +65,13 @@ CELL = "border:1px solid #d9e2ec;padding:2px 8px;text-align:center"
 HEAD = f"{CELL};background:#f0f4f8;font-weight:600"
 ON = f"{CELL};background:#2f6f9f;color:#fff;min-width:14px"
 TEXT = f"{CELL};text-align:left;vertical-align:top"
-#: Rows and columns of a matrix that are shown.
+#: Maximum number of rows and columns of a matrix that are shown.
 MOST = 12
 _LABEL = f"{CELL};background:#f0f4f8;color:#52606d;text-align:right;vertical-align:top"
 
 
 def table(title: str, rows: Sequence[str]) -> str:
-    """Return rows, as :func:`row` writes them, as a table below a title."""
+    """Return an HTML table of rows from :func:`row`, below a title."""
     return (
         f'<div style="{_FONT};margin:4px 0"><div style="margin-bottom:4px">{escape(title)}</div>'
         f'<table style="{_TABLE}">{"".join(rows)}</table></div>'
@@ -77,13 +79,16 @@ def table(title: str, rows: Sequence[str]) -> str:
 
 
 def row(label: str, cells: Sequence[tuple[str, str]]) -> str:
-    """Return a row: its label, then cells of text and style; a line break in a text stays one."""
+    """Return an HTML table row: a label, then cells given as pairs of text and CSS style.
+
+    Line breaks in the texts are kept.
+    """
     shown = "".join(f'<td style="{style}">{_lines(text)}</td>' for text, style in cells)
     return f"<tr>{_heading(label)}{shown}</tr>" if label else f"<tr>{shown}</tr>"
 
 
 def text_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return a table of labels and texts.
+    """Return an HTML table with one row for each pair of label and text.
 
     >>> "T(X)" in text_rows("a run", [("result", "T(X)")])
     True
@@ -92,9 +97,9 @@ def text_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def matrix(title: str, numbers: Any, labels: Sequence[str] | None = None) -> str:
-    """Return a matrix of numbers as a table: four digits, the first rows and columns of a large one.
+    """Return a matrix of numbers as an HTML table with four significant digits.
 
-    ``labels`` names the rows.
+    Only the first 12 rows and columns are shown. ``labels`` are the names of the rows.
 
     >>> "0.3333" in matrix("a third", [[1 / 3]])
     True
@@ -119,7 +124,7 @@ def _lines(text: str) -> str:
 
 
 #: Control characters (C0, DEL, C1), line and paragraph separators, bidirectional and other invisible
-#: formatting, tags, unpaired surrogates. The joiners U+200C and U+200D stay: emoji need them.
+#: formatting, tags, unpaired surrogates. The joiners U+200C and U+200D are kept, since emoji need them.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -127,12 +132,16 @@ _UNSAFE = re.compile(
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Write control characters of ``text`` as escapes such as ``\x1b``, except those in ``keep``."""
+    r"""Replace control characters in ``text`` by escapes such as ``\x1b``, except the characters in
+    ``keep``.
+    """
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
 
 
 def printable_json(text: str) -> str:
-    r"""Write control characters of a JSON ``text`` as JSON escapes (``\u009b``): it stays JSON."""
+    r"""Replace control characters in the JSON ``text`` by JSON escapes such as ``\u009b``; the result
+    is still JSON.
+    """
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 

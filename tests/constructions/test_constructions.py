@@ -565,7 +565,7 @@ def test_column_major_matrices() -> None:
         ),
         (lambda a, b: c.maxout(a, 2), "expected groups that divide 3 columns, got 2"),
         (lambda a, b: c.softmax(a, mask=b), "a 2×2 mask does not fit a 2×3 matrix"),
-        (lambda a, b: c.softmax(a, mask="round"), "or a matrix, got 'round'; constant_matrix makes"),
+        (lambda a, b: c.softmax(a, mask="round"), "as the mask, got 'round'; try constant_matrix"),
         (lambda a, b: c.layer_norm(a, gain=b), "gain and bias: expected 1×c, got 2×2"),
         (
             lambda a, b: c.matmul(b, b, recipe="quick"),
@@ -587,7 +587,7 @@ def test_column_major_matrices() -> None:
         (lambda a, b: c.k_parity(locum.tokens, (1, 1)), "distinct positions"),
         (
             lambda a, b: c.softmax(Matrix(locum.tokens, locum.length, 2)),
-            "expected a number, got an s-op",
+            "expected a number, since it determines the number of heads",
         ),
     ],
 )
@@ -601,7 +601,7 @@ def test_sequences_that_are_too_short_are_refused() -> None:
     a, b = c.concatenate(locum.tokens, (2, 3), (3, 2))
     with pytest.raises(
         locum.InputError,
-        match=r"the sequence has 7 tokens, but the inputs of this 2×2 matrix take up 12",
+        match=r"expected at least 12 tokens for the inputs of this 2×2 matrix, got 7",
     ):
         c.matmul(a, b).run([1] * 7)
 
@@ -671,7 +671,7 @@ def test_sizes_from_the_length_are_not_padded_over() -> None:
         (
             lambda: Matrix(locum.tokens, 3, locum.length // 3, offset=5),
             [1] * 6,
-            "3×2 matrix ends at position 10",
+            "expected at least 11 tokens for a 3×2 matrix",
         ),
         (
             lambda: c.broadcast_row(Matrix(locum.tokens, 1, 3), locum.length),
@@ -681,12 +681,12 @@ def test_sizes_from_the_length_are_not_padded_over() -> None:
         (
             lambda: c.softmax(Matrix(locum.tokens, 3, locum.length // 3)),
             [1, 2],
-            "2 tokens do not make such a matrix",
+            "expected an integer ≥ 1, got",
         ),
         (
             lambda: c.cofactor(Matrix(locum.tokens, locum.length**0.5, locum.length**0.5), 3),
             [1] * 8,
-            "do not make",
+            "expected an integer ≥ 1, got 2.8",
         ),
     ],
 )
@@ -714,7 +714,7 @@ def test_multihead_on_blocks_of_columns() -> None:
     first = Matrix(locum.tokens, 2, 4).block(0, 0, 2, 2)
     result = c.multihead(lambda m: c.matmul(m, c.transpose(m)), 2, first, steps=(2,)).run(x.ravel())
     assert_close(result, np.concatenate([x[:, :2] @ x[:, :2].T, x[:, 2:] @ x[:, 2:].T]))
-    with pytest.raises(locum.GraphError, match="say how far apart"):
+    with pytest.raises(locum.GraphError, match="expected the distances between the blocks"):
         c.multihead(c.transpose, 2, first)
 
 

@@ -64,7 +64,7 @@ def test_without_room_there_is_no_such_product() -> None:
     refused = 0
     for r, k, columns in SHAPES:
         if (r, k, columns) not in ROOMY:
-            with pytest.raises(locum.GraphError, match=rf"k ≥ rc/\(r \+ c\), here {k} ≥ "):
+            with pytest.raises(locum.GraphError, match=r"k ≥ rc/\(r \+ c\), here k ≥ "):
                 c.own_token_product(*views(r, k, columns))
             refused += 1
     assert refused == len(SHAPES) - len(ROOMY) > 0
@@ -101,13 +101,15 @@ def test_own_tokens_refuse_what_they_cannot_read() -> None:
         c.own_token_product(x, y.map(locum.tokens + 1))
     with pytest.raises(locum.GraphError, match="inner dimensions 4 and 3 differ"):
         c.own_token_product(x, x)
-    with pytest.raises(locum.GraphError, match="expected a number, got an s-op"):
+    with pytest.raises(
+        locum.GraphError, match="expected a number, since it determines the number of heads"
+    ):
         c.own_token_product(Matrix(locum.tokens, 3, locum.length // 3), y)
     with pytest.raises(
-        locum.InputError, match="19 tokens, but the inputs of this 3×2 product take up 20"
+        locum.InputError, match="at least 20 tokens for the inputs of this 3×2 product, got 19"
     ):
         c.own_token_product(x, y).run([0] * 19)
-    with pytest.raises(locum.InputError, match="3×2 matrix are not all numbers"):
+    with pytest.raises(locum.InputError, match="expected numbers as the entries of a 3×2 matrix"):
         c.Placed(locum.where(locum.indices < 3, "a", "b"), ((0, 1), (2, 3), (4, 5)), 6, 6).run([0] * 6)
 
 
@@ -173,7 +175,7 @@ def test_scattering_needs_numbers() -> None:
         c.matmul(x, y, recipe="scatter")
     y = Matrix(locum.tokens, 2, 2, offset=9)
     for strides in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        with pytest.raises(locum.GraphError, match="entries of this 2×2 matrix lie at one position"):
+        with pytest.raises(locum.GraphError, match="got a 2×2 matrix with several entries at one"):
             c.matmul(Matrix(locum.tokens, 2, 2, 0, *strides), y, recipe="scatter")
 
 

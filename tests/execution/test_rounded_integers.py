@@ -46,7 +46,7 @@ def test_values_are_those_of_dense_execution_or_an_error(
 def test_heads_reject_rounded_integers_of_arrays() -> None:
     program = where(tokens > 0, tokens, 0.5) + 1
     assert program([2**53, 0]) == [2**53 + 1, 1.5]
-    with pytest.raises(locum.ExecutionError, match="floats may round its integers"):
+    with pytest.raises(locum.ExecutionError, match="expected integers that floats represent exactly"):
         program(np.array([2**53, 0]), executor="heads")
 
 
@@ -131,7 +131,7 @@ def test_integers_of_positions_are_those_of_dense_execution_or_an_error(
 
 
 def test_networks_reject_rounded_integers() -> None:
-    with pytest.raises(locum.CompileError, match="integers that float32 holds"):
+    with pytest.raises(locum.CompileError, match="integers that float32 represents exactly"):
         locum.compile(
             indices + 2**24 + 1, length=2, vocabulary=[0], feed_forward="exact", dtype="float32"
         )

@@ -67,7 +67,7 @@ def check(answer: dict[str, Any], text: str) -> None:
     said = f"{answer['out'][-300:]}\n{answer['error'][-1_500:]}"
     assert answer["code"] in (0, 2), f"code {answer['code']} for {text[:300]!r}\n{said}"
     assert "Traceback" not in said, f"{text[:300]!r}\n{said}"
-    assert "memory left" not in said, f"{text[:300]!r}\n{said}"
+    assert "not enough memory" not in said, f"{text[:300]!r}\n{said}"
 
 
 class Worker:

@@ -34,7 +34,10 @@ HOSTILE = {
     "doubling strings": ('x = "a"; for i in range(99) { x = x + x; }', "more than 1000000 characters"),
     "doubling lists": ("x = [1]; for i in range(99) { x = x + x; }", "the limit is 5,000,000"),
     "doubling numbers": ("x = 3; for i in range(99) { x = x * x; }", "more than 1000000 bits"),
-    "lists of themselves": ("x = [1]; for i in range(99) { x = [x, x]; } x;", "too many to show"),
+    "lists of themselves": (
+        "x = [1]; for i in range(99) { x = [x, x]; } x;",
+        "at most 20,000 members to show",
+    ),
     "deep lists": ("x = [1]; for i in range(5000) { x = [x]; } x;", "nested more than 100 lists deep"),
     "lists compared": (
         "x = [1]; y = [1]; for i in range(60) { x = [x, x]; y = [y, y]; } x == y; 1/0;",

@@ -281,7 +281,7 @@ def files(tmp_path: Path) -> Path:
     ("name", "words"),
     [
         ("twice0", "100,000 steps"),
-        ("chain0", "files load files more than 100 deep"),
+        ("chain0", "expected at most 100 nested loads of files"),
         ("chain350", ""),
         ("loop", "could not find file"),
         ("zero", "could not find file"),

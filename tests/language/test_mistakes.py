@@ -83,7 +83,7 @@ GOLDEN = {
     "non-numeric average": (
         "aggregate(full_s, tokens);",
         """\
-\t!! line 1, column 1: asked to average several values, but they are not all numbers ('h', 'e', 'l', 'l', …); select one key per query, or average numbers such as indicator(…), in aggregate(select(1, 1, ==), tokens_str)
+\t!! line 1, column 1: expected numbers to average, got several values that are not all numbers ('h', 'e', 'l', 'l', …), in aggregate(select(1, 1, ==), tokens_str); try a selector of one key per query, or numbers such as indicator(…)
 \t   aggregate(full_s, tokens);
 \t   ^^^^^^^^^^^^^^^^^^^^^^^^
 """,

@@ -89,12 +89,12 @@ def test_notebooks_get_self_contained_html() -> None:
 
 
 MISTAKES: list[tuple[Any, str]] = [
-    (lambda: locum.select(tokens, tokens, "=<"), "does not know the predicate '=<': it must be one of"),
+    (lambda: locum.select(tokens, tokens, "=<"), "select: predicate: expected one of"),
     (lambda: locum.select(tokens, tokens, 3), 'expected a predicate as a string, got 3; try "=="'),  # type: ignore[arg-type]
     (lambda: locum.select(locum.full, tokens, "=="), "select: expected an s-op, got the selector"),  # type: ignore[arg-type]
-    (lambda: locum.full + 1, "there is no arithmetic or order of selectors"),
+    (lambda: locum.full + 1, "expected s-ops in arithmetic or an ordering"),
     (lambda: locum.rasp.architecture(3), "expected a program (an s-op or a selector), got 3"),  # type: ignore[arg-type]
-    (lambda: locum.rasp.to_rasp(locum.family(2)), "only a whole program can be printed"),
+    (lambda: locum.rasp.to_rasp(locum.family(2)), "expected a program without free families to print"),
     (lambda: locum.member(tokens, 3), "member: expected a set of atoms"),  # type: ignore[arg-type]
     (lambda: locum.lookup(tokens, 3), "lookup: expected a table"),  # type: ignore[arg-type]
     (lambda: tokens + np.array([1, 2]), "add: expected an s-op or an atom"),
@@ -107,10 +107,10 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: tokens + [1], "got [1]"),  # type: ignore[operator]
     (lambda: locum.constant([1]), "constant: expected an s-op or an atom"),  # type: ignore[arg-type]
     (lambda: locum.aggregate(locum.full, tokens, None), "the default of aggregate: expected"),  # type: ignore[arg-type]
-    (lambda: bool(tokens == 1), "has no truth value of its own"),
+    (lambda: bool(tokens == 1), "has no single truth value"),
     (lambda: 0 < indices < 3, "two comparisons instead of a < b < c"),
     (lambda: tokens and indices, "use & | ~ instead of and or not"),
-    (lambda: locum.key(tokens) == 3, "expected a query beside a key"),
+    (lambda: locum.key(tokens) == 3, "expected a query to compare with a key"),
     (lambda: locum.query(tokens) == locum.key(tokens), "expected a key on the left"),
     (
         lambda: locum.family(float("inf")),  # type: ignore[arg-type]

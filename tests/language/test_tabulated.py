@@ -36,7 +36,7 @@ def test_none_and_what_has_no_value() -> None:
     inverse = locum.map(lambda t: 1 / t, tokens, over=[0, 1, 2])
     assert inverse([1, 2]) == [1.0, 0.5]
     for inputs in ([0], [3]):
-        with pytest.raises(locum.LocumError, match="the table has nothing for"):
+        with pytest.raises(locum.LocumError, match="expected a key of the lookup table"):
             inverse(inputs)
 
 
@@ -82,7 +82,7 @@ def test_a_predicate_costs_classes() -> None:
 def test_values_of() -> None:
     count = selector_width(select(tokens, tokens, "=="))
     assert locum.networks.compiler.values_of(count % 2, vocabulary="ab", length=4) == (0, 1)
-    with pytest.raises(locum.CompileError, match="finitely many"):
+    with pytest.raises(locum.CompileError, match="possible values can be listed"):
         locum.networks.compiler.values_of(
             aggregate(locum.full, locum.exp(tokens)), vocabulary=range(9), length=40
         )
@@ -113,7 +113,7 @@ def test_values_that_no_table_tells_apart_are_refused() -> None:
         locum.map(lambda t: type(t).__name__, tokens, over=[1, 1.0])
     with pytest.raises(GraphError, match="one result for values that are equal"):
         locum.map(lambda t, i: type(t).__name__, tokens, indices, over=([1, 1.0], range(2)))
-    with pytest.raises(GraphError, match="beside None"):
+    with pytest.raises(GraphError, match="together with None"):
         locum.map(lambda t: None if t == "a" else float("-inf"), tokens, over="ab")
     with pytest.raises(GraphError, match="equal to themselves"):
         locum.map(lambda t: float("nan"), tokens, over="ab")
@@ -151,7 +151,9 @@ def test_values_that_a_predicate_does_not_list_are_refused(kind: str, executor: 
             sum(holds(k, q) for k in range(3)) for q in range(3)
         ]
         for inputs in ([0, 0.5], [7, 1]):
-            with pytest.raises(locum.LocumError, match=r"the table has nothing for (0\.5|7)"):
+            with pytest.raises(
+                locum.LocumError, match=r"expected a key of the lookup table .*, got (0\.5|7)"
+            ):
                 program(inputs, executor=executor)
 
 
@@ -164,7 +166,7 @@ def test_networks_refuse_values_that_a_predicate_does_not_list(
     program = selector_width(chosen)
     model = locum.compile(program, vocabulary=[0, 1, 2, 7], **UNITS, **options)
     assert model([2, 0, 1]) == program([2, 0, 1])
-    with pytest.raises(locum.LocumError, match="has no value for it, in the token 7"):
+    with pytest.raises(locum.LocumError, match="is undefined for this token, in the token 7"):
         model([7, 1])
 
 

@@ -157,7 +157,7 @@ REJECTED: list[tuple[Any, dict[str, Any], str]] = [
     (torch.nn.MultiheadAttention(4, 2, kdim=2, vdim=3), {}, "kdim = vdim, got 2 and 3"),
     (encoder_layer(activation=torch.nn.ELU()), {}, "activation: expected .*, got ELU"),
     (encoder_layer(activation=torch.nn.GELU("tanh")), {}, "activation_relu_or_gelu"),
-    (encoder_layer(), {"mask": [0, 0, 0]}, "leaves no key"),
+    (encoder_layer(), {"mask": [0, 0, 0]}, "allows one key or more"),
     (encoder_layer(), {"form": "sparse"}, "form: expected one of paper, factored, got 'sparse'"),
     (
         torch.nn.TransformerEncoder(encoder_layer(batch_first=True), 1),

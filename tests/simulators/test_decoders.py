@@ -43,15 +43,15 @@ def test_a_memory_that_is_missing_or_too_much() -> None:
     decoder = DecoderLayer(chance.attention(2, 2), chance.attention(2, 2), norm="post")
     encoder = Encoder(chance.attention(2, 2))
     X = np.eye(2)
-    with pytest.raises(InputError, match="attends to a memory"):
+    with pytest.raises(InputError, match="requires a memory"):
         decoder(X)
     with pytest.raises(InputError, match="takes a memory of 3 rows"):
         UniversalSimulator.of(decoder, 2, memory=3)(decoder, X)
     with pytest.raises(InputError, match="takes no memory"):
         UniversalSimulator.of(encoder, 2)(encoder, X, X)
-    with pytest.raises(InputError, match="say how many rows"):
+    with pytest.raises(InputError, match="give its number of rows"):
         UniversalSimulator.of(decoder, 2)
     with pytest.raises(InputError, match="the memory: expected 3×2"):
         UniversalSimulator.of(decoder, 2, memory=3)(decoder, X, X)
-    with pytest.raises(InputError, match="must take and give the 2 columns"):
+    with pytest.raises(InputError, match="have the 2 columns"):
         DecoderLayer(chance.attention(2, 2), Attention(np.eye(3), np.eye(3)), norm="post")

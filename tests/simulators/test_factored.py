@@ -96,9 +96,12 @@ def test_an_attention_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"heads": 3}, "3 heads cannot share the 4 columns of W_Q"),
-        ({"mask": np.zeros(3)}, "leaves no key"),
-        ({"mask": np.array([[1, 0], [0, 0]])}, "row 1 of the mask leaves no key"),
+        ({"heads": 3}, "W_Q: expected a number of columns divisible by 3 heads, got 4"),
+        ({"mask": np.zeros(3)}, "allows one key or more"),
+        (
+            {"mask": np.array([[1, 0], [0, 0]])},
+            "row 1 of the mask: expected a mask that allows one key or more",
+        ),
         ({"scale": float("inf")}, "scale: expected a finite number"),
         ({"b_Q": np.ones(3)}, "b_Q: expected 1×4"),
         ({"mask": "random"}, "mask to be causal, a matrix or a vector, got 'random'"),
@@ -110,7 +113,7 @@ def test_what_is_refused(change: dict[str, Any], problem: str) -> None:
 
 
 def test_orders_that_make_no_sense() -> None:
-    with pytest.raises(GraphError, match="side by side"):
+    with pytest.raises(GraphError, match="concatenated; try combine"):
         AttentionOrder("factored", 2, 2, 2, combine="sum", width=1)
     with pytest.raises(GraphError, match="mask of kind factored: expected one of"):
         AttentionOrder("factored", 2, 2, mask="rows", width=1)

@@ -196,7 +196,7 @@ def test_wrong_shapes_of_the_kinds() -> None:
         T(np.ones((3, 2)))
     with pytest.raises(InputError, match="E: expected 1×3"):
         UniversalSimulator.of(T, 3)(T, np.ones((3, 2)))
-    with pytest.raises(InputError, match="takes a causal mask or none"):
+    with pytest.raises(InputError, match="expected a causal mask or no mask"):
         LinearAttention(np.eye(2), np.eye(2), np.eye(2), mask=np.eye(2))
     with pytest.raises(GraphError, match="mask of kind performer: expected one of None"):
         UniversalSimulator(Order.of(2, 2, 2, kind="performer", mask="causal"))

@@ -109,7 +109,7 @@ def test_heads_that_share_keys_side_by_side() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(GraphError, match="rotary: expected False for kind softmax"):
         AttentionOrder("softmax", 2, 2, rotary=True)
-    with pytest.raises(InputError, match="share 2 heads of keys"):
+    with pytest.raises(InputError, match="heads divisible by 2 key heads, got 3"):
         FactoredAttention(np.ones((1, 3)), np.ones((1, 2)), np.ones((1, 2)), heads=3, key_heads=2)
     both = np.ones((1, 2))
     with pytest.raises(InputError, match="score_bias for each of 2"):

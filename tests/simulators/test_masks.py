@@ -63,12 +63,12 @@ def test_a_decoder_has_two_masks() -> None:
 def test_linear_attention_is_causal_or_has_no_mask() -> None:
     T, X = LinearAttention([[1.0]], [[1.0]], [[1.0]], mask="causal"), [[1.0], [2.0]]
     assert distance(UniversalSimulator.of(T, 2)(T, X), T(X)) == 0
-    with pytest.raises(InputError, match="linear attention takes a causal mask or none"):
+    with pytest.raises(InputError, match="linear attention: expected a causal mask or no mask"):
         T.with_masks([1, 0])
 
 
 BAD: list[tuple[Any, str]] = [
-    ([0, 0, 0], "the mask leaves no key"),
+    ([0, 0, 0], "the mask: expected a mask that allows one key or more"),
     ([1, -1, 1], "expected 0 or 1 in the mask, got -1"),
     ([1, 0.5, 1], "expected 0 or 1 in the mask, got 0.5"),
     ([1, np.nan, 1], r"the mask has nan at \[1\]"),
@@ -96,9 +96,9 @@ def test_booleans_are_ones_and_zeros() -> None:
     "make", [Attention, lambda A, V, mask: FactoredAttention(A, [[1.0]], V, mask=mask)]
 )
 def test_a_mask_of_keys_that_leaves_none_is_refused(make: Any) -> None:
-    with pytest.raises(InputError, match="leaves no key"):
+    with pytest.raises(InputError, match="allows one key or more"):
         make([[0.0]], [[1.0]], mask=[0, 0, 0])
-    with pytest.raises(InputError, match="leaves no key"):
+    with pytest.raises(InputError, match="allows one key or more"):
         make([[0.0]], [[1.0]], mask=[1, 0, 0]).with_masks([0, 0, 0])
 
 

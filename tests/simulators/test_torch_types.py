@@ -150,13 +150,16 @@ def test_activations_as_modules(activation: Any) -> None:
 
 
 BAD_INPUTS: dict[str, tuple[Callable[[], Any], str]] = {
-    "meta": (lambda: X.to("meta"), "X is on the meta device"),
-    "sparse": (lambda: X.to_sparse(), "X is a sparse tensor"),
-    "float8": (lambda: X.to(torch.float8_e4m3fn), "X is of type torch.float8_e4m3fn"),
+    "meta": (lambda: X.to("meta"), "got one on the meta device"),
+    "sparse": (lambda: X.to_sparse(), "X: expected a dense tensor"),
+    "float8": (
+        lambda: X.to(torch.float8_e4m3fn),
+        "X: expected a type with arithmetic, got torch.float8_e4m3fn",
+    ),
     "complex": (lambda: 1j * X, "X: expected real numbers"),
     "an empty batch": (lambda: X[None][:0], "X: expected one entry or more"),
     "no rows": (lambda: X[:0], "X: expected 3×4, got 0×4"),
-    "masked": (lambda: np.ma.masked_less(X.numpy(), 0), "X is a masked array"),
+    "masked": (lambda: np.ma.masked_less(X.numpy(), 0), "got a masked array"),
     "words": (lambda: [["a"] * 4], "X: expected real numbers"),
     "ragged": (lambda: [[1.0] * 4, [1.0] * 3], "X is ragged"),
     "not finite": (lambda: X / 0, "X has"),

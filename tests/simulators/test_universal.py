@@ -297,13 +297,16 @@ def test_orders_that_are_none() -> None:
     [
         ({"base": "e"}, "base: expected a finite number > 0"),
         ({"base": np.inf}, "base: expected a finite number > 0"),
-        ({"base": 2.0, "kind": "linear"}, "softmax attention beside it, got linear: leave it out"),
-        ({"base": 2.0, "pooling": "unique"}, "beside it, got unique pooling: leave it out"),
+        ({"base": 2.0, "kind": "linear"}, "softmax attention, got linear; try it without base"),
+        (
+            {"base": 2.0, "pooling": "unique"},
+            "softmax attention, got unique pooling; try it without base",
+        ),
         ({"width": 0, "kind": "linear"}, "width: expected an integer ≥ 1, got 0"),
         ({"width": 7}, "width: expected none, as kind softmax has no such size, got 7"),
         ({"feature_map": "elu+1"}, "feature_map: expected 'identity' for kind softmax"),
-        ({"affine": True}, "there are no norms"),
-        ({"feed_forward_bias": True}, "belongs to a feed-forward"),
+        ({"affine": True}, "requires norms, but"),
+        ({"feed_forward_bias": True}, "requires a feed-forward"),
         ({"mask": "rows"}, "mask: expected one of None, causal, matrix, keys, got 'rows'$"),
         ({"memory": -1}, "memory: expected an integer ≥ 0"),
         ({"memory": 2.5}, "memory: expected an integer ≥ 0"),
@@ -321,8 +324,8 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: U.embed(eye, X), "T: expected an Attention"),
         (lambda: U(anything, anything), "X: expected real numbers"),
-        (lambda: U(X, anything), "T comes first"),  # type: ignore[call-overload]
-        (lambda: U.embed(X, anything), "T comes first"),  # type: ignore[arg-type]
+        (lambda: U(X, anything), "expected T as the first argument"),  # type: ignore[call-overload]
+        (lambda: U.embed(X, anything), "expected T as the first argument"),  # type: ignore[arg-type]
         (lambda: U(T, np.ones((0, 2))), "X: expected 3×2, got 0×2"),
         (lambda: Stack([anything]), "expected UniversalSimulators, got Attention"),
         (lambda: Stack(anything), "expected a list of simulators"),

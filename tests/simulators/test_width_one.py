@@ -99,7 +99,7 @@ def test_the_figure() -> None:
     ("options", "words"),
     [
         ({"stable": True}, "a stable softmax needs another"),
-        ({"mask": "matrix"}, "takes a causal mask or none"),
+        ({"mask": "matrix"}, "requires a causal mask or no mask"),
         ({"bias": True}, "without biases"),
         ({"memory": 2}, "self-attention"),
         ({"kind": "linear"}, "softmax attention"),

@@ -1,7 +1,7 @@
-"""The paper's constructions, each lemma a function from matrices to a matrix, at any shape.
+"""Build the paper's constructions: each lemma is a function from matrices to a matrix of any shape.
 
-A :class:`Matrix` is a view of an s-op inside one sequence, so operations compose without any host
-code between them; ``locum.paper`` says which function is which item of the paper.
+A :class:`Matrix` is a view of an s-op inside one sequence, so operations can be composed within one
+program. ``locum.paper`` maps the items of the paper to these functions.
 
 >>> from locum import tokens
 >>> X = Matrix(tokens, 2, 2)

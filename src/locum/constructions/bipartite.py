@@ -1,4 +1,4 @@
-"""Places for all: a matching in a bipartite graph, by augmenting paths."""
+"""Find matchings in bipartite graphs by augmenting paths."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Who = TypeVar("Who", bound=Hashable)
 
 
 def places_for_all(choices: Mapping[Who, Sequence[int]]) -> dict[Who, int] | None:
-    """Return a place for each out of its choices, for no two the same; None if that cannot be.
+    """Assign to each key one of its choices, such that no two keys have the same choice.
 
-    Whoever finds all its choices taken asks those who have them, the nearest first, to move on to
-    another of theirs.
+    Return None if no such assignment exists. If all choices of a key are taken, other keys are
+    reassigned along a shortest augmenting path.
 
     >>> places_for_all({"a": [1, 2], "b": [1], "c": [2, 3]})
     {'a': 2, 'b': 1, 'c': 3}
@@ -26,7 +26,7 @@ def places_for_all(choices: Mapping[Who, Sequence[int]]) -> dict[Who, int] | Non
         free = _free_place(newcomer, choices, owner, asker)
         if free is None:
             return None
-        while free is not None:  # everyone on the way moves up by one
+        while free is not None:  # each key on the path moves to its next choice
             mover = asker[free]
             left = place_of.get(mover)
             owner[free], place_of[mover] = mover, free
@@ -40,7 +40,10 @@ def _free_place(
     owner: Mapping[int, Who],
     asker: dict[int, Who],
 ) -> int | None:
-    """Return the nearest free place; ``asker`` gets who asked for it, and for each place on the way."""
+    """Return the nearest free choice that an augmenting path from ``newcomer`` reaches, or None.
+
+    ``asker`` is filled with the key from which the search reached each choice.
+    """
     waiting = [newcomer]
     for who in waiting:
         for place in choices[who]:

@@ -1,8 +1,8 @@
-"""Inversion at any order: Gauss–Jordan with pivoting, Newton–Schulz, Faddeev–LeVerrier.
+"""Invert matrices of any order by Gauss–Jordan with pivoting, Newton–Schulz or Faddeev–LeVerrier.
 
-All are programs of fixed depth for a given order. Gauss–Jordan works on [A, I] and costs three
-layers a step; Newton–Schulz, X ← X(2I − AX), needs no pivots and converges quadratically;
-Faddeev–LeVerrier needs traces and products only, and loses accuracy as the order grows.
+All three methods are programs of fixed depth for a given order. Gauss–Jordan works on [A, I] and uses
+three layers per step. Newton–Schulz, X ← X(2I − AX), needs no pivots and converges quadratically.
+Faddeev–LeVerrier needs only traces and products, but loses accuracy as the order grows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from locum.rasp.handles import SOp
 from locum.rasp.python import aggregate, indicator, indices, select, sum_over, where
 from locum.settings import require_integer
 
-#: The messages of errors.
+#: Beginnings of error messages.
 _NON_SINGULAR = "inverse: expected a non-singular matrix, got "
 _NO_PIVOT = _NON_SINGULAR + "pivots of 0 up to rounding"
 _NO_INVERSE = _NON_SINGULAR + "a determinant of 0"
@@ -25,12 +25,16 @@ _NO_START = _NON_SINGULAR + "a matrix of zeros"
 
 
 def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """Eliminate on [A, I], rows scaled, with partial pivoting; the right half is the inverse."""
+    """Return the inverse of ``m``, of order ``r``, by Gauss–Jordan elimination on [A, I] with partial
+    pivoting.
+
+    A pivot of absolute value at most ``tolerance`` counts as 0 and causes an error.
+    """
     width = 2 * r
     i, j = coordinates(width)
     inside = indices < r * width
     both = where(inside, where(j < r, m.at(i, j), indicator(j - r == i)), 0)
-    # Every row divided by its largest entry: then pivots can be told from rounding errors.
+    # Divide every row by its largest entry, so that pivots can be distinguished from rounding errors.
     in_a = select(i, i, "==") & select(j, r, "<") & select(indices, r * width, "<")
     largest = aggregate(greatest(in_a, abs(both)), abs(both))
     x = both / where(inside, largest, 1)
@@ -49,7 +53,11 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
 
 
 def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None) -> Matrix:
-    """Iterate X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), ``steps`` times; fail if AX is not I then."""
+    """Return the inverse of ``m``, of order ``r``, by ``steps`` iterations X ← X(2I − AX).
+
+    The iteration starts with X = Aᵀ / (‖A‖₁‖A‖∞). An error is raised if the entries of |AX − I| do not
+    sum to less than ``tolerance`` after the last step.
+    """
     enough = newton_steps(r)
     steps = enough if steps is None else require_integer(steps, "steps", 0, GraphError)
     a = m.compact()
@@ -71,11 +79,13 @@ def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None)
 def _verified(
     a: Matrix, x: Matrix, r: int, tolerance: float, when: str = "", other: str = ""
 ) -> Matrix:
-    """Return ``x`` if the entries of |AX − I| sum to less than ``tolerance``; else fail.
+    """Return ``x`` if the entries of |AX − I| sum to less than ``tolerance``; otherwise a run raises an
+    error.
 
-    As X − A⁻¹ = A⁻¹(AX − I), the sum bounds ‖X − A⁻¹‖/‖A⁻¹‖ in the norms 1, 2, ∞ and Frobenius.
-    The rounding errors of a·x count as residual. Without them the residual of a wrong inverse can be 0,
-    as products of large entries are multiples of a number above the bound.
+    Since X − A⁻¹ = A⁻¹(AX − I), the sum bounds ‖X − A⁻¹‖/‖A⁻¹‖ in the 1-, 2-, ∞- and Frobenius norms. A
+    bound on the rounding errors of the product is added to the residual. Without this bound, the
+    computed residual of a wrong inverse can be 0. The reason is that floating-point products of large
+    entries are multiples of a number that exceeds the tolerance.
     """
     t, left, right = fetched(a, x)
     rounding = (r + 1) * 2.0**-52 * sum_over(t, abs(left) * abs(right))
@@ -91,15 +101,17 @@ def _verified(
 
 
 def _diagonal(r: int, value: float | SOp) -> SOp:
-    """Return the s-op of value · I."""
+    """Return the s-op whose entries are the matrix value · I of order ``r``."""
     i, j = coordinates(r)
     return where((i == j) & (indices < r * r), value, 0)
 
 
 def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> int:
-    """Count the steps after which every matrix of this order and condition is inverted to ``epsilon``.
+    """Return the number of Newton–Schulz steps that invert every matrix of this order to accuracy
+    ``epsilon``.
 
-    The residual q of the start is at most 1 − 1/(r κ²), and each step squares it.
+    ``condition`` is the largest condition number κ of these matrices. The residual q of the first
+    iterate is at most 1 − 1/(r κ²), and each step squares q.
 
     >>> newton_steps(5, condition=10, epsilon=1e-8)
     14
@@ -108,9 +120,11 @@ def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> 
 
 
 def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """Compute characteristic polynomial and inverse: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c.
+    """Return the inverse of ``m`` from its characteristic polynomial: M ← AM + cI, c ← −tr(AM)/k, A⁻¹ =
+    −M/c.
 
-    The matrix is divided by its largest entry first. The residual of the result is checked.
+    First the matrix is divided by its largest entry. An error is raised if the entries of |AX − I| do
+    not sum to less than ``tolerance`` for the result X.
     """
     a = m.compact()
     entries = select(indices, a.size, "<")

@@ -1,10 +1,11 @@
-"""MaxMin and GroupSort (Lemma MaxMin, Algorithm 4, Listing 5), and what can be made of them.
+"""Build MaxMin and GroupSort (Lemma MaxMin, Algorithm 4, Listing 5), and functions based on them.
 
-A sequence is cut into groups of g, and each group sorted, the greatest first. Erratum E2: the paper's
-listing fails where an odd position holds a negative number. ``paper`` is the listing with that
-mended; ``partner`` needs one head: each position looks at its partner and keeps max or min. The
-general GroupSort ranks each entry among its group and moves it there; the number of heads does not
-depend on g or on the length.
+GroupSort divides a sequence into groups of g entries and sorts each group in descending order. MaxMin
+is GroupSort for g = 2. For MaxMin, the recipe ``partner`` needs one head: each position reads its
+partner and keeps the maximum or the minimum. The recipe ``paper`` is the paper's listing with a
+correction, since the printed listing fails if an odd position contains a negative number (erratum E2).
+The general GroupSort computes the rank of each entry within its group and moves the entry to that rank.
+Its number of heads does not depend on g or on the length.
 
 >>> from locum import tokens
 >>> maxmin(Matrix(tokens, 1, 4)).run([1, -2, 3, 4]).tolist()
@@ -32,7 +33,7 @@ from locum.settings import require_integer
 
 
 def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
-    """Sort each pair of entries (in row-major order), the greater first."""
+    """Sort each pair of consecutive entries (in row-major order), the larger entry first."""
     m = as_matrix(m, "maxmin").compact()
     _require_groups(m, 2)
     if recipe == "partner":
@@ -46,14 +47,14 @@ def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
 
 def _by_partner(x: SOp, count: Size) -> SOp:
     even = indices % 2 == 0
-    # One left over (where the size is an s-op, nobody could refuse it) is its own partner.
+    # A single entry at the end (possible if the size is an s-op) is its own partner.
     other = where(even, minimum(indices + 1, count - 1), indices - 1)
     partner = aggregate(select(indices, other, "=="), x)
     return where(even, maximum(x, partner), minimum(x, partner))
 
 
 def _by_flipping(x: SOp) -> SOp:
-    """Sort by Algorithm 4 as its listing goes about it: find the pairs to be flipped, flip them."""
+    """Sort pairs as in Algorithm 4: find the pairs in the wrong order and exchange their entries."""
     even = indices % 2 == 0
     itself = aggregate(select(indices, indices, "=="), x)
     following = aggregate(select(indices, indices + 1, "==") & select(0, indices % 2, "=="), x)
@@ -64,7 +65,10 @@ def _by_flipping(x: SOp) -> SOp:
 
 
 def groupsort(m: Matrix, group: int) -> Matrix:
-    """Sort each group of entries (in row-major order), the greatest first; ties keep order."""
+    """Sort each group of ``group`` consecutive entries (in row-major order) in descending order.
+
+    Equal entries keep their order.
+    """
     group = require_integer(group, "group", error=GraphError)
     m = as_matrix(m, "groupsort").compact()
     _require_groups(m, group)
@@ -80,9 +84,11 @@ def groupsort(m: Matrix, group: int) -> Matrix:
 
 
 def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
-    """Return the greatest of each group of ``group`` columns: r×c becomes r×(c/group).
+    """Return the maximum of each group of ``group`` consecutive columns: an r×c matrix becomes
+    r×(c/group).
 
-    By one hard-attention head (``best``), or *through* ``maxmin``: ⌈log₂ group⌉ levels of MaxMin.
+    The default uses one hard-attention head (``best``). With ``through="maxmin"``, ⌈log₂ group⌉ levels
+    of MaxMin are used.
     """
     m = as_matrix(m, "maxout").compact()
     columns = number_of(m.columns, "the number of columns")
@@ -93,7 +99,7 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
     if through == "maxmin":
         return _tournament(m, group)
     if through != "best":
-        raise GraphError(f"maxout: expected through best or maxmin, got {through!r}")
+        raise GraphError(f"maxout: expected through='best' or through='maxmin', got {through!r}")
     which = indices // group
     winner = aggregate(greatest(select(which, which, "=="), m.sop), m.sop)
     every = m.derive(winner, m.rows, columns)
@@ -101,12 +107,15 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
 
 
 def _tournament(m: Matrix, group: int) -> Matrix:
-    """Let pairs meet and winners go on; an odd one out meets itself."""
+    """Return the maximum of each group of columns by repeated maxima of pairs.
+
+    If the number of entries in a group is odd, the last entry is paired with itself.
+    """
     while group > 1:
         half, columns = (group + 1) // 2, number_of(m.columns, "columns")
         groups = columns // group
         i, j = coordinates(groups * 2 * half)
-        # Column 2t + s of a group is its (2t + s)-th entry, or again its last where that is none.
+        # Column 2t + s of a group is its (2t + s)-th entry, or its last one if there is none.
         within = minimum(j % (2 * half), group - 1)
         paired = m.derive(m.at(i, j // (2 * half) * group + within), m.rows, groups * 2 * half)
         won = maxmin(paired)
@@ -116,7 +125,9 @@ def _tournament(m: Matrix, group: int) -> Matrix:
 
 
 def interleaved(m: Matrix, other: SOp) -> Matrix:
-    """Interleave the entries of ``m`` with what ``other`` makes of each: 1×2n, ready for MaxMin."""
+    """Interleave the n entries of ``m`` with the values of ``other`` as a 1×2n matrix of pairs for
+    MaxMin.
+    """
     m = m.compact()
     count = m.size
     fetched = aggregate(select(indices, indices // 2, "=="), m.sop)
@@ -126,7 +137,9 @@ def interleaved(m: Matrix, other: SOp) -> Matrix:
 
 
 def first_of_pairs(m: Matrix, rows: Size, columns: Size) -> Matrix:
-    """Return every other entry of a 1×2n matrix, as an r×c view."""
+    """Return the first entry of each pair in a 1×2n matrix, as a view with ``rows`` rows and
+    ``columns`` columns.
+    """
     return Matrix(m.sop, rows, columns, 0, 2 * columns, 2, m.reads, m.needs, m.names)
 
 

@@ -1,7 +1,8 @@
-"""Hard attention's weights: what softmax tends to, in its two forms (GUHAT and GAHAT, preliminaries).
+"""Build the weights of hard attention, which are limits of softmax (GUHAT and GAHAT in the
+preliminaries).
 
-*Average* hard attention spreads the weight evenly over all greatest entries of a row; *unique* hard
-attention gives it to the leftmost of them. The paper's network is of the former kind, as RASP is.
+*Average* hard attention assigns equal weights to all maxima of a row. *Unique* hard attention selects
+the leftmost maximum. The paper's network and RASP use average hard attention.
 
 >>> from locum import tokens
 >>> scores = Matrix(tokens, 1, 3)
@@ -18,9 +19,11 @@ from locum.rasp.python import aggregate, indicator, indices, select, where
 
 
 def hardmax(m: Matrix, unique: bool = False, mask: str | Size | Matrix | None = None) -> Matrix:
-    """Weigh the greatest entries of each row that the mask keeps; a row that keeps none is 0.
+    """Return the hard-attention weights of each row of ``m``; a row without unmasked entries is 0.
 
-    Entries tie only if they are equal to the last bit.
+    The weights are equal for all maxima of a row, or 1 for the leftmost maximum if ``unique`` is true.
+    Two entries are equal maxima only if they are exactly equal. ``mask`` is described in
+    :func:`~locum.constructions.softmax.softmax`.
     """
     m = as_matrix(m, "hardmax").compact()
     kept, reads = kept_entries(m, mask)

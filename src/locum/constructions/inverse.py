@@ -1,14 +1,15 @@
-"""Cofactors, determinant and inverse (Lemma inversion, Algorithm 5, Listings 7 and 8), at any order.
+"""Build cofactors, determinants and inverses (Lemma inversion, Algorithm 5, Listings 7 and 8).
 
-The paper does order 3, with cyclic offsets: the cofactor of (i, j) is a signed sum of products of
-entries (i + u, j + v), u and v from 1 to r − 1, indices modulo r. The same works at every order
-((r−1)² heads, (r−1)! products), with a factor (−1)^(i+j) where r is even; sensible up to order 5.
-Gauss–Jordan elimination (``elimination.py``) works at every order, and there are two more recipes.
+For order 3, the paper uses cyclic offsets. The cofactor of (i, j) is a signed sum of products of
+entries (i + u, j + v), with u and v from 1 to r − 1 and indices modulo r. The same method works for
+every order r, with a factor (−1)^(i+j) for even r. It uses (r−1)² heads and (r−1)! products, so it is
+practical up to order 5. Gauss–Jordan elimination and two iterative recipes also work for every order
+(``elimination.py``).
 
-A singular matrix has no inverse: its determinant or pivot is 0, or at most ``tolerance`` times the size
-of what it was computed from (for the cofactor recipes, the permanent of |A|). Then the division fails,
-and the error says so. The tolerance is part of the program, in exact arithmetic, too; with
-``tolerance=0`` nothing but 0 counts as 0.
+A singular matrix has no inverse. A matrix counts as singular if its determinant or a pivot is at most
+``tolerance`` times the size of its terms. (For the cofactor recipes, this size is the permanent of
+|A|.) The division then raises an error. The tolerance is part of the program, also in exact arithmetic.
+With ``tolerance=0``, only 0 counts as 0.
 
 >>> from locum import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -27,14 +28,14 @@ from locum.errors import GraphError
 from locum.rasp.handles import SOp
 from locum.rasp.python import aggregate, constant, full, indices, length, select, where
 
-#: Determinants and pivots below this, relative to what they are made of, count as 0.
+#: Determinants and pivots up to this bound, relative to the size of their terms, count as 0.
 TOLERANCE = 2.0**-48
-#: The sum of the entries of |AX − I| must be below this for X to be accepted as an inverse of A.
+#: X is accepted as an inverse of A if the entries of |AX − I| sum to less than this bound.
 RESIDUAL = 2.0**-26
-#: The order up to which the cofactor recipe is the default: beyond, elimination is far more accurate.
+#: Maximum order for which cofactor is the default recipe. Elimination is more accurate above it.
 LARGEST_COFACTOR_ORDER = 3
 
-#: The message of errors.
+#: The error message for a determinant of 0.
 SINGULAR = (
     "inverse: expected a non-singular matrix, got a determinant of 0 up to rounding; try "
     'recipe="gauss-jordan" if the matrix is only ill-conditioned'
@@ -44,9 +45,9 @@ RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverr
 
 
 def cofactor(m: Matrix, order: int | None = None) -> Matrix:
-    """Return the matrix of cofactors: (r−1)² heads in one layer.
+    """Return the matrix of cofactors of an r×r matrix, with (r−1)² heads in one layer.
 
-    ``order`` must be given where the size of the matrix is an s-op, as in the paper's listing.
+    ``order`` is required if the size of the matrix is an s-op, as in the paper's listing.
     """
     r = _order(m, order)
     i, j = coordinates(m.columns)
@@ -54,10 +55,11 @@ def cofactor(m: Matrix, order: int | None = None) -> Matrix:
 
 
 def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
-    """Return the cofactor of entry (i, j), at each position that asks for one.
+    """Return the cofactor of entry (i, j), where i and j are s-ops, at each position.
 
-    As a ``permanent``, all signs plus and all entries absolute: what the cofactor's rounding errors
-    are to be measured by. It reads the same entries, and so needs no further head.
+    With ``permanent``, all signs are positive and all entries are replaced by their absolute values.
+    The result then bounds the rounding errors of the cofactor. The bound reads the same entries and
+    needs no further head.
     """
     total: SOp | None = None
     for columns in itertools.permutations(range(1, r)):
@@ -77,10 +79,11 @@ def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> 
 def determinant(
     m: Matrix, cofactors: Matrix | None = None, order: int | None = None, recipe: str = "frugal"
 ) -> Matrix:
-    """Return the determinant as a 1×1 matrix (its s-op has it everywhere).
+    """Return the determinant as a 1×1 matrix, whose s-op equals the determinant at every position.
 
-    Expands along the first row. ``paper`` masks that row by one head and adds up by another, over the
-    whole input; ``frugal`` does both with one.
+    The determinant is expanded along the first row. The recipe ``paper`` selects that row with one head
+    and adds up its products over the whole input with another head. The recipe ``frugal`` uses one head
+    for both.
     """
     r = _order(m, order)
     m = m.compact()
@@ -103,20 +106,24 @@ def inverse(
     tolerance: float | None = None,
     steps: int | None = None,
 ) -> Matrix:
-    """Invert. Recipes: paper (order 3), cofactor, gauss-jordan, newton-schulz, faddeev-leverrier.
+    """Return the inverse of a matrix by one of the recipes that are listed below.
 
-    The default is cofactor up to order 3 and gauss-jordan beyond. The accuracy differs:
+    The default recipe is cofactor up to order 3 and gauss-jordan for larger orders. The recipe paper
+    requires order 3. The recipes differ in accuracy:
 
-    - gauss-jordan: a relative error of about 2⁻⁵³ times the condition number, as ``numpy.linalg.inv``.
-    - paper and cofactor: a relative error of about 2⁻⁵³ · ``per|A| / |det A|``, which can be
-      much larger.
+    - gauss-jordan: a relative error of about 2⁻⁵³ times the condition number, like
+      ``numpy.linalg.inv``.
+    - paper and cofactor: a relative error of about 2⁻⁵³ · ``per|A| / |det A|``, which can be much
+      larger.
     - newton-schulz and faddeev-leverrier: a relative error of at most ``tolerance``, certified by the
       residual AX − I; otherwise an error is raised.
 
-    ``tolerance`` is 2⁻²⁶ by default for the last two. For the others it is 2⁻⁴⁸: pivots, relative to
-    the entries of their row, and ``|det A| / per|A|`` must be larger.
-    ``steps`` is the number of iterations of newton-schulz. The default is enough for condition numbers
-    up to 1,000; :func:`~locum.constructions.elimination.newton_steps` computes it for others.
+    The default of ``tolerance`` is 2⁻²⁶ for newton-schulz and faddeev-leverrier, and 2⁻⁴⁸ for the other
+    recipes. In the other recipes, ``|det A| / per|A|`` or each pivot, relative to the entries of its
+    row, must be larger than ``tolerance``. ``steps`` is the number of iterations of newton-schulz. The
+    default is enough for condition numbers up to 1,000;
+    :func:`~locum.constructions.elimination.newton_steps` computes the number for larger condition
+    numbers.
     """
     r = _order(m, order)
     if recipe is None:
@@ -147,7 +154,7 @@ def inverse(
 
 
 def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """Fetch the adjugate already transposed, the determinant by one head: two layers."""
+    """Return the inverse as the adjugate divided by the determinant, in two layers."""
     i, j = coordinates(m.columns)
     inside = indices < m.size
     adjugate = where(inside, _cofactor_at(m, r, j, i), 0)
@@ -161,7 +168,9 @@ def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
 
 
 def _unless_rounding(value: SOp, size: SOp, tolerance: float) -> SOp:
-    """Replace ``value`` by 0 if it is at most ``tolerance`` times ``size``, in every domain alike."""
+    """Return ``value``, or 0 if ``value`` is at most ``tolerance`` times ``size``, in every number
+    domain.
+    """
     return where(abs(value) <= tolerance * size, 0, value) if tolerance else value
 
 
@@ -170,7 +179,9 @@ def _order(m: Matrix, order: int | None) -> int:
     require_same(m.rows, m.columns, f"expected a square matrix, got a {m.shape_label} one")
     if isinstance(m.rows, SOp):
         if order is None:
-            raise GraphError("expected the order of a matrix whose size is an s-op; try order=3")
+            raise GraphError(
+                "expected the order of a matrix whose size is an s-op, got none; try order=3"
+            )
         return order
     if order is not None:
         require_same(m.rows, order, f"a {m.shape_label} matrix is not of order {order}")

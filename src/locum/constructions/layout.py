@@ -1,7 +1,7 @@
-"""Arrays in a sequence: ``prop`` of any number of dimensions, and concatenation (Proposition 1D).
+"""Map array entries to positions in a sequence, and concatenate matrices (Proposition 1D).
 
-The paper's base case, m₀i₀ + i₁, is right only for m₀ = m₁ (erratum E9). A row has m₁ entries, so
-row-major is m₁i₀ + i₁.
+``prop`` supports arrays with any number of dimensions. The paper's base case, m₀i₀ + i₁, is correct
+only for m₀ = m₁ (erratum E9). A row contains m₁ entries, so row-major order is m₁i₀ + i₁.
 
 >>> prop((2, 3), (1, 2)), prop((2, 3), (1, 2), order="column")
 (5, 5)
@@ -20,7 +20,10 @@ from locum.rasp.handles import SOp
 
 
 def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
-    """Return the position of one entry of an n-dimensional array in the sequence."""
+    """Return the position in the sequence of one entry of an n-dimensional array.
+
+    ``order`` is "row" (row-major) or "column" (column-major).
+    """
     if len(shape) != len(index) or any(not 0 <= i < m for i, m in zip(index, shape, strict=False)):
         raise GraphError(f"expected an index into an array of shape {tuple(shape)}, got {tuple(index)}")
     pairs = list(zip(shape, index, strict=True))
@@ -31,7 +34,9 @@ def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
 
 
 def unprop(shape: Sequence[int], position: int, order: str = "row") -> tuple[int, ...]:
-    """Return the index of the entry at a position: the inverse of :func:`prop`."""
+    """Return the index of the array entry at a position of the sequence; this is the inverse of
+    :func:`prop`.
+    """
     if not 0 <= position < math.prod(shape):
         raise GraphError(f"expected a position within an array of shape {tuple(shape)}, got {position}")
     index = []
@@ -42,14 +47,16 @@ def unprop(shape: Sequence[int], position: int, order: str = "row") -> tuple[int
 
 
 def matrix(sop: SOp, rows: int, columns: int, offset: int = 0, order: str = "row") -> Matrix:
-    """Return a matrix in a sequence, row-major or column-major."""
+    """Return a matrix whose entries begin at position ``offset``, in row-major or column-major
+    order.
+    """
     if _is_row_major(order):
         return Matrix(sop, rows, columns, offset)
     return Matrix(sop, rows, columns, offset, row_stride=1, column_stride=rows)
 
 
 def concatenate(sop: SOp, *shapes: tuple[int, int]) -> tuple[Matrix, ...]:
-    """Put matrices one after another in one sequence: prop(A) ∥ prop(B) ∥ …
+    """Return views of matrices that follow one another in one sequence: prop(A) ∥ prop(B) ∥ …
 
     >>> from locum import tokens
     >>> [m.offset for m in concatenate(tokens, (2, 3), (3, 4), (4, 1))]

@@ -1,13 +1,14 @@
-"""Rows and columns of matrices under one head: a product by a single selector.
+"""Read rows and columns of two matrices with one head, so that a product needs a single selector.
 
-A feed-forward *scatters* every entry of A along the inner dimension: k s-ops, the t-th of which has
-the value where the entry stands at place t of its row, and 0 elsewhere; those of B likewise, along
-their columns. Then one selector reads row i of A and column j of B together, and the 2k means over
-it, times the number of keys, are the 2k numbers that entry (i, j) needs. All 2k are read through the
-same selector, so they are one head of 2k values.
+In this module, a *line* is a row of A or a column of B. A feed-forward *scatters* every entry of A
+along the inner dimension, of size k, into k s-ops. The t-th s-op equals the entry if the entry has
+index t in its row, and is 0 at all other positions. The entries of B are scattered along their columns.
+One selector then reads row i of A and column j of B together. The head computes 2k means over the
+selected keys. Each mean, multiplied by the number of keys, is one of the 2k numbers that entry (i, j)
+of the product needs. All means use the same selector, so they are one head with 2k values.
 
-This works as long as no position belongs to both sides: a head that reads a position reads all that
-is there.
+This construction requires that no position belongs to both matrices, since a head that reads a position
+reads all of its values.
 """
 
 from __future__ import annotations
@@ -20,29 +21,35 @@ from locum.errors import GraphError
 from locum.rasp.handles import SOp
 from locum.rasp.python import aggregate, indices, maximum, select, where
 
-#: The line that positions of no line belong to, and the one that queries ask for who want none.
+#: OUTSIDE is the line number of positions that belong to no line. A query that needs no line requests
+#: NONE.
 OUTSIDE, NONE = -1, -2
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Values that lie in lines (the rows of a matrix, or its columns), all of them equally long."""
+    """The entries of a matrix arranged in lines of equal length (its rows or its columns)."""
 
     values: SOp
-    #: Which line a position belongs to, and its place in it; OUTSIDE where there is none.
+    #: The number of the line of each position, and the index within the line; OUTSIDE without a line.
     line: SOp
     place: SOp
-    #: How many places a line has.
+    #: Number of entries in a line.
     size: int
 
     def scattered(self, t: Size) -> SOp:
-        """Return the values that stand at place ``t`` of their lines; 0 elsewhere."""
+        """Return the s-op of the entries with index ``t`` in their lines; it is 0 at all other
+        positions.
+        """
         return where(self.place == t, self.values, 0)
 
     def beside(self, others: Lines, first: Size) -> Lines:
-        """Return these lines and ``others`` of the same values, numbered from ``first`` on."""
+        """Return the lines of both objects, with the lines of ``others`` numbered from ``first``.
+
+        Both must be lines of the same s-op and of equal length.
+        """
         if self.values is not others.values or self.size != others.size:
-            raise GraphError("lines are put together if they are of one s-op and of one size")
+            raise GraphError("expected lines of the same s-op and of the same size, got different ones")
         return Lines(
             self.values,
             where(others.line >= 0, plus(others.line, first), self.line),
@@ -52,18 +59,21 @@ class Lines:
 
 
 def rows_of(m: Matrix) -> Lines:
-    """Return the rows of a matrix as lines."""
+    """Return the rows of a matrix as :class:`Lines`."""
     row, column = entries_of(m)
     return Lines(m.sop, row, column, number_of(m.columns, "the inner dimension (recipe scatter)"))
 
 
 def columns_of(m: Matrix) -> Lines:
-    """Return the columns of a matrix as lines."""
+    """Return the columns of a matrix as :class:`Lines`."""
     return rows_of(m.transpose(0, 1))
 
 
 def entries_of(m: Matrix) -> tuple[SOp, SOp]:
-    """Return the row and column of the entry that lies at each position; OUTSIDE where none does."""
+    """Return two s-ops: the row and the column of the matrix entry at each position.
+
+    Both are OUTSIDE (−1) at positions without an entry.
+    """
     rows, columns, row_stride, column_stride = (
         number_of(size, "a size of a matrix whose lines are read together (recipe scatter)")
         for size in (*m.shape, *m.strides)
@@ -74,8 +84,11 @@ def entries_of(m: Matrix) -> tuple[SOp, SOp]:
     if (rows > 1 and row_stride <= (columns - 1) * column_stride) or (
         columns > 1 and not column_stride
     ):
-        raise GraphError(f"several entries of this {m.shape_label} matrix lie at one position")
-    row_stride = max(row_stride, 1)  # of a single entry it may be 0
+        raise GraphError(
+            f"expected entries at different positions, got a {m.shape_label} matrix with several "
+            "entries at one"
+        )
+    row_stride = max(row_stride, 1)  # for a single entry it may be 0
     within = indices - m.offset
     row, rest = within // row_stride, within % row_stride
     column = rest // column_stride if column_stride > 1 else rest
@@ -86,11 +99,12 @@ def entries_of(m: Matrix) -> tuple[SOp, SOp]:
 
 
 def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> tuple[SOp, SOp]:
-    """Return what stands at place ``t`` of line i of ``left``, and of line j of ``right``.
+    """Return two s-ops: the entry with index ``t`` in line i of ``left``, and in line j of ``right``.
 
-    One head for all t, or two where the sides are not ``apart``. i and j are functions of the position.
-    i names a line everywhere, so that no query is left without keys; where j is NONE, only that line is
-    read, and what comes from the right is 0 (of two heads, it is line 0).
+    One head reads the entries for all t. If ``apart`` is false, the two sides overlap and two heads are
+    used. The s-ops i and j depend on the position. i must be a valid line everywhere, so that every
+    query selects keys. At positions where j is NONE, only the left line is read and the right value is
+    0. With two heads, line 0 is read instead of NONE.
     """
     if not apart:
         ours, theirs = select(left.line, i, "=="), select(right.line, maximum(j, 0), "==")
@@ -104,7 +118,7 @@ def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> 
 
 
 def lie_apart(a: Matrix, b: Matrix) -> bool:
-    """Return whether two matrices are known to lie one behind the other, in either order."""
+    """Return whether two matrices are known to have disjoint ranges of positions."""
     return _ends_before(a, b) or _ends_before(b, a)
 
 

@@ -1,14 +1,15 @@
-"""MaxMin networks for 1-Lipschitz functions (remark on approximating Lipschitz functions).
+"""Build MaxMin networks for 1-Lipschitz functions (remark on approximating Lipschitz functions).
 
-A feed-forward network z ← W·MaxMin(z) + b whose weights obey ‖W¹‖₂,∞ ≤ 1 and ‖Wˡ‖∞ ≤ 1 is 1-Lipschitz
-in the Euclidean norm. Such networks are dense in the 1-Lipschitz functions on a compact set Z ⊂ ℝ^{n₀}.
-For a function that is known at knots xᵢ ∈ ℝ^{n₀}, :func:`lipschitz_network` computes
+A feed-forward network z ← W·MaxMin(z) + b with ‖W¹‖₂,∞ ≤ 1 and ‖Wˡ‖∞ ≤ 1 is 1-Lipschitz in the
+Euclidean norm. Such networks are dense in the 1-Lipschitz functions on a compact set Z ⊂ ℝ^{n₀}. For a
+function whose values at knots xᵢ ∈ ℝ^{n₀} are known, :func:`lipschitz_network` computes
 
     maxᵢ min_u f(xᵢ) − |u · (x − xᵢ)|
 
-over unit vectors u. MaxMin of ±u · (x − xᵢ) gives −|u · (x − xᵢ)|, and trees of MaxMin give minima and
-maxima. The vectors of xᵢ point to other knots, so that the network equals f at all knots. As f and the
-network are both 1-Lipschitz, the error at x is at most twice the distance from x to the next knot.
+over unit vectors u that depend on i. MaxMin of ±u · (x − xᵢ) returns −|u · (x − xᵢ)| as its minimum,
+and trees of MaxMin compute the minima and maxima. The unit vectors of xᵢ point to other knots and are
+chosen such that the network equals f at all knots. Since f and the network are both 1-Lipschitz, the
+error at x is at most twice the distance from x to the nearest knot.
 
 >>> import math
 >>> network = lipschitz_network(math.sin, [-1.0, 0.0, 1.0])
@@ -44,9 +45,9 @@ Weights = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MaxMinNetwork:
-    """A feed-forward network of layers (W, b) with MaxMin between them and one output.
+    """A feed-forward network of layers (W, b) with MaxMin between the layers and one output.
 
-    W is n_ℓ × n_(ℓ−1), and b has n_ℓ entries.
+    In layer ℓ, W is an n_ℓ × n_(ℓ−1) matrix and b is a vector of n_ℓ entries.
     """
 
     layers: tuple[tuple[Weights, Weights], ...]
@@ -74,18 +75,22 @@ class MaxMinNetwork:
 
     @property
     def inputs(self) -> int:
-        """n₀, the number of entries of a point."""
+        """Number of coordinates of an input point, n₀."""
         return int(self.layers[0][0].shape[1])
 
     @property
     def norms(self) -> list[float]:
-        """‖W¹‖₂,∞ and ‖Wˡ‖∞: the largest row norms (Euclidean in the first layer, absolute after)."""
+        """Largest row norm of each weight matrix: ‖W¹‖₂,∞ (Euclidean), then ‖Wˡ‖∞ (sums of absolute
+        values).
+        """
         first, *rest = (weights for weights, _ in self.layers)
         norms = [float(np.sqrt((first**2).sum(axis=1)).max())]
         return norms + [float(np.abs(weights).sum(axis=1).max()) for weights in rest]
 
     def __call__(self, points: ArrayLike) -> list[float]:
-        """Compute the network in NumPy at some points: numbers if n₀ is 1, else rows of n₀ numbers."""
+        """Evaluate the network with NumPy at several points, given as numbers (if n₀ is 1) or rows of
+        n₀ numbers.
+        """
         z = _array(points, "MaxMinNetwork: points")
         if self.inputs == 1 and z.ndim < 2:
             z = z.reshape(-1, 1)
@@ -100,7 +105,7 @@ class MaxMinNetwork:
         return values
 
     def program(self, points: int) -> Matrix:
-        """Return the network as a program: a points × 1 matrix, of tokens that are points × n₀."""
+        """Return the network as a program that maps points × n₀ tokens to a points × 1 matrix."""
         z = Matrix(tokens, points, self.inputs)
         for number, (weights, bias) in enumerate(self.layers):
             z = maxmin(z) if number else z
@@ -110,10 +115,10 @@ class MaxMinNetwork:
 
 
 def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> MaxMinNetwork:
-    """Return a 1-Lipschitz network that equals a 1-Lipschitz function at the knots.
+    """Return a 1-Lipschitz network that equals a 1-Lipschitz ``function`` at the ``knots``.
 
-    ``knots`` are numbers, or rows of n₀ numbers; the function is called with a number, or with an array
-    of n₀ numbers. The Lipschitz constant refers to the Euclidean norm.
+    ``knots`` are numbers, or rows of n₀ numbers. ``function`` is called with a number, or with an array
+    of n₀ numbers. Lipschitz constants refer to the Euclidean norm.
     """
     x = _array(knots, "lipschitz_network: knots")
     if x.ndim not in (1, 2) or not x.size or not np.isfinite(x).all():
@@ -130,15 +135,15 @@ def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> Max
     units = [[*own, *own[-1:] * (most - len(own))] for own in units]
     rows = np.array([(unit, -unit) for own in units for unit in own]).reshape(-1, x.shape[1])
     layers = [(rows, -(rows * np.repeat(x, 2 * most, axis=0)).sum(axis=1))]
-    # The candidates of each knot, as a column of MaxMin's output and a number that is added to it.
-    # The second of each pair is −|u · (x − xᵢ)|.
+    # The candidates of each knot: a column of the output of MaxMin, and a number that is added to it.
+    # The second entry of each pair is −|u · (x − xᵢ)|.
     groups = [
         [(2 * (knot * most + unit) + 1, float(values[knot])) for unit in range(most)]
         for knot in range(len(x))
     ]
     second = 1
     while True:
-        if len(groups[0]) == 1 and len(groups) > 1:  # the minima are known: now their maximum
+        if len(groups[0]) == 1 and len(groups) > 1:  # The minima are complete; compute their maximum.
             groups, second = [[only for (only,) in groups]], 0
         groups = [[*group, *group[-1:] * (len(group) % 2)] if group[1:] else group for group in groups]
         chosen = [candidate for group in groups for candidate in group]
@@ -155,7 +160,9 @@ def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> Max
 
 
 def _directions(x: Weights, values: Weights, knot: int, slack: float) -> list[Weights]:
-    """Return unit vectors u of knot i for which no min_u f(xᵢ) − |u · (xⱼ − xᵢ)| exceeds f(xⱼ)."""
+    """Return unit vectors u of knot i such that min_u f(xᵢ) − |u · (xⱼ − xᵢ)| is at most f(xⱼ) for all
+    j.
+    """
     away = x - x[knot]
     distances = np.sqrt((away**2).sum(axis=1))
     excess = values[knot] - values
@@ -167,7 +174,7 @@ def _directions(x: Weights, values: Weights, knot: int, slack: float) -> list[We
             f"{_written(x[knot])} and {_written(x[other])}"
         )
     units: list[Weights] = []
-    wanted = np.clip(excess, 0, distances) * (1 - 1e-14)  # the rest is rounding
+    wanted = np.clip(excess, 0, distances) * (1 - 1e-14)  # the remainder is rounding
     for other in np.argsort(distances, kind="stable")[1:].tolist():
         reached = max((abs(float(unit @ away[other])) for unit in units), default=-1.0)
         if reached < wanted[other]:
@@ -176,7 +183,7 @@ def _directions(x: Weights, values: Weights, knot: int, slack: float) -> list[We
 
 
 def _unit(vector: Weights) -> Weights:
-    """Return the vector divided by its length, which is then at most 1 exactly, up to the sign."""
+    """Return a vector normalised and rounded such that its Euclidean length is at most 1."""
     unit = vector / np.abs(vector).max()
     unit = unit / np.sqrt((unit**2).sum()) * np.sign(unit[np.flatnonzero(unit)[0]])
     while sum(Fraction(entry) ** 2 for entry in unit.tolist()) > 1:

@@ -1,8 +1,8 @@
-"""Match₂ and Match₃ (introduction, Listing 6): does a token belong to a pair, or triple, that sums to 0
-modulo p?
+"""Build Match₂ and Match₃ (introduction, Listing 6).
 
-Erratum E3: the listing of Match₂ misses every multiple of p.
-One attention layer with one head settles pairs. Triples need more: three ways that work are given.
+Match₂ and Match₃ decide whether a token belongs to a pair, or to a triple, whose sum is 0 modulo p. The
+paper's listing of Match₂ misses every token that is a multiple of p (erratum E3). One attention layer
+with one head decides pairs. Three constructions decide triples.
 
 >>> from locum import tokens
 >>> match2(tokens, 5)([1, 5, 4, 2])
@@ -22,18 +22,26 @@ from locum.settings import require_integer
 
 
 def match2(sequence: SOp, p: int) -> SOp:
-    """Return 1 where some token (maybe itself) adds up with this one to a multiple of p. One head."""
+    """Return 1 at each token that sums with some token to a multiple of ``p``, otherwise 0, with one
+    head.
+
+    The two tokens may be the same token.
+    """
     p = require_integer(p, "modulus", error=GraphError)
     partners = select(sequence % p, (p - sequence % p) % p, "==")
     return indicator(aggregate(partners, 1) > 0)
 
 
 def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
-    """Return 1 where two tokens (maybe the same) add up with this one to a multiple of p; ``m`` is 1×n.
+    """Return 1 at each token that sums with two tokens to a multiple of ``p``, otherwise 0.
 
-    Forms: ``padded`` uses n² positions, one per pair, and O(1) heads in three layers; ``heads`` uses
-    2n heads and no padding; ``tensor`` fetches everything to everywhere (n heads, one layer) and looks
-    at all pairs elementwise.
+    ``m`` is a 1×n matrix, and the three tokens need not be different. ``form`` selects the
+    construction:
+
+    - ``padded`` uses n² positions, one per pair, and O(1) heads in three layers.
+    - ``heads`` uses 2n heads and no padding.
+    - ``tensor`` copies all tokens to every position with n heads in one layer, and tests all pairs
+      elementwise.
     """
     p = require_integer(p, "modulus", error=GraphError)
     n = number_of(m.columns, "the number of tokens")
@@ -47,12 +55,12 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
     elif form == "tensor":
         matches, room = _tensor(m, n, p), n
     else:
-        raise GraphError(f"match3: expected the form padded, heads or tensor, got {form!r}")
+        raise GraphError(f"match3: expected form='padded', 'heads' or 'tensor', got {form!r}")
     return m.derive(where(indices < n, indicator(matches), 0), 1, n, room=room)
 
 
 def _padded(m: Matrix, n: int, p: int) -> SOp:
-    """Match by pairs: position i·n + j stands for the pair (i, j)."""
+    """Decide triples from pairs; position i·n + j represents the pair (i, j)."""
     pair = m.at(0, indices // n) + m.at(0, indices % n)
     third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")
     is_matched = indicator(aggregate(third, 1) > 0)
@@ -61,7 +69,9 @@ def _padded(m: Matrix, n: int, p: int) -> SOp:
 
 
 def _heads(m: Matrix, n: int, p: int) -> SOp:
-    """Match by n heads: head j knows the second token; a second layer looks for the third."""
+    """Decide triples with n heads per layer: head j reads the second token, and a second layer finds
+    the third token.
+    """
     j = family(n)
     pair = m.sop + m.at(0, j)
     third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")

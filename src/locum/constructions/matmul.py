@@ -1,20 +1,24 @@
-"""The matrix product (Lemma matmul, Algorithm 3, Listing 3), at any shape, in four recipes.
+"""Multiply matrices of any shape by four recipes (Lemma matmul, Algorithm 3, Listing 3).
 
-- ``paper``: r heads fetch the rows of A, c heads the columns of B, r·c heads add up the products, each
-  at the position of its entry. Erratum E6: the entry (l, l') belongs at l·c + l', not l·k + l'. The
-  number k may be an s-op, so that one network serves all k.
-- ``fetch``: every entry fetches the k pairs it needs itself: 2k heads in one layer. Beyond its end the
-  result repeats entry (0, 0), so that no selection is empty and nothing has to be masked.
-- ``tiled``: as the paper's, for all k at once, with few heads: group g of k positions multiplies an
-  α×β tile of the result (α + β fetching heads), and one head adds up. k enters through functions of
-  ``indices`` alone, the factor that makes sums of means included, and no selection is empty.
-- ``scatter``: one head, behind a feed-forward that scatters the entries along k (``lines.py``), and 0
-  beyond the end of the result; two heads where A and B do not lie one behind the other.
+Let A be an r×k matrix and B a k×c matrix.
 
-Another, ``own_token_product``, has 2k − 1 heads in one layer: its entries lie where the tokens are.
+- ``paper``: r heads fetch the rows of A, c heads fetch the columns of B, and r·c heads add up the
+  products, each at the position of one entry. The entry (l, l') belongs at position l·c + l', not l·k +
+  l' (erratum E6). The number k may be an s-op, so that one network works for all k.
+- ``fetch``: every entry of the result fetches the k pairs that it needs, with 2k heads in one layer.
+  Positions after the end of the result repeat entry (0, 0), so that no selection is empty and no mask
+  is needed.
+- ``tiled``: like ``paper``, one network works for all k, but with fewer heads. Each group of k
+  positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up. The
+  number k occurs only in functions of ``indices``, and no selection is empty.
+- ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them, or
+  two heads if A and B overlap. Positions after the end of the result are 0.
 
-Where the result has more entries than the inputs have tokens (k < rc/(r + c), the paper's condition),
-the sequence is padded.
+Another construction, ``own_token_product``, uses 2k − 1 heads in one layer and places the entries of
+the result at positions of tokens.
+
+If the result has more entries than the inputs have tokens (k < rc/(r + c), the opposite of the paper's
+condition), the sequence is padded.
 
 >>> from locum import tokens
 >>> from locum.constructions.layout import concatenate
@@ -39,7 +43,7 @@ from locum.rasp.python import aggregate, family, indices, minimum, select, sum_o
 
 
 def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
-    """Return a · b. Recipes: paper, fetch, tiled, scatter."""
+    """Return the matrix product a · b; ``recipe`` is "paper", "fetch", "tiled" or "scatter"."""
     a, b = factors(a, b)
     if recipe not in _RECIPES:
         raise GraphError(f"matmul: expected one of the recipes {', '.join(_RECIPES)}, got {recipe!r}")
@@ -47,7 +51,7 @@ def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
 
 
 def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """Return both, if they are matrices that can be multiplied."""
+    """Return both arguments as matrices, or raise an error if their inner dimensions differ."""
     a, b = as_matrix(a, "matmul"), as_matrix(b, "matmul")
     require_same(
         a.columns,
@@ -59,11 +63,11 @@ def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Matrix:
-    """Average the rows of ``values`` by each row of ``weights``, which need not sum to 1.
+    """Return, for each row of ``weights``, the mean of the rows of ``values`` with these weights.
 
-    The division comes after the product, and the sums of the weights are those of the entries that the
-    product reads anyway: no head more than the product has. A row whose weights sum to 0 is an error.
-    Recipes: fetch, scatter.
+    The weights need not sum to 1. The product is divided by the sums of the weights, which are computed
+    from entries that the product reads. The number of heads is therefore the same as for the product. A
+    row whose weights sum to 0 causes an error. ``recipe`` is "fetch" or "scatter".
 
     >>> from locum import tokens
     >>> from locum.constructions.layout import concatenate
@@ -82,7 +86,7 @@ def _paper(a: Matrix, b: Matrix) -> Matrix:
     r, k, c = number_of(a.rows, "the rows of A"), a.columns, number_of(b.columns, "the columns of B")
     l, m = family(r), family(c)
     t = indices % k
-    row = a.at(l, t)  # R_l: row l of A, over and over
+    row = a.at(l, t)  # R_l: row l of A, repeated
     column = b.at(t, m)  # R'_m: column m of B
     first_k = select(indices, k, "<")
     place = first_k & select(plus(times(l, c), m), indices, "==")  # R''
@@ -101,9 +105,10 @@ def _scatter(a: Matrix, b: Matrix) -> Matrix:
 
 
 def fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """Return a family t over the inner dimension.
+    """Return a family t and, at entry (i, j) of the product, the factors A[i, t] and B[t, j], with one
+    head each.
 
-    A[i, t] and B[t, j] at entry (i, j), by a head each.
+    The family is an index of the inner dimension. The result is (t, A[i, t], B[t, j]).
     """
     t = family(number_of(a.columns, "the inner dimension (recipe fetch)"))
     i, j, inside = _entry(a, b)
@@ -111,7 +116,7 @@ def fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
 
 
 def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """Return the same, by one head for all t."""
+    """Return the same three s-ops as :func:`fetched`, but with one head for all values of t."""
     t = family(number_of(a.columns, "the inner dimension (recipe scatter)"))
     i, j, inside = _entry(a, b)
     i, j = where(inside, i, 0), where(inside, j, NONE)
@@ -119,7 +124,9 @@ def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
 
 
 def _entry(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """Return the row and column of each position of the product, and whether it is one."""
+    """Return the row and column of each position of the product, and whether the position contains an
+    entry.
+    """
     return *coordinates(b.columns), indices < times(a.rows, b.columns)
 
 
@@ -130,29 +137,33 @@ def _tiled(a: Matrix, b: Matrix) -> Matrix:
     tiles = math.ceil(r / height) * across
     u, v = family(height), family(width)
     t, group = indices % k, indices // k
-    mine = where(group < tiles, group, 0)  # groups without a tile repeat the first one's work
+    mine = where(group < tiles, group, 0)  # groups without a tile repeat the work of the first one
     row = a.at(_tiles_entry(mine // across, height, u, r), t)
     column = b.at(t, _tiles_entry(mine % across, width, v, c))
     i, j = coordinates(c)
     inside = indices < r * c
-    # One head: each entry looks at the group that has its tile; which of the tile's products it
-    # reads there is settled position by position.
+    # One head: each entry reads the group of its tile. The position determines which product of the
+    # tile the entry uses.
     its_group = select(group, where(inside, plus(times(i // height, across), j // width), 0), "==")
-    # The mean becomes a sum by a factor that is a function of the position, as all that depends on k.
+    # A factor turns the mean into a sum. Like all terms with k, it depends only on the position.
     factor = where(inside & (i % height == u) & (j % width == v), k, 0)
     product = sum_over(u, v, factor * aggregate(its_group, row * column))
     return a.derive(product, r, c, b, room=times(k, tiles))
 
 
 def _tiles_entry(tile: SOp, size: int, within: SOp, count: int) -> SOp:
-    """Return a row (or column) of a tile, of ``count``; the last where the tile reaches beyond."""
+    """Return the row (or column) with index ``within`` in a tile, or the last of ``count`` rows after
+    the end.
+    """
     entry = plus(times(tile, size), within)
     assert isinstance(entry, SOp)
     return minimum(entry, count - 1) if count % size else entry
 
 
 def tile(r: int, c: int) -> tuple[int, int]:
-    """Return the tile with the fewest fetching heads such that r + c groups hold all of the result.
+    """Return the height and width of tiles with the fewest fetching heads, for an r×c result.
+
+    At most r + c groups of positions are available, so at most r + c tiles may cover the result.
 
     >>> tile(3, 4), tile(8, 8)
     ((1, 2), (2, 2))
@@ -166,5 +177,5 @@ def tile(r: int, c: int) -> tuple[int, int]:
 
 
 _RECIPES = {"paper": _paper, "fetch": _fetch, "tiled": _tiled, "scatter": _scatter}
-#: What entry (i, j) reads for each place of the inner dimension.
+#: Recipes that read the pairs of factors for entry (i, j), one for each index of the inner dimension.
 _PAIRS = {"fetch": fetched, "scatter": _scattered}

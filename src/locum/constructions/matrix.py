@@ -1,18 +1,18 @@
-"""Matrices as views of a sequence: tensors of two dimensions (Proposition 1D).
+"""Represent matrices as views of a sequence: tensors of two dimensions (Proposition 1D).
 
 Entry (i, j) of a :class:`Matrix` is the value of its s-op at position
 
     offset + i · row_stride + j · column_stride.
 
-The default is row-major order from position 0. Positions, transposes and slices are those of
+The default is row-major order from position 0. Positions, transposes and slices are defined by
 :class:`~locum.constructions.tensor.Tensor`. Several matrices in one sequence have different offsets.
 The offset of a family of matrices contains a family parameter. Sizes may be s-ops such as
 ``length // 7``. Then one program works for all shapes, as in the paper's listings.
 
-Every construction takes views of one sequence and returns a view. The result has a new s-op, whose
-entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix take up, and
-``needs`` the number of positions that its intermediate results take up. ``run`` raises an error if the
-sequence is shorter than ``reads``, and pads it with blanks to the length ``needs``.
+Every construction accepts views of one sequence and returns a view. The result is a new s-op whose
+entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
+``needs`` is the number of positions that its intermediate results occupy. ``run`` raises an error if
+the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``.
 
 >>> from locum import tokens
 >>> a = Matrix(tokens, 2, 3)
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Matrix(Tensor[Size]):
-    """A tensor of two dimensions, whose sizes may be s-ops, with all that is needed to run it."""
+    """A tensor of two dimensions that can be run; its sizes may be s-ops."""
 
-    #: The number of tokens that the inputs take up; negative: up to the end of the view.
+    #: Number of tokens of the inputs; a negative number means up to the end of the view.
     reads: int = -1
-    #: The messages of errors where a quotient has no value.
+    #: Error messages for quotients that may be undefined.
     names: Mapping[Node, str] = field(default_factory=dict)
-    #: The numbers of a constant matrix, by position: reading them takes no head.
+    #: The entries of a constant matrix by position, or None. Reading a constant needs no head.
     table: Mapping[int, float] | None = None
 
     def __init__(
@@ -112,7 +112,7 @@ class Matrix(Tensor[Size]):
         super().__post_init__()
 
     def _repr_html_(self) -> str:
-        """Show shape and size in a notebook."""
+        """Return an HTML description with the shape of the matrix and the size of its program."""
         rows = [("shape", self.shape_label), ("program", str(self.sop.architecture))]
         return text_rows("a matrix that a program computes", rows)
 
@@ -120,81 +120,89 @@ class Matrix(Tensor[Size]):
 
     @property
     def rows(self) -> Size:
-        """The number of rows."""
+        """Number of rows."""
         return self.shape[0]
 
     @property
     def columns(self) -> Size:
-        """The number of columns."""
+        """Number of columns."""
         return self.shape[1]
 
     @property
     def row_stride(self) -> Size:
-        """The number of positions from a row to the next."""
+        """Number of positions from one row to the next."""
         return self.strides[0]
 
     @property
     def column_stride(self) -> Size:
-        """The number of positions from a column to the next."""
+        """Number of positions from one column to the next."""
         return self.strides[1]
 
     @property
     def needs(self) -> int:
-        """The number of positions that the matrix and its intermediate results take up."""
+        """Number of positions that the matrix and its intermediate results need."""
         return self.storage
 
     @property
     def shape_label(self) -> str:
-        """The shape in messages, such as ``2×3``; sizes that are s-ops are written ``·``."""
+        """The shape for messages, such as ``2×3``; sizes that are s-ops are written ``·``."""
         return "×".join("·" if isinstance(size, SOp) else str(size) for size in self.shape)
 
     def at(self, *index: Size) -> SOp:
-        """Return entry (i, j) at each position that reads it: by one head, or from the table.
+        """Return an s-op with the entry at ``index`` (row, column), which may depend on the position.
 
-        Here the index of a dimension of size 1 is also used, as in the paper's listings.
+        The entry is read by one head or, for a constant matrix, from its table. Unlike in a tensor, the
+        index of a dimension of size 1 is also used, as in the paper's listings.
         """
         position = self.position(*index)
         if self.table is not None:
-            last = len(self.table) - 1  # that entry is 0
+            last = len(self.table) - 1  # the last value of the table is 0
             return lookup(minimum(maximum(position, 0), last), self.table)
         return aggregate(select(indices, position, "=="), self.sop)
 
     @property
     def inside(self) -> SOp:
-        """Whether a position is between the first and the last position of the matrix."""
+        """A boolean s-op: whether a position is between the first and the last position of the
+        matrix.
+        """
         below_end = indices < self.end
         if same_size(self.offset, 0):
             return below_end
         return (indices >= self.offset) & below_end
 
     def inside_or(self, outside: float) -> SOp:
-        """Return the s-op, with another value outside: functions such as exp and / must not see that.
+        """Return the s-op of the matrix with the value ``outside`` at all positions outside the matrix.
 
-        RASP is strict: an error at any position is an error, whether or not anyone reads it.
+        This is needed before functions such as exp and division. RASP is strict: an error at any
+        position is an error, even if the position is not read.
         """
         return where(self.inside, self.sop, outside)
 
     # Other views -------------------------------------------------------------------------------------
 
     def block(self, row: int, column: int, rows: int, columns: int) -> Matrix:
-        """Return a rectangular part, as a view."""
+        """Return a view of the block of ``rows`` × ``columns`` entries whose first entry is (row,
+        column).
+        """
         part = self.slice(0, row, row + rows).slice(1, column, column + columns)
         return part if self.is_result else part.replace(reads=-1, storage=-1)
 
     @property
     def is_result(self) -> bool:
-        """Whether it was computed, rather than given among the tokens."""
+        """Whether the matrix is computed rather than read from the tokens."""
         return self.sop.node.op != "tokens"
 
     def compact(self) -> Matrix:
-        """Return the matrix in row-major order from position 0: itself, or a copy by one head."""
+        """Return the matrix in row-major order from position 0; one head copies the entries if
+        necessary.
+        """
         if self.has_layout(self.shape, contiguous_strides(self.shape)):
             return self
         i, j = coordinates(self.columns)
         return self.derive(where(indices < self.size, self.at(i, j), 0), self.rows, self.columns)
 
     def map(self, sop: SOp) -> Matrix:
-        """Return another s-op seen through the same view: the result of an elementwise function."""
+        """Return the same view of another s-op, for example the result of an elementwise function."""
         return self.replace(sop=sop, table=None)
 
     def derive(
@@ -206,9 +214,10 @@ class Matrix(Tensor[Size]):
         room: Size = 0,
         names: Mapping[SOp, str] | None = None,
     ) -> Matrix:
-        """Return a compact result of this matrix and ``others``, using ``room`` positions meanwhile.
+        """Return a row-major matrix of ``sop`` that is computed from this matrix and ``others``.
 
-        ``names`` are the messages of errors for quotients in it that may have no value.
+        ``room`` is the number of positions that the computation needs. ``names`` are the error messages
+        for quotients that may be undefined.
         """
         sources = (self, *others)
         reads = max(m.reads for m in sources)
@@ -227,10 +236,11 @@ class Matrix(Tensor[Size]):
         domain: str = "float",
         strict: bool = False,
     ) -> Any:
-        """Run on these tokens (padded with 0 where room is needed); return the matrix as an array.
+        """Run the program on these tokens (padded with 0 if necessary) and return the matrix as an
+        array.
 
-        The tokens come as numbers, or as arrays of any shape, one after another. Torch tensors give a
-        torch tensor; everything else a NumPy array.
+        The tokens are numbers, or arrays of any shape, in the order of the sequence. If the tokens
+        contain PyTorch tensors, the result is a PyTorch tensor, otherwise a NumPy array.
         """
         from locum.execution import run_parts
 
@@ -241,8 +251,9 @@ class Matrix(Tensor[Size]):
         positions = view.positions
         if positions.stop > length:
             raise InputError(
-                f"a {view.rows}×{view.columns} matrix ends at position {positions.stop - 1}, but there "
-                f"are only {length} tokens"
+                f"expected at least {positions.stop} tokens for a {view.rows}×{view.columns} matrix "
+                "that ends "
+                f"at position {positions.stop - 1}, got {length}"
             )
         with explained(self.names):
             values = run_parts(
@@ -253,12 +264,18 @@ class Matrix(Tensor[Size]):
     def plan(
         self, *, like: Any = None, segments: Sequence[int | tuple[int, ...]] | None = None
     ) -> Plan:
-        """Plan how the fast executor computes its entries, from tokens in parts of these shapes."""
+        """Return the plan with which the fast executor computes the entries.
+
+        ``segments`` are the shapes of the arrays in which the tokens are given.
+        """
         from locum.execution import fast
 
         offset, end = largest(self.offset), largest(self.end)
         if offset is None or end is None:
-            raise GraphError("the sizes of this matrix depend on the input: plan its s-op for a length")
+            raise GraphError(
+                "expected constant sizes, got sizes that depend on the input; try "
+                "fast.plan(matrix.sop.node, length)"
+            )
         length = max(self.reads, self.needs)
         return fast.plan(
             self.sop.node,
@@ -271,26 +288,27 @@ class Matrix(Tensor[Size]):
 
     @property
     def places(self) -> Places:
-        """Where the entries are, if its sizes are numbers."""
+        """The positions of the entries as numbers; an error if the size of the matrix is an s-op."""
         sizes = ((getattr(self, name), name.replace("_", " ")) for name in Places._fields)
         return Places(*(number_of(size, what) for size, what in sizes))
 
     def _length(self, tokens: int) -> int:
-        """Return how many positions it takes on so many tokens."""
+        """Return the number of positions on which the program must run for this number of tokens."""
         if tokens < self.reads:
             raise InputError(
-                f"the sequence has {tokens} tokens, but the inputs of this {self.shape_label} matrix "
-                f"take up {self.reads}"
+                f"expected at least {self.reads} tokens for the inputs of this {self.shape_label} "
+                "matrix, got "
+                f"{tokens}"
             )
         if tokens < self.needs and any(node.op == "length" for node in postorder(self.sop.node)):
             raise InputError(
                 f"the {self.shape_label} result needs {self.needs} positions, but the sequence has "
-                f"{tokens} tokens, and it cannot be padded: sizes are found from its length"
+                f"{tokens} tokens and cannot be padded, since sizes depend on its length"
             )
         return max(tokens, self.needs)
 
     def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> Places:
-        """Return the sizes and places as numbers, on this input."""
+        """Return the sizes, strides and offset as numbers, evaluated on this input."""
         from locum.execution import run_parts
 
         def number(name: str) -> int:
@@ -300,7 +318,9 @@ class Matrix(Tensor[Size]):
             value = run_parts(size.node, parts, length, positions=range(1), **options)[0]
             if value != int(value) or value < _least(name):
                 raise InputError(
-                    f"{length} tokens do not make such a matrix: {abbreviate(size.node)} is {value}"
+                    f"{name}: expected an integer ≥ {_least(name)}, got {value} from "
+                    f"{abbreviate(size.node)} on "
+                    f"{length} tokens"
                 )
             return int(value)
 
@@ -309,7 +329,11 @@ class Matrix(Tensor[Size]):
 
 @contextmanager
 def explained(names: Mapping[Node, str]) -> Iterator[None]:
-    """Give an error the message that a construction has for the quotient that has no value."""
+    """Raise an error with the message of the construction if a named quotient is divided by 0 in the
+    ``with`` block.
+
+    ``names`` maps quotients to these messages.
+    """
     try:
         yield
     except ExecutionError as error:
@@ -319,12 +343,14 @@ def explained(names: Mapping[Node, str]) -> Iterator[None]:
 
 
 def _least(name: str) -> int:
-    """Return the least value of a size or a place."""
+    """Return the minimum of the field ``name``: 1 for numbers of rows and columns, 0 for offset and
+    strides.
+    """
     return 1 if name in ("rows", "columns") else 0
 
 
 def as_matrix(value: Any, operation: str) -> Matrix:
-    """Return ``value`` if it is a matrix, else raise an error that says what to do."""
+    """Return ``value`` if it is a matrix; otherwise raise an error that suggests a conversion."""
     if isinstance(value, Matrix):
         return value
     kind = "an s-op" if isinstance(value, SOp) else type(value).__name__
@@ -335,31 +361,32 @@ def as_matrix(value: Any, operation: str) -> Matrix:
 
 
 def greatest(selector: Selector, score: SOp) -> Selector:
-    """Return of the selected keys the one of greatest score; of several, the leftmost.
+    """Return a selector of the leftmost key with the highest score among the selected keys.
 
-    One key, not the mean of several: a mean of equal numbers need not be that number.
+    A single key is selected even if several keys have this score, since the mean of equal numbers may
+    be rounded.
     """
     return best(best(selector, score), -indices)
 
 
 def coordinates(columns: Size) -> tuple[SOp, SOp]:
-    """Return the row and column of each position of a compact matrix (and beyond its end)."""
+    """Return the row and the column of each position of a row-major matrix, also after its end."""
     return indices // columns, indices % columns
 
 
 def same_row(matrix: Matrix) -> Selector:
-    """Select at each position of a compact matrix the entries of its own row."""
+    """Return the selector of the entries in the same row as the query, for a row-major matrix."""
     row = indices // matrix.columns
     return select(row, row, "==")
 
 
 def constant_matrix(array: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> Matrix:
-    """Return a matrix of numbers that belong to the program, not to the input."""
+    """Return a matrix of given numbers, which are constants of the program."""
     import numpy as np
 
     table = np.atleast_2d(np.asarray(array, dtype=float))
     entries = {position: float(value) for position, value in enumerate(table.ravel())}
-    entries[table.size] = 0.0  # everywhere behind the matrix
+    entries[table.size] = 0.0  # everywhere after the matrix
     sop = lookup(minimum(indices, table.size), entries)
     rows, columns = table.shape
     return Matrix(sop, rows, columns, reads=0, table=entries)

@@ -1,9 +1,9 @@
-"""The multi-head lemma: an operation on H blocks at once, without a second implementation.
+"""Apply an operation to H blocks at once, by the multi-head lemma.
 
 The operation is applied to views whose offset contains a family parameter h, so its heads become
-families of heads; then one head brings the H results together, one below the other. Blocks cannot
-interfere: head h reads at its own offsets only. (Erratum E13: in the paper's form every ``length``
-of a listing must become ``length/H``, too; here sizes are the block's own.)
+families of heads. One head then stacks the H results. Blocks cannot interfere, since head h reads only
+at its offsets. In the paper's form, every ``length`` in a listing must also become ``length/H``
+(erratum E13); in Locum, sizes are the sizes of one block.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def multihead(
     *firsts: Matrix,
     steps: Sequence[int] | None = None,
 ) -> Matrix:
-    """Apply ``operation`` to H sets of matrices, given the first; stack the results, (H·r)×c.
+    """Apply ``operation`` to H sets of matrices and stack the r×c results as an (H·r)×c matrix.
 
-    The other blocks of each operand follow its first one, A⁰ ∥ A¹ ∥ … ∥ B⁰ ∥ B¹ ∥ …, as in the paper,
-    or lie ``steps`` positions apart (one number per operand), as blocks of columns do.
+    ``firsts`` is the first set, with one matrix per operand. The other matrices of each operand follow
+    the first one, A⁰ ∥ A¹ ∥ … ∥ B⁰ ∥ B¹ ∥ …, as in the paper. Alternatively, ``steps`` contains the
+    distance of consecutive matrices for each operand, for example if they are blocks of columns.
 
     >>> from locum import tokens
     >>> from locum.constructions.transpose import transpose
@@ -47,7 +48,10 @@ def multihead(
 
 
 def stacked(result: Matrix, families: Sequence[tuple[SOp, int]]) -> Matrix:
-    """Bring the results of families of these sizes together, one below the other, as loops count."""
+    """Stack the results for all values of families into one matrix.
+
+    ``families`` contains each family with its size, in the order of nested loops.
+    """
     number: Size = 0
     for member, size in families:
         number = plus(times(number, size), member)
@@ -55,7 +59,7 @@ def stacked(result: Matrix, families: Sequence[tuple[SOp, int]]) -> Matrix:
     local = indices % (r * c)
     entry = result.at(local // c, local % c)
     total = sum_over(*(member for member, _ in families), where(indices // (r * c) == number, entry, 0))
-    # The sum renames its families: what errors call the nodes must follow.
+    # The sum renames its families, so the nodes with error messages must be renamed in the same way.
     renaming = dict(zip((member.node for member, _ in families), total.node.inputs[1:], strict=True))
     names = {replace_families(node, renaming): name for node, name in result.names.items()}
     count = math.prod(size for _, size in families)
@@ -63,13 +67,16 @@ def stacked(result: Matrix, families: Sequence[tuple[SOp, int]]) -> Matrix:
 
 
 def block(first: Matrix, h: SOp, step: int | None = None) -> Matrix:
-    """View block h of an operand, given its first one; blocks lie ``step`` positions apart."""
+    """Return the view of block ``h`` of an operand, given its first block and the distance between
+    blocks.
+    """
     if step is None:
         lies_together = same_size(first.row_stride, first.columns) and same_size(first.column_stride, 1)
         if not lies_together and not (same_size(first.rows, 1) and same_size(first.column_stride, 1)):
             raise GraphError(
-                f"the blocks of a {first.shape_label} view with strides do not simply follow one "
-                "another: say how far apart they are, steps=(…)"
+                f"expected the distances between the blocks of a {first.shape_label} view with "
+                "strides, got "
+                "none; try steps=(…)"
             )
         step = number_of(first.rows, "rows") * number_of(first.columns, "columns")
     moving = first.replace(offset=plus(first.offset, times(h, step)), reads=-1, storage=-1)

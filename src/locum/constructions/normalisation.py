@@ -1,4 +1,4 @@
-"""Normalisation of each row, as encoders and decoders have it: layer norm, and by the root mean square.
+"""Normalise rows of matrices as encoders and decoders do: layer norm and RMSNorm.
 
 >>> from locum import tokens
 >>> layer_norm(Matrix(tokens, 1, 2), epsilon=0.0).run([1, 3]).tolist()
@@ -18,10 +18,10 @@ from locum.rasp.python import sqrt, where
 def layer_norm(
     m: Matrix, gain: Matrix | None = None, bias: Matrix | None = None, epsilon: float | Matrix = 1e-5
 ) -> Matrix:
-    """Compute (x − mean) / √(variance + ε) along each row, times gain plus bias (1×c each).
+    """Return (x − mean) / √(variance + ε) · gain + bias for each row x of ``m``.
 
-    ``epsilon`` is a number of the program, or a 1×1 matrix. Two attention layers: an averaging head
-    gives the mean, another the variance.
+    ``gain`` and ``bias`` are 1×c matrices. ``epsilon`` is a number or a 1×1 matrix. Two attention
+    layers are used: one head computes the mean, and another head computes the variance.
     """
     m = m.compact()
     deviation = m.map(where(m.inside, m.sop - row_means(m).sop, 0))
@@ -29,7 +29,9 @@ def layer_norm(
 
 
 def rms_norm(m: Matrix, gain: Matrix | None = None, epsilon: float | Matrix = 1e-5) -> Matrix:
-    """Compute x / √(mean of x² + ε) along each row, times gain (1×c).
+    """Return x / √(mean of x² + ε) · gain for each row x of ``m``.
+
+    ``gain`` is a 1×c matrix, and ``epsilon`` is a number or a 1×1 matrix.
 
     >>> from locum import tokens
     >>> rms_norm(Matrix(tokens, 1, 2), epsilon=0.0).run([3, 3]).tolist()
@@ -40,7 +42,7 @@ def rms_norm(m: Matrix, gain: Matrix | None = None, epsilon: float | Matrix = 1e
 
 
 def _scaled(m: Matrix, x: Matrix, affine: Sequence[Matrix | None], epsilon: float | Matrix) -> Matrix:
-    """Divide the rows of ``x`` by their root mean square; then gain and bias."""
+    """Divide the rows of ``x`` by √(mean square + ε), and apply gain and bias."""
     others = []
     if isinstance(epsilon, Matrix):
         problem = f"epsilon: expected a number or a 1×1 matrix, got {epsilon.shape_label}"

@@ -1,4 +1,4 @@
-"""Name tensors inside constructions, so that a program can return them as additional results.
+"""Name tensors inside constructions, so that a program can also return them.
 
 >>> from locum import tokens
 >>> from locum.constructions.tensor import Tensor
@@ -22,7 +22,9 @@ _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 def observe(name: str, tensor: Tensor) -> Tensor:
-    """Name a tensor inside a construction; return the tensor."""
+    """Pass a tensor of a construction to the current observer under this name, and return the tensor
+    unchanged.
+    """
     observer = _observer.get()
     if observer is not None:
         observer(name, tensor)
@@ -31,7 +33,9 @@ def observe(name: str, tensor: Tensor) -> Tensor:
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Call ``observer`` with each tensor that constructions name inside the block."""
+    """Call ``observer`` with each name and tensor that constructions observe inside the ``with``
+    block.
+    """
     token = _observer.set(observer)
     try:
         yield

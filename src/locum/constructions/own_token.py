@@ -1,13 +1,15 @@
-"""The matrix product with 2k − 1 heads in one layer: every entry lies where one of its tokens is.
+"""Multiply matrices with 2k − 1 heads in one layer; the entries are at positions of tokens of the
+factors.
 
-Entry (i, j) needs row i of A and column j of B, 2k numbers. If it lies at the position of one of them,
-that one is read without a head, and 2k − 1 heads fetch the others; no single layer does with fewer
-(docs/frugality.md). An entry that lies at A[i, s] or at B[s, j] multiplies its own token with the other
-of the two, and then takes the pairs s + 1, s + 2, … modulo k. So every position uses the same heads,
-and none has to know whether its own token is one of A or of B.
+Entry (i, j) needs row i of A and column j of B, which are 2k numbers. At the position of one of these
+numbers, that number is read without a head, and 2k − 1 heads read the others. No single layer can use
+fewer heads (docs/head_counts.md). An entry at the position of A[i, s] or B[s, j] multiplies its token
+with the other number, and then uses the pairs s + 1, s + 2, … modulo k. All positions use the same
+heads, whether their token belongs to A or to B.
 
-Which entry lies where is a matching of entries with tokens. There is one if and only if k ≥ rc/(r + c),
-the paper's own condition. In general the places are not those of a :class:`Matrix` view but a table.
+A matching of entries with tokens determines the position of each entry. A matching exists if and only
+if k ≥ rc/(r + c), which is the paper's condition. In general a table lists these positions, since they
+do not form a :class:`Matrix` view.
 
 >>> from locum import tokens
 >>> from locum.constructions.layout import concatenate
@@ -50,36 +52,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A matrix whose entries lie where a table says: ``positions[i][j]`` has entry (i, j)."""
+    """A matrix whose entries are at positions given by a table: ``positions[i][j]`` is the position of
+    entry (i, j).
+    """
 
     sop: SOp
     positions: tuple[tuple[int, ...], ...]
-    #: Tokens that its inputs take up, and positions that these and the entries need.
+    #: Number of tokens of the inputs, and number of positions that inputs and results need.
     reads: int
     needs: int
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.positions)
 
     @property
     def columns(self) -> int:
-        """How many columns it has."""
+        """Number of columns."""
         return len(self.positions[0])
 
     def run(
         self, tokens: Sequence[Any] | NDArray[Any], *, executor: str = "dense", domain: str = "float"
     ) -> Any:
-        """Run on these tokens, numbers or arrays one after another; return the matrix as an array."""
+        """Run the program on tokens and return the matrix as an array.
+
+        The tokens are numbers or arrays, in the order of the sequence.
+        """
         from locum.execution import run_parts
 
         parts = token_arrays(tokens)
         count = sum(math.prod(part.shape) for part in parts)
         if count < self.reads:
             raise InputError(
-                f"the sequence has {count} tokens, but the inputs of this "
-                f"{self.rows}×{self.columns} product take up {self.reads}"
+                f"expected at least {self.reads} tokens for the inputs of this "
+                f"{self.rows}×{self.columns} "
+                f"product, got {count}"
             )
         length = max(count, self.needs)
         values = run_parts(self.sop.node, parts, length, executor=executor, domain=domain)
@@ -87,7 +95,7 @@ class Placed:
         return entries_as_numbers(entries, domain)
 
     def compact(self) -> Matrix:
-        """Return the same as a view, with its entries from position 0 on: one head in a layer above."""
+        """Return the matrix as a row-major view from position 0, with one head in another layer."""
         count = self.rows * self.columns
         place = _by_position(dict(enumerate(itertools.chain(*self.positions))), count, 0)
         value = where(indices < count, aggregate(select(indices, place, "=="), self.sop), 0)
@@ -95,15 +103,15 @@ class Placed:
 
 
 def own_token_product(a: Matrix, b: Matrix) -> Placed:
-    """Multiply a · b by 2k − 1 heads in one layer, for k ≥ rc/(r + c).
+    """Return the product a · b, computed with 2k − 1 heads in one layer, for k ≥ rc/(r + c).
 
-    Both are views of one s-op. Positions that have no entry compute a number that nobody reads.
+    Both factors are views of one s-op. Positions without an entry compute a number that is not used.
     """
     a, b = factors(a, b)
     if a.sop is not b.sop:
         raise GraphError(
-            "own_token_product reads one of the numbers at its own position, so both matrices must be "
-            "views of one s-op; matmul takes those of two"
+            "own_token_product: expected two views of one s-op, got views of different s-ops; try "
+            "matmul(a, b)"
         )
     r, k, c = a.places.rows, a.places.columns, b.places.columns
     tokens_of = {
@@ -113,9 +121,9 @@ def own_token_product(a: Matrix, b: Matrix) -> Placed:
     place_of = places_for_all(tokens_of)
     if place_of is None:
         raise GraphError(
-            f"the {r * c} entries of a {r}×{k} matrix times a {k}×{c} one do not all find a place "
-            f"at a token of their own: that takes k ≥ rc/(r + c), here {k} ≥ {r * c / (r + c):.4g}, "
-            'and A and B apart from each other. matmul(a, b, "fetch") has one head more, no condition'
+            f"own_token_product: expected disjoint r×k and k×c matrices with k ≥ rc/(r + c), here k ≥ "
+            f"{r * c / (r + c):.4g}, got {r}×{k} and {k}×{c} matrices that overlap or are too small; "
+            'try matmul(a, b, "fetch")'
         )
     row, column, inner, other = ({} for _ in range(4))
     for entry, place in place_of.items():
@@ -136,14 +144,15 @@ def own_token_product(a: Matrix, b: Matrix) -> Placed:
 
 
 def _at(m: Matrix, i: int, j: int) -> int:
-    """Return where entry (i, j) is."""
+    """Return the position of entry (i, j) of ``m`` as a number."""
     return number_of(m.position(i, j), "a position")
 
 
 def _by_position(table: dict[int, int], end: int, otherwise: int) -> SOp:
-    """Return what a table has for a position.
+    """Return an s-op whose value at each position is given by a table.
 
-    Another value at positions it lacks, and from ``end`` on.
+    The value is ``otherwise`` at positions that are not in the table, and at all positions from ``end``
+    on.
     """
     everywhere = {place: table.get(place, otherwise) for place in range(end)} | {end: otherwise}
     return lookup(minimum(indices, end), everywhere)

@@ -1,4 +1,4 @@
-"""k-PARITY: the parity of k chosen bits, in one attention layer.
+"""Compute the parity of k chosen bits in one attention layer (k-PARITY).
 
 >>> from locum import tokens
 >>> k_parity(tokens, (0, 2, 3))([1, 1, 1, 0])
@@ -16,12 +16,12 @@ from locum.rasp.python import aggregate, indices, maximum, member, select, where
 
 
 def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = False) -> SOp:
-    """Return Σ of the chosen bits modulo 2, everywhere.
+    """Return the sum of the bits at the ``chosen`` positions modulo 2, at every position.
 
-    ``heads="one"`` averages them with one head, and fails where the input is too short for the chosen
-    positions; ``"each"`` fetches each with a head of its own, as the construction of k trainable heads
-    does, and takes what is not there for 0. ``wave`` takes the parity by ReLUs alone, as a feed-forward
-    would: the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
+    ``heads="one"`` averages the bits with one head; an input that is too short for the chosen positions
+    raises an error. ``heads="each"`` reads each bit with a separate head, as in the construction with k
+    trainable heads; missing bits count as 0. If ``wave`` is true, ReLUs compute the parity as a
+    feed-forward would, by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
     """
     places = tuple(operator.index(place) for place in chosen)
     if not places or len(set(places)) < len(places) or min(places) < 0:
@@ -29,7 +29,7 @@ def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = 
     if heads == "one":
         chosen_ones = select(member(indices, places), True, "==")
         ones: SOp = len(places) * aggregate(chosen_ones, bits)
-        # The same head says whether all of them exist: if not, their mean position is another.
+        # The same head detects missing positions, since they change the mean position.
         expected = places[0] if len(places) == 1 else sum(places) / len(places)
         all_there = aggregate(chosen_ones, indices, -1) == expected
         ones = ones / where(all_there, 1, 0)
@@ -39,7 +39,7 @@ def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = 
         for bit in fetched[1:]:
             ones = ones + bit
     else:
-        raise GraphError(f"k_parity: expected heads one or each, got {heads!r}")
+        raise GraphError(f"k_parity: expected heads='one' or heads='each', got {heads!r}")
     ones = round(ones)
     if not wave:
         return ones % 2

@@ -1,4 +1,4 @@
-"""Where the entries of a matrix are, in numbers, and the arrays that its tokens come in."""
+"""Compute the positions of matrix entries as numbers, and convert tokens to arrays for a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from locum.errors import InputError
 
 
 class Places(NamedTuple):
-    """Where the entries of a matrix are, in numbers."""
+    """The sizes, offset and strides of a matrix as numbers, which determine the positions of its
+    entries.
+    """
 
     rows: int
     columns: int
@@ -18,12 +20,12 @@ class Places(NamedTuple):
 
     @property
     def positions(self) -> range:
-        """The positions from the first entry to the last."""
+        """The range of positions from the first entry to the last entry."""
         last = (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
         return range(self.offset, self.offset + last + 1)
 
     def take(self, values: Any) -> Any:
-        """Return the entries, out of an array that has the values at its positions."""
+        """Return the entries as a matrix, given an array of the values at :attr:`positions`."""
         shape = (self.rows, self.columns)
         if self.row_stride == self.columns and self.column_stride == 1:
             return values if values.shape == shape else values.reshape(shape)
@@ -33,7 +35,9 @@ class Places(NamedTuple):
 
 
 def entries_as_numbers(entries: Any, domain: str) -> Any:
-    """Return the entries of a matrix as floats; as they are if exact, or tensors."""
+    """Return the entries of a matrix as floats; exact values and PyTorch tensors are returned
+    unchanged.
+    """
     import numpy as np
 
     if domain == "exact" or not isinstance(entries, np.ndarray) or entries.dtype.kind == "f":
@@ -42,11 +46,13 @@ def entries_as_numbers(entries: Any, domain: str) -> Any:
         return entries.astype(np.float64)
     except (TypeError, ValueError):
         shape = "×".join(map(str, entries.shape))
-        raise InputError(f"the entries of this {shape} matrix are not all numbers") from None
+        raise InputError(
+            f"expected numbers as the entries of a {shape} matrix, got other values"
+        ) from None
 
 
 def token_arrays(tokens: Any) -> list[Any]:
-    """Return tokens, numbers or arrays of them, as arrays: as they are, or of Python's numbers."""
+    """Return tokens as a list of arrays; the tokens are numbers, arrays or tensors."""
     import numpy as np
 
     from locum.execution.inputs import is_tensor

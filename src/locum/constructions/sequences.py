@@ -1,4 +1,4 @@
-"""Two operations on sequences that the multi-head lemma uses: identify and shift."""
+"""Define two operations on sequences that the multi-head lemma uses: identify and shift."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from locum.rasp.python import aggregate, indices, length, select
 
 
 def identify(sequence: SOp, start: Size, count: Size) -> SOp:
-    """Return what stands at ``start`` … ``start + count − 1``, where it stands; 0 elsewhere. One head.
+    """Return the values at positions ``start`` … ``start + count − 1`` unchanged, and 0 elsewhere, with
+    one head.
 
-    (The paper counts i from 1 and takes k + 1 elements, s[i−1] … s[i+k−1]; its bounds leave out the
-    last element, erratum E12.)
+    The paper counts i from 1 and selects k + 1 elements, s[i−1] … s[i+k−1]. Its bounds omit the last
+    element (erratum E12).
 
     >>> from locum import tokens
     >>> identify(tokens, 1, 3)([10, 20, 30, 40, 50])
@@ -23,10 +24,12 @@ def identify(sequence: SOp, start: Size, count: Size) -> SOp:
 
 
 def shift(sequence: SOp, by: Size, size: Size | None = None) -> SOp:
-    """Rotate the sequence to the left: position i gets what stood at (i + by) mod size. One head.
+    """Rotate the sequence to the left: position i receives the value at (i + by) mod size, with one
+    head.
 
-    This is the paper's definition and its code; its matrix turns the other way (erratum E11). Without
-    ``size`` the whole input is rotated, and ``length`` costs a head in a layer below.
+    This agrees with the paper's definition and code; the paper's matrix rotates in the other direction
+    (erratum E11). Without ``size``, the whole input is rotated, and ``length`` needs a head in an
+    earlier layer.
 
     >>> from locum import tokens
     >>> shift(tokens, 2)([10, 20, 30, 40, 50])

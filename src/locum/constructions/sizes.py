@@ -1,4 +1,4 @@
-"""Sizes and positions of tensors: numbers where they are known, s-ops where they are not.
+"""Compute with sizes and positions of tensors, which are numbers or s-ops.
 
 >>> plus(0, 3), times(1, 4), largest(5)
 (3, 4, 5)
@@ -15,41 +15,45 @@ from locum.graph.traversal import replace_families
 from locum.rasp.handles import SOp
 from locum.settings import require_integer
 
-#: A size or a position: a number, or an s-op that has the same value everywhere.
+#: A size or a position: a number, or an s-op with the same value everywhere.
 Size: TypeAlias = "int | SOp"
 
 if TYPE_CHECKING:
     import typing_extensions
 
-    #: The type of sizes: ``int`` where all of them are numbers, which is the default, else ``Size``.
+    #: The type of sizes: ``int`` if all sizes are numbers (the default), otherwise ``Size``.
     S = typing_extensions.TypeVar("S", int, Size, default=int)
 else:  # typing.TypeVar has no default before Python 3.13
     S = TypeVar("S")
 
 
 def whole(size: Any, what: str, least: int) -> Size:
-    """Return a size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
+    """Return a size as a Python int of at least ``least`` (NumPy integers are also accepted), or as an
+    s-op.
+    """
     if isinstance(size, SOp):
         return size
     return require_integer(size, what, least, GraphError)
 
 
 def same_size(a: Size, b: Size) -> bool:
-    """Return whether two sizes are known to be equal."""
+    """Return whether two sizes are known to be equal: the same s-op, or equal numbers."""
     return a is b or (type(a) is int and type(b) is int and a == b)
 
 
 def require_same(a: Size, b: Size, problem: str) -> None:
-    """Refuse two sizes that are known to differ."""
+    """Raise an error with the message ``problem`` if two sizes are different numbers."""
     if type(a) is int and type(b) is int and a != b:
         raise GraphError(problem)
 
 
 def number_of(size: Size, what: str) -> int:
-    """Return a size that must be a number, since heads are counted by it."""
+    """Return a size that must be a number; an s-op raises an error, since the size determines the
+    number of heads.
+    """
     if isinstance(size, SOp):
         raise GraphError(
-            f"{what}: expected a number, got an s-op; this decides how many heads there are"
+            f"{what}: expected a number, since it determines the number of heads, got an s-op"
         )
     return size
 
@@ -59,7 +63,7 @@ def plus(a: int, b: int) -> int: ...
 @overload
 def plus(a: Size, b: Size) -> Size: ...
 def plus(a: Size, b: Size) -> Size:
-    """Return a + b, without a node where nothing is added."""
+    """Return a + b; if a or b is the number 0, no node is added to the program."""
     if type(a) is int and a == 0:
         return b
     if type(b) is int and b == 0:
@@ -72,7 +76,7 @@ def times(a: int, b: int) -> int: ...
 @overload
 def times(a: Size, b: Size) -> Size: ...
 def times(a: Size, b: Size) -> Size:
-    """Return a · b, without a node where it is a itself."""
+    """Return a · b; if a or b is the number 0 or 1, no node is added to the program."""
     if type(a) is int and a == 1:
         return b
     if type(b) is int and b == 1:
@@ -83,7 +87,7 @@ def times(a: Size, b: Size) -> Size:
 
 
 def product(sizes: Iterable[S]) -> S:
-    """Return the product of sizes, 1 if there are none."""
+    """Return the product of sizes, which is 1 for an empty list."""
     result: S = 1
     for size in sizes:
         result = times(result, size)
@@ -91,7 +95,9 @@ def product(sizes: Iterable[S]) -> S:
 
 
 def largest(size: Size) -> int | None:
-    """Return the greatest value of a size over its families; None if it depends on the input."""
+    """Return the largest value of a size over all values of its families, or None if the size depends
+    on the input.
+    """
     if not isinstance(size, SOp):
         return size
     if any(node.op in ("tokens", "indices", "length") for node in postorder(size.node)):

@@ -1,9 +1,9 @@
-"""Softmax of each row (Lemma softmax, Algorithm 2, Listing 2).
+"""Compute the softmax of each row of a matrix (Lemma softmax, Algorithm 2, Listing 2).
 
-The paper's form is exp(x) over the row's sum of exp(x), each row's sum by a head of its own, that is
-a family of r heads. Erratum E1: the listing's base is 2.73; the figure was made with 2.718; here it
-is e unless ``base`` says otherwise. By default the row maximum is subtracted first (by a
-hard-attention head, ``best``), so that nothing overflows; ``stable=False`` is the paper's plain form.
+The paper's form divides exp(x) by the sum of exp(x) over the row. It uses a separate head for each row,
+that is, a family of r heads. The base in the listing is 2.73, while the paper's figure was made with
+2.718 (erratum E1); the default in Locum is e. By default, a hard-attention head (``best``) first
+subtracts the row maximum, so that nothing overflows. ``stable=False`` is the paper's form.
 
 >>> from locum import tokens
 >>> softmax(Matrix(tokens, 2, 2)).run([0, 0, 3000, -3000]).tolist()
@@ -35,11 +35,16 @@ def softmax(
     mask: str | Size | Matrix | None = None,
     recipe: str = "paper",
 ) -> Matrix:
-    """Return the softmax of the rows of ``m``.
+    """Return the softmax of each row of ``m``.
 
-    ``mask`` leaves entries out, which become 0: "causal" keeps column j ≤ row i; a number (or an s-op)
-    keeps so many first columns; a matrix keeps where it is not 0. A row that keeps nothing is 0.
-    Recipes: ``paper`` has one head per row, ``frugal`` one head for all.
+    Masked entries become 0, and a row without unmasked entries is 0. ``mask`` determines the entries to
+    keep:
+
+    - "causal": the columns j ≤ i in row i;
+    - a number or an s-op: this number of columns, counted from the first one;
+    - a matrix: the entries at which the matrix is not 0.
+
+    The recipe ``paper`` uses one head per row, and ``frugal`` uses one head for all rows.
     """
     m = as_matrix(m, "softmax").compact()
     if base is not None and not base > 0:
@@ -49,13 +54,13 @@ def softmax(
     safe = where(kept, m.sop, 0)
     if stable:
         visible = same_row(m) & select(kept, True, "==")
-        # What is subtracted is the entry of greatest weight: the least, if the base is below 1.
+        # Subtract the entry with the largest weight, which is the minimum if the base is below 1.
         weighty = safe if base is None or base >= 1 else -safe
         safe = where(kept, safe - aggregate(greatest(visible, weighty), safe), 0)
     power = exp(safe) if base is None else constant(base) ** safe
     weight = where(kept, power, 0)
     rows = _row_sums(m, weight, recipe)
-    # The denominator is guarded where there is no row: RASP divides at every position.
+    # The denominator is 1 at masked entries and outside the matrix: RASP divides at every position.
     return everything.map(weight / where(kept, rows, 1))
 
 
@@ -70,7 +75,10 @@ def _row_sums(m: Matrix, weight: SOp, recipe: str) -> SOp:
 
 
 def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
-    """Select what lies in one row: from row·c up to (row + 1)·c, as the listing has it."""
+    """Return a selector of the positions from row·c up to (row + 1)·c, as in the listing.
+
+    The condition applies to keys, or to queries if ``keys`` is false.
+    """
     begin = times(row, m.columns)
     end = plus(begin, m.columns)
     if keys:
@@ -79,7 +87,9 @@ def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
 
 
 def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix]]:
-    """Return which positions of a compact matrix count, and what else had to be read to know it."""
+    """Return which positions of a row-major matrix are unmasked, and a list of the matrices that the
+    mask reads.
+    """
     i, j = coordinates(m.columns)
     if mask is None:
         return m.inside, []
@@ -94,6 +104,6 @@ def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list
     if isinstance(mask, str) and mask == "causal":
         return m.inside & (j <= i), []
     raise GraphError(
-        f"expected the mask causal, a number of columns, or a matrix, got {mask!r}; constant_matrix "
-        "makes a matrix of an array"
+        f"expected 'causal', a number of columns or a matrix as the mask, got {mask!r}; try "
+        "constant_matrix(array)"
     )

@@ -1,7 +1,7 @@
-"""From means to sums, along rows and over everything (Proposition AHAT).
+"""Compute sums from means, along rows and over all entries (Proposition AHAT).
 
-Attention averages; a feed-forward can multiply by the number of keys and so recover the sum. Where
-that number is known, it is a factor and costs nothing; elsewhere it is ``selector_width``.
+Attention computes means. A feed-forward multiplies a mean by the number of keys to obtain the sum. This
+number is a constant factor if it is known, and otherwise ``selector_width``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from locum.rasp.python import aggregate, indices, select, selector_width, where
 
 
 def summed(selector: Selector, values: SOp, count: Size | None = None) -> SOp:
-    """Return the sum of the selected values: their mean, times how many they are.
+    """Return the sum of the selected values: their mean times the number of selected keys.
+
+    ``count`` is this number, if it is known.
 
     >>> from locum import full, tokens
     >>> summed(full, tokens, 3)([1, 2, 4])
@@ -25,33 +27,36 @@ def summed(selector: Selector, values: SOp, count: Size | None = None) -> SOp:
 
 
 def row_means(m: Matrix) -> Matrix:
-    """Return the mean of each row, at every entry of the row: one head (aggregate *is* the mean)."""
+    """Return a matrix of the same shape in which every entry is the mean of its row, with one head."""
     m = m.compact()
     mean = aggregate(same_row(m), m.inside_or(0))
     return m.derive(where(m.inside, mean, 0), m.rows, m.columns)
 
 
 def row_sums(m: Matrix) -> Matrix:
-    """Return the sum of each row, at every entry of the row."""
+    """Return a matrix of the same shape in which every entry is the sum of its row, with one head."""
     means = row_means(m)
     return means.map(means.columns * means.sop)
 
 
 def total(m: Matrix) -> Matrix:
-    """Return the sum of all entries as a 1×1 matrix (its s-op has it everywhere): one head."""
+    """Return the sum of all entries as a 1×1 matrix, with one head.
+
+    The s-op of the result equals the sum at every position.
+    """
     m = m.compact()
     return m.derive(summed(select(indices, m.size, "<"), m.sop, m.size), 1, 1)
 
 
 def broadcast_row(m: Matrix, rows: Size) -> Matrix:
-    """Repeat a 1×c matrix in every one of ``rows`` rows: one head."""
+    """Return a matrix with ``rows`` copies of a 1×c matrix as rows, with one head."""
     require_same(m.rows, 1, f"broadcast_row: expected a matrix of one row, got {m.shape_label}")
     _, j = coordinates(m.columns)
     return m.derive(m.at(0, j), rows, m.columns)
 
 
 def broadcast_column(m: Matrix, columns: Size) -> Matrix:
-    """Repeat an r×1 matrix in every one of ``columns`` columns: one head."""
+    """Return a matrix with ``columns`` copies of an r×1 matrix as columns, with one head."""
     problem = f"broadcast_column: expected a matrix of one column, got {m.shape_label}"
     require_same(m.columns, 1, problem)
     i, _ = coordinates(columns)
@@ -59,7 +64,7 @@ def broadcast_column(m: Matrix, columns: Size) -> Matrix:
 
 
 def append_ones(m: Matrix) -> Matrix:
-    """Append a column of ones to ``m``, by which a product reaches biases: one head.
+    """Append a column of ones to ``m``, so that a product can include biases, with one head.
 
     >>> from locum import tokens
     >>> append_ones(Matrix(tokens, 2, 1)).run([5, 6]).tolist()
@@ -72,20 +77,20 @@ def append_ones(m: Matrix) -> Matrix:
 
 
 def add(a: Matrix, b: Matrix) -> Matrix:
-    """Return a + b, the residual sum: elementwise, no attention where both lie alike."""
+    """Return the elementwise sum a + b; no head is needed if both matrices have the same positions."""
     a, b = _alike(a, b, f"cannot add a {_shape(b)} matrix to a {_shape(a)} one")
     return _merged(a, b, a.sop + b.sop)
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
-    """Return a · b entry by entry."""
+    """Return the elementwise product of ``a`` and ``b``."""
     problem = f"cannot multiply a {_shape(a)} matrix by a {_shape(b)} one, entry by entry"
     a, b = _alike(a, b, problem)
     return _merged(a, b, a.sop * b.sop)
 
 
 def scale(a: Matrix, factor: float | Matrix) -> Matrix:
-    """Multiply every entry by a number, or by the entry of a 1×1 matrix."""
+    """Multiply every entry of ``a`` by ``factor``, which is a number or a 1×1 matrix."""
     if not isinstance(factor, Matrix):
         return a.map(factor * a.sop)
     if (factor.rows, factor.columns) != (1, 1):
@@ -94,7 +99,9 @@ def scale(a: Matrix, factor: float | Matrix) -> Matrix:
 
 
 def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
-    """Return both as they are if their entries lie at the same positions, else from position 0 on."""
+    """Return both matrices with their entries at the same positions, copied to position 0 if
+    necessary.
+    """
     require_same(a.rows, b.rows, problem)
     require_same(a.columns, b.columns, problem)
     if all(map(same_size, (a.offset, *a.strides), (b.offset, *b.strides))):
@@ -103,7 +110,9 @@ def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
 
 
 def _merged(a: Matrix, b: Matrix, sop: SOp) -> Matrix:
-    """Return a result that lies where ``a`` lies, with the bookkeeping of both."""
+    """Return the matrix of ``sop`` at the positions of ``a``, with the inputs and error messages of
+    both matrices.
+    """
     known = a.derive(sop, a.rows, a.columns, b)
     return a.map(sop).replace(reads=known.reads, storage=known.storage, names=known.names)
 

@@ -1,12 +1,12 @@
-"""Tensors as views of a sequence: an s-op is the storage, and strides say where the entries are.
+"""Represent tensors as views of a sequence: an s-op is the storage, and strides locate the entries.
 
-Entry (i, j, …) of a :class:`Tensor` is what its s-op has at position
+Entry (i, j, …) of a :class:`Tensor` is the value of its s-op at position
 
     offset + i · strides[0] + j · strides[1] + …
 
-as in PyTorch. Views such as transposes, slices and expansions change shape, strides and offset, and
-cost no head. A construction takes tensors and returns a tensor with a new s-op, whose storage begins at
-position 0. A :class:`~locum.constructions.matrix.Matrix` is a tensor of two dimensions.
+as in PyTorch. Views such as transposes, slices and expansions change only shape, strides and offset, so
+they need no head. A construction accepts tensors and returns a tensor with a new s-op, whose storage
+begins at position 0. A :class:`~locum.constructions.matrix.Matrix` is a tensor of two dimensions.
 
 Sizes, strides and offsets of a ``Tensor[Size]`` may be s-ops, such as ``length // 3``.
 
@@ -38,17 +38,17 @@ from locum.rasp.python import aggregate, constant, family, indices, select, sum_
 if TYPE_CHECKING:
     from typing import Self
 
-#: An index: a number, or an s-op that differs from position to position.
+#: An index: a number, or an s-op whose value depends on the position.
 Index = int | SOp
 
 
 @dataclass
 class StorageSizes:
-    """The sizes of the storages of tensors."""
+    """The sizes of the storages of tensors, recorded by :func:`measure_storages`."""
 
-    #: The number of positions that tensors and layouts need.
+    #: Number of positions that the largest tensor or layout needs.
     greatest: int = 0
-    #: The number of positions of each s-op that is the storage of a tensor.
+    #: Number of positions of each s-op that is the storage of a tensor.
     sizes: dict[Node, int] = field(default_factory=dict)
 
 
@@ -57,10 +57,10 @@ _storage_sizes: ContextVar[StorageSizes | None] = ContextVar("storage_sizes", de
 
 @contextmanager
 def measure_storages() -> Iterator[StorageSizes]:
-    """Measure the storages of the tensors and layouts made inside the block.
+    """Record the storage sizes of all tensors and layouts that are created inside the ``with`` block.
 
-    A program has at least as many positions as the largest storage, since intermediate results may
-    have more entries than inputs and outputs.
+    A program needs at least as many positions as the largest storage has entries, since intermediate
+    results may be larger than inputs and outputs.
 
     >>> with measure_storages() as storages:
     ...     layout = Layout((2, 3), (3, 1))
@@ -85,15 +85,15 @@ def _measure(size: int, sop: SOp | None = None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Tensor(Generic[S]):
-    """A strided view of an s-op."""
+    """A strided view of an s-op, as a PyTorch tensor is a strided view of its storage."""
 
     sop: SOp
     shape: tuple[S, ...]
     strides: tuple[S, ...]
     offset: S = 0
-    #: The type that the entries are rounded to, such as "float32" or "bool".
+    #: The type to which the entries are rounded, such as "float32" or "bool".
     dtype: str = "float64"
-    #: The position at which the storage begins, and its number of entries; views share them.
+    #: The position at which the storage begins, and its number of entries; shared by views.
     start: int = 0
     storage: int = -1
 
@@ -107,7 +107,7 @@ class Tensor(Generic[S]):
         _measure(self.start + self.storage, self.sop)
 
     def replace(self, **changes: Any) -> Self:
-        """Return the same tensor, or matrix, with other values of some fields.
+        """Return a copy of the tensor with other values of the given fields.
 
         >>> from locum import indices, tokens
         >>> Tensor(tokens, (2,), (1,)).replace(sop=indices, offset=3).offset
@@ -126,28 +126,30 @@ class Tensor(Generic[S]):
 
     @property
     def size(self) -> S:
-        """The number of entries."""
+        """Number of entries."""
         return product(self.shape)
 
     @property
     def end(self) -> S:
-        """The position after the last entry."""
+        """Position after the last entry."""
         return extent(self.shape, self.strides, self.offset)
 
     def position(self, *index: Index) -> Index:
-        """Return the position of the entry at an index, which may differ from position to position."""
+        """Return the position of the entry at ``index``; an index may be an s-op."""
         return locate(self.offset, self.strides, index)
 
     def at(self, *index: Index) -> SOp:
-        """Return the entry at an index, at each position that reads it: one head.
+        """Return an s-op with the entry at ``index``, which may depend on the position, with one head.
 
-        The index of a dimension of size 1 is not used: such dimensions are expanded.
+        The index of a dimension of size 1 is ignored, since such dimensions are expanded.
         """
         used = (0 if same_size(n, 1) else i for n, i in zip(self.shape, index, strict=True))
         return aggregate(select(indices, self.position(*used), "=="), self.sop)
 
     def has_layout(self, shape: Sequence[S], strides: Sequence[S]) -> bool:
-        """Return whether each entry is at the position that it has in a result of this layout."""
+        """Return whether every entry is at the position that it would have in a result with this shape
+        and strides.
+        """
         return (
             same_size(self.offset, 0)
             and len(self.shape) == len(shape)
@@ -162,14 +164,16 @@ class Tensor(Generic[S]):
     def as_strided(
         self, shape: Sequence[S], strides: Sequence[S], offset: S | None = None
     ) -> Tensor[S]:
-        """Return another view of the storage, from the same offset on unless another is given."""
+        """Return a view of the same storage with another shape and strides, and optionally another
+        offset.
+        """
         first = self.offset if offset is None else offset
         return Tensor(
             self.sop, tuple(shape), tuple(strides), first, self.dtype, self.start, self.storage
         )
 
     def permute(self, *order: int) -> Self:
-        """Return the dimensions in another order."""
+        """Return a view with the dimensions in another order."""
         if sorted(order) != list(range(len(self.shape))):
             raise GraphError(
                 f"permute: expected each of {len(self.shape)} dimensions once, got {order}"
@@ -178,13 +182,17 @@ class Tensor(Generic[S]):
         return self.replace(shape=shape, strides=tuple(self.strides[n] for n in order))
 
     def transpose(self, a: int, b: int) -> Self:
-        """Exchange two dimensions."""
+        """Return a view with the dimensions ``a`` and ``b`` exchanged."""
         order = list(range(len(self.shape)))
         order[a], order[b] = order[b], order[a]
         return self.permute(*order)
 
     def expand(self, *shape: S) -> Tensor[S]:
-        """Repeat along dimensions of size 1, and along new leading ones: strides are 0 there."""
+        """Return a view that repeats the entries along dimensions of size 1 and along new leading
+        dimensions.
+
+        Repeated dimensions have stride 0.
+        """
         new = len(shape) - len(self.shape)
         own = (1,) * new + self.shape
         pairs = zip(own, shape, strict=True)
@@ -197,7 +205,9 @@ class Tensor(Generic[S]):
         return self.as_strided(shape, tuple(strides))
 
     def slice(self, dim: int, start: int, stop: int, step: int = 1) -> Self:
-        """Return every ``step``-th entry of a dimension, from ``start`` up to ``stop``."""
+        """Return a view of every ``step``-th entry of a dimension, from ``start`` up to but not
+        including ``stop``.
+        """
         shape, strides = list(self.shape), list(self.strides)
         size = shape[dim]
         if not 0 <= start <= stop or (not isinstance(size, SOp) and stop > size):
@@ -211,27 +221,27 @@ class Tensor(Generic[S]):
         return self.replace(shape=tuple(shape), strides=tuple(strides), offset=offset)
 
     def select(self, dim: int, index: int) -> Tensor[S]:
-        """Return one entry of a dimension, which the result does not have."""
+        """Return a view at one index of a dimension, without that dimension."""
         part = self.slice(dim, index, index + 1)
         shape, strides = list(part.shape), list(part.strides)
         del shape[dim], strides[dim]
         return part.as_strided(shape, strides)
 
     def unsqueeze(self, dim: int) -> Tensor[S]:
-        """Insert a dimension of size 1."""
+        """Return a view with a new dimension of size 1."""
         shape, strides = list(self.shape), list(self.strides)
         strides.insert(dim, times(shape[dim], strides[dim]) if dim < len(shape) else 1)
         shape.insert(dim, 1)
         return self.as_strided(shape, strides)
 
     def flip(self, *dims: int) -> Self:
-        """Return dimensions from their last entry to their first."""
+        """Return a view with the order of entries reversed along dimensions."""
         strides = tuple(times(s, -1) if dim in dims else s for dim, s in enumerate(self.strides))
         last = (plus(n, -1) if dim in dims else 0 for dim, n in enumerate(self.shape))
         return self.replace(strides=strides, offset=self.position(*last))
 
     def unflatten(self, dim: int, outer: int) -> Tensor[S]:
-        """Split a dimension into two, of which the first has size ``outer``."""
+        """Return a view with one dimension split into two dimensions, the first of size ``outer``."""
         shape, strides = list(self.shape), list(self.strides)
         inner = shape[dim] // outer if outer else 0
         shape[dim : dim + 1] = [outer, inner]
@@ -240,7 +250,7 @@ class Tensor(Generic[S]):
 
 
 def locate(offset: S, strides: Sequence[S], index: Sequence[S]) -> S:
-    """Return the position of the entry at an index.
+    """Return the position of the entry at ``index`` for given offset and strides.
 
     >>> locate(10, (3, 1), (1, 2))
     15
@@ -262,7 +272,7 @@ def contiguous_strides(shape: Sequence[S]) -> tuple[S, ...]:
 
 
 def extent(shape: Sequence[S], strides: Sequence[S], offset: S = 0) -> S:
-    """Return the position after the last entry of a tensor: the number of positions from 0 on.
+    """Return the position after the last entry of a tensor, or the offset if the tensor is empty.
 
     >>> extent((2, 3), (3, 1)), extent((2, 3), (0, 1)), extent((0,), (1,))
     (6, 3, 0)
@@ -273,7 +283,9 @@ def extent(shape: Sequence[S], strides: Sequence[S], offset: S = 0) -> S:
 
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Return whether the entries fill their storage, each position once, in any order of dimensions."""
+    """Return whether the entries occupy each position of a contiguous range exactly once, in any
+    order.
+    """
     expected = 1
     for stride, n in sorted(zip(strides, shape, strict=True), key=lambda part: part[0]):
         if n > 1:
@@ -284,7 +296,9 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def coordinates(shape: Sequence[int], strides: Sequence[int]) -> list[Index]:
-    """Return the index of the entry at each position of a dense tensor's storage."""
+    """Return the index of the entry at each position in the storage of a dense tensor, as numbers or
+    s-ops.
+    """
     size = math.prod(shape)
     index: list[Index] = []
     for n, stride in zip(shape, strides, strict=True):
@@ -298,7 +312,7 @@ def coordinates(shape: Sequence[int], strides: Sequence[int]) -> list[Index]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the entries of a result are: shape, strides and type. Its storage begins at position 0."""
+    """The shape, strides and type of a result whose storage begins at position 0."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -309,47 +323,53 @@ class Layout:
 
     @classmethod
     def contiguous(cls, shape: Sequence[int], dtype: str) -> Layout:
-        """Return the layout of a row-major tensor."""
+        """Return the row-major layout of a shape and type."""
         return cls(tuple(shape), contiguous_strides(shape), dtype)
 
     @property
     def index(self) -> list[Index]:
-        """The index of the entry at each position."""
+        """The index of the entry at each position, as numbers or s-ops."""
         return coordinates(self.shape, self.strides)
 
     def result(self, sop: SOp) -> Tensor:
-        """Return the tensor that an s-op computes."""
+        """Return the tensor with this layout whose storage is ``sop``."""
         return Tensor(sop, self.shape, self.strides, dtype=self.dtype)
 
     def rounded(self, sop: SOp) -> Tensor:
-        """Return the tensor that an s-op computes, rounded to the type of the layout."""
+        """Return the tensor with this layout whose storage is ``sop``, rounded to the type of the
+        layout.
+        """
         return self.result(apply(self.dtype, sop) if self.dtype in ROUNDINGS else sop)
 
     def unflatten(self, dim: int, outer: int) -> Layout:
-        """Return the layout with a dimension split into two, of which the first has size ``outer``."""
+        """Return the layout with a dimension split into two dimensions, the first of size ``outer``."""
         view = self.result(constant(0)).unflatten(dim, outer)
         return Layout(view.shape, view.strides, self.dtype)
 
     def read(self, tensor: Tensor) -> SOp:
-        """Return the entry of a tensor that fits the shape, at each position of the result."""
+        """Return an s-op with the corresponding entry of ``tensor``, expanded to this shape, at each
+        position.
+        """
         fitting = tensor.expand(*self.shape)
         return tensor.sop if fitting.has_layout(self.shape, self.strides) else fitting.at(*self.index)
 
 
 def elementwise(out: Layout, function: Callable[..., SOp], *operands: Tensor) -> Tensor:
-    """Apply a function of numbers entry by entry; operands are expanded to the shape of the result."""
+    """Apply a function to tensors elementwise; operands are expanded to the shape of the result."""
     return out.result(function(*map(out.read, operands)))
 
 
 def copy(out: Layout, tensor: Tensor) -> Tensor:
-    """Return the entries in another layout: one head, or none if they lie so already."""
+    """Return the entries in another layout, with one head, or without a head if the layouts are
+    equal.
+    """
     return out.result(out.read(tensor))
 
 
 def pointwise(function: Callable[..., SOp], *operands: Tensor) -> Tensor:
-    """Apply a function entry by entry, in the type of the first operand, and round to that type.
+    """Apply a function elementwise and round the result to the type of the first operand.
 
-    Operands are expanded to each other's shapes.
+    Operands are broadcast to a common shape.
     """
     shape = broadcast(*(operand.shape for operand in operands))
     fitting = (t.strides for t in operands if t.shape == shape and is_dense(t.shape, t.strides))
@@ -358,7 +378,7 @@ def pointwise(function: Callable[..., SOp], *operands: Tensor) -> Tensor:
 
 
 def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape that all shapes expand to.
+    """Return the common shape to which all shapes can be expanded.
 
     >>> broadcast((2, 1), (3,))
     (2, 3)
@@ -369,9 +389,10 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def contract(out: Layout, labels: str, *factors: tuple[Tensor, str]) -> Tensor:
-    """Multiply tensors, and add up along the dimensions whose labels the result does not have.
+    """Multiply tensors, and sum over the dimensions whose letters are not in ``labels``.
 
-    Each dimension has a letter, as in ``einsum``. Sums are not rounded.
+    Each dimension has a letter, as in ``einsum``; ``labels`` are the letters of the result. Sums are
+    not rounded to the type of the result.
 
     >>> from locum import tokens
     >>> a = Tensor(tokens, (2, 2), (2, 1))
@@ -395,7 +416,7 @@ def contract(out: Layout, labels: str, *factors: tuple[Tensor, str]) -> Tensor:
 
 
 def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """Multiply the matrices of the last two dimensions; leading dimensions are expanded."""
+    """Return the matrix products over the last two dimensions; leading dimensions are broadcast."""
     lead = len(out.shape) - 2
     if b.shape[-2] != a.shape[-1]:
         raise GraphError(f"matmul: expected inner dimensions that agree, got {a.shape} and {b.shape}")
@@ -405,7 +426,7 @@ def matmul(out: Layout, a: Tensor, b: Tensor) -> Tensor:
 
 
 def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
-    """Add up along dimensions, which the result has not, or has with size 1."""
+    """Sum over the dimensions ``dims``, which are missing in the result or have size 1."""
     if 0 in tensor.shape:
         return out.result(constant(0.0))
     families = {dim: family(tensor.shape[dim]) for dim in dims}
@@ -414,7 +435,9 @@ def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def sum_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
-    """Add up along dimensions, which stay with size 1; the sums are rounded to the tensor's type."""
+    """Sum over the dimensions ``dims``, which are kept with size 1, and round the sums to the type of
+    the tensor.
+    """
     kept = [1 if dim in dims else n for dim, n in enumerate(tensor.shape)]
     out = Layout.contiguous(kept, tensor.dtype)
     return out.rounded(reduce_sum(out, tensor, dims).sop)
@@ -423,9 +446,12 @@ def sum_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
 def reduced_index(
     out: Layout, tensor: Tensor, dims: Sequence[int], inner: dict[int, SOp]
 ) -> list[Index]:
-    """Return the index into a tensor of which the result is a reduction along ``dims``."""
+    """Return the index at which a reduction along ``dims`` reads its input tensor.
+
+    ``inner`` contains the index of each reduced dimension.
+    """
     index = list(out.index)
-    if len(out.shape) == len(tensor.shape):  # reduced dimensions were kept, with size 1
+    if len(out.shape) == len(tensor.shape):  # reduced dimensions were kept with size 1
         return [inner.get(dim, i) for dim, i in enumerate(index)]
     others = iter(index)
     return [inner[dim] if dim in inner else next(others) for dim in range(len(tensor.shape))]

@@ -1,7 +1,7 @@
-"""Scaled dot-product attention of tensors, and its gradients.
+"""Compute scaled dot-product attention of tensors and its gradients.
 
-Queries are [batch, head, query, feature]; keys and values may have fewer heads, each for a group of
-query heads. Everything is computed in the type of the tensors.
+Queries have the shape [batch, head, query, feature]. Keys and values may have fewer heads, each for a
+group of query heads (grouped-query attention). All values are rounded to the type of the tensors.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from locum.rasp.python import exp, where
 
 
 def group_heads(tensor: Tensor, key_heads: int) -> Tensor:
-    """Return [batch, key head, member, …]: the heads of one group share keys and values."""
+    """Return a view [batch, key head, member, …] of [batch, head, …], in which members of a group share
+    keys and values.
+    """
     return tensor.unflatten(1, key_heads)
 
 
 def merge_heads(tensor: Tensor) -> Tensor:
-    """Return [batch, head, …] from [batch, key head, member, …]."""
+    """Merge the groups of heads: convert a tensor [batch, key head, member, …] to [batch, head, …]."""
     batch, key_heads, members, *rest = tensor.shape
     out = Layout.contiguous((batch, key_heads * members, *rest), tensor.dtype)
     return out.result(out.unflatten(1, key_heads).read(tensor))
 
 
 def scores(q: Tensor, k: Tensor, scale: float, mask: Tensor | None, causal: bool) -> Tensor:
-    """Return scale · q kᵀ + mask as [batch, key head, member, query, key].
+    """Return scale · q kᵀ + mask as a tensor [batch, key head, member, query, key].
 
-    A boolean mask is true where a key counts. With ``causal``, the keys after a query do not count.
+    A boolean mask is true at visible keys. With ``causal``, the keys after the position of a query are
+    hidden.
     """
     batch, key_heads, keys, _ = k.shape
     grouped = group_heads(q, key_heads)
@@ -53,8 +56,8 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(scores) v as [batch, key head, member, query, feature], and log Σ exp(scores).
 
-    A query for which no key counts gives 0 in both. The weights are observed as the ``pattern``, which
-    is [batch, head, query, key].
+    Both are 0 for a query without visible keys. The attention weights are observed under the name
+    ``pattern``, with the shape [batch, head, query, key].
     """
     weights, logarithms = masked_softmax(scores(q, k, scale, mask, causal), 4)
     observe("pattern", merge_heads(weights))
@@ -74,9 +77,11 @@ def attention_backward(
     mask: Tensor | None,
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of q, k, v and of the scores; q's and the scores' have grouped heads.
+    """Return the gradients of q, k, v and of the scores.
 
-    The weights are computed again from log Σ exp(scores), which is [batch, head, query].
+    The gradients of q and of the scores have grouped heads, as in :func:`group_heads`. The attention
+    weights are computed again from ``logarithms``, which contains log Σ exp(scores) as [batch, head,
+    query].
     """
     key_heads = k.shape[1]
     saved = group_heads(logarithms, key_heads).unsqueeze(4)

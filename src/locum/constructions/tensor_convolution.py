@@ -1,7 +1,9 @@
-"""Convolutions of tensors [batch, channel, place, …] in any number of dimensions, and their gradients.
+"""Compute convolutions of tensors [batch, channel, place, …] in any number of dimensions, and their
+gradients.
 
-Padding is a copy of the input with zeros around it, and, for a transposed convolution, between its
-entries. All else is a sum of products over channels and taps of the kernel.
+Padding copies the input and inserts zeros around it. For a transposed convolution, zeros are also
+inserted between the entries. The result is a sum of products over the channels and the taps (entries)
+of the kernel.
 
 >>> from locum import tokens
 >>> from locum.constructions.tensor import Layout, Tensor
@@ -23,7 +25,9 @@ from locum.rasp.python import constant, family, sum_over, where
 
 @dataclass(frozen=True)
 class Setting:
-    """Stride, padding and dilation of each dimension, and the number of groups of channels."""
+    """The options of a convolution: stride, padding and dilation per dimension, and the number of
+    channel groups.
+    """
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
@@ -32,7 +36,7 @@ class Setting:
 
 
 def pad(tensor: Tensor, before: Sequence[int], after: Sequence[int], fill: float = 0.0) -> Tensor:
-    """Put a number around the entries of the last dimensions; negative sizes leave entries out."""
+    """Pad the last dimensions with the number ``fill``; negative sizes remove entries."""
     if not any((*before, *after)):
         return tensor
     lead = len(tensor.shape) - len(before)
@@ -51,7 +55,7 @@ def pad(tensor: Tensor, before: Sequence[int], after: Sequence[int], fill: float
 
 
 def spread(tensor: Tensor, dim: int, step: int) -> Tensor:
-    """Put ``step`` − 1 zeros after each entry of a dimension."""
+    """Insert ``step`` − 1 zeros after each entry along a dimension."""
     if step == 1:
         return tensor
     shape = list(tensor.shape)
@@ -63,13 +67,15 @@ def spread(tensor: Tensor, dim: int, step: int) -> Tensor:
 
 
 def _window(place: Sequence[Index], taps: Sequence[Index], setting: Setting) -> list[Index]:
-    """Return where a tap of the kernel reads for each place of the result."""
+    """Return the input position that a tap of the kernel reads for a place of the result, per
+    dimension.
+    """
     parts = zip(place, taps, setting.stride, setting.dilation, strict=True)
     return [i * stride + t * dilation for i, t, stride, dilation in parts]
 
 
 def _families(sizes: Sequence[int]) -> tuple[list[Index], list[SOp]]:
-    """Return an index for each size, and those of them that are summed over."""
+    """Return an index for each size (a family, or 0 for size 1), and a list of the families."""
     indices: list[Index] = [family(n) if n > 1 else 0 for n in sizes]
     return indices, [i for i in indices if isinstance(i, SOp)]
 
@@ -81,7 +87,7 @@ def _sum(families: Sequence[SOp], body: SOp) -> SOp:
 def _correlate(out: Layout, padded: Tensor, kernel: Tensor, setting: Setting) -> Tensor:
     """Return Σ x[n, g, c, place · stride + tap · dilation] · w[g, o, c, tap] at [n, g·o, place].
 
-    ``kernel`` is [group, channel of the result, channel, tap, …]. Sums are not rounded.
+    ``kernel`` has the shape [group, output channel, channel, tap, …]. The sums are not rounded.
     """
     grouped = padded.unflatten(1, setting.groups)
     n, g, o, *place = out.unflatten(1, setting.groups).index
@@ -91,13 +97,17 @@ def _correlate(out: Layout, padded: Tensor, kernel: Tensor, setting: Setting) ->
 
 
 def convolve(out: Layout, tensor: Tensor, kernel: Tensor, setting: Setting) -> Tensor:
-    """Return the convolution with a kernel [channel of the result, channel, tap, …], not rounded."""
+    """Return the convolution with a kernel [output channel, channel, tap, …]; the sums are not
+    rounded.
+    """
     padded = pad(tensor, setting.padding, _enough(out, kernel, tensor, setting))
     return _correlate(out, padded, kernel.unflatten(0, setting.groups), setting)
 
 
 def _enough(out: Layout, kernel: Tensor, tensor: Tensor, setting: Setting) -> list[int]:
-    """Return how many zeros after the entries the last place of the result reads."""
+    """Return the number of zeros needed after the entries of each dimension for the last place of the
+    result.
+    """
     parts = zip(
         out.shape[2:],
         kernel.shape[2:],
@@ -114,9 +124,9 @@ def _enough(out: Layout, kernel: Tensor, tensor: Tensor, setting: Setting) -> li
 
 
 def convolve_transposed(out: Layout, tensor: Tensor, kernel: Tensor, setting: Setting) -> Tensor:
-    """Return the transposed convolution with a kernel [channel, channel of the result, tap, …].
+    """Return the transposed convolution with a kernel [channel, output channel, tap, …].
 
-    It is a convolution of the entries, spread by the stride, with the kernel reversed.
+    It is computed as a convolution of the entries, spread by the stride, with the reversed kernel.
     """
     dims = range(2, len(tensor.shape))
     for dim, step in zip(dims, setting.stride, strict=True):
@@ -136,7 +146,7 @@ def kernel_gradient(out: Layout, outer: Tensor, inner: Tensor, setting: Setting)
     """Return Σ outer[n, o, place] · inner[n, c, place · stride + tap · dilation] at [o, c, tap, …].
 
     ``inner`` is padded first. For a convolution, ``outer`` is the gradient of the result and ``inner``
-    the input; for a transposed convolution, the other way round. Sums are not rounded.
+    is the input. For a transposed convolution, the roles are exchanged. The sums are not rounded.
     """
     places = Layout.contiguous(outer.shape, outer.dtype)
     padded = pad(inner, setting.padding, _enough(places, out.result(constant(0)), inner, setting))

@@ -1,6 +1,7 @@
-"""Windows of tensors [batch, channel, place, …], and what is averaged or greatest in each.
+"""Compute averages and maxima over windows of tensors [batch, channel, place, …].
 
-The windows of a padded tensor are a view of it: further dimensions with the strides of the taps.
+The windows are a view of the padded tensor: each dimension of the kernel adds a dimension to the view.
+The entries of a window are called taps.
 
 >>> from locum import tokens
 >>> x = Tensor(tokens, (1, 1, 4), (4, 4, 1))
@@ -25,7 +26,9 @@ def windows(
     stride: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """Return [batch, channel, place, …, tap, …]: the entries that each window has."""
+    """Return a view of the entries of all windows, with the shape [batch, channel, place, …, tap,
+    …].
+    """
     lead = len(padded.shape) - len(kernel)
     outer = [s * step for s, step in zip(padded.strides[lead:], stride, strict=True)]
     inner = [s * step for s, step in zip(padded.strides[lead:], dilation, strict=True)]
@@ -42,7 +45,10 @@ def needed_after(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> list[int]:
-    """Return how many entries after the last one the windows read, or negative numbers if none."""
+    """Return the number of entries that the windows read after the last entry of each dimension.
+
+    The number is negative if the windows do not reach the last entry.
+    """
     parts = zip(places, sizes, kernel, stride, padding, dilation, strict=True)
     return [
         (n - 1) * step + (taps - 1) * apart + 1 - first - size
@@ -58,7 +64,9 @@ def counts(
     padding: Sequence[int],
     count_padding: bool,
 ) -> SOp:
-    """Return how many entries each window has, with or without the padding."""
+    """Return the number of entries in each window, with padding if ``count_padding`` is true, otherwise
+    without.
+    """
     lead = len(out.shape) - len(kernel)
     total: SOp = constant(1)
     for place, size, taps, step, first in zip(
@@ -81,7 +89,9 @@ def flat_place(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> SOp:
-    """Return where a tap of each window is in the input's last dimensions, seen as one row."""
+    """Return the index in the flattened input dimensions of the entry that tap ``tap`` of each window
+    reads.
+    """
     lead = len(out.shape) - len(kernel)
     result: SOp = constant(0)
     for dim, size in enumerate(sizes):
@@ -98,7 +108,7 @@ def first_tap(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> SOp:
-    """Return the first tap of each window that is not in the padding before the entries."""
+    """Return the flat index of the first tap of each window that is not in the leading padding."""
     lead = len(out.shape) - len(kernel)
     result: SOp = constant(0)
     for dim, taps in enumerate(kernel):

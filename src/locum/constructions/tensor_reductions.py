@@ -1,7 +1,7 @@
-"""Reductions of tensors along dimensions: the greatest entry and its place, products, running sums.
+"""Reduce tensors along dimensions: maxima and their indices, products and cumulative sums.
 
-The entries that a result reduces are first brought into *rows*: those of the result at position p are
-at positions p·n to p·n + n − 1. For most tensors that is a view.
+The entries to be reduced are first arranged in *rows* of n entries. The row for the result at position
+p occupies the positions p·n to p·n + n − 1. For most tensors, this arrangement is a view.
 
 >>> from locum import tokens
 >>> from locum.constructions.tensor import Layout, Tensor
@@ -26,7 +26,7 @@ from locum.rasp.python import aggregate, best, constant, indices, select, where
 
 
 def keep_dimensions(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Layout:
-    """Return the layout of a reduction with the reduced dimensions, which have size 1.
+    """Return the layout of a reduction that keeps the reduced dimensions with size 1.
 
     >>> keep_dimensions(Layout((2,), (1,)), Tensor(constant(0), (2, 3), (3, 1)), [1]).shape
     (2, 1)
@@ -39,7 +39,9 @@ def keep_dimensions(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Layout:
 
 
 def rows(out: Layout, tensor: Tensor, dims: Sequence[int]) -> tuple[SOp, int]:
-    """Return the entries in rows, and how many one row has."""
+    """Return an s-op with the entries arranged in rows, one row per entry of the result, and the length
+    of a row.
+    """
     kept = keep_dimensions(out, tensor, dims)
     sizes = [tensor.shape[dim] for dim in dims]
     n = math.prod(sizes)
@@ -50,14 +52,16 @@ def rows(out: Layout, tensor: Tensor, dims: Sequence[int]) -> tuple[SOp, int]:
 
 
 def _row(n: int) -> Selector:
-    """Select the row that the result at the query's position reduces."""
+    """Return the selector of the row of ``n`` positions that is reduced to the result at the position
+    of the query.
+    """
     return select(indices // n, indices, "==")
 
 
 def greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) -> Tensor:
-    """Return the greatest entry, or the least one if ``sign`` is −1.
+    """Return the maximum along dimensions, or the minimum if ``sign`` is −1.
 
-    NaN are left out; a row without numbers gives −∞, or ∞ for the least.
+    NaN is ignored. The maximum of a row without numbers is −∞, and the minimum is ∞.
     """
     values, n = rows(out, tensor, dims)
     if tensor.dtype in ROUNDINGS:
@@ -69,7 +73,9 @@ def greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) ->
 
 
 def place_of_greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) -> Tensor:
-    """Return where the greatest or least entry is in its row, for the first time; NaN are left out."""
+    """Return the index of the first maximum along dimensions, or minimum if ``sign`` is −1, ignoring
+    NaN.
+    """
     values, n = rows(out, tensor, dims)
     if n == 1:
         return out.result(constant(0))
@@ -77,20 +83,20 @@ def place_of_greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: in
         numbers = where(values == values, values, -sign * math.inf)
         values = Layout((), (), tensor.dtype).rounded(numbers).sop
     else:
-        values = values + 0  # as a value of its own: the rows of several dimensions are not one range
+        values = values + 0  # a copy, since the rows of several dimensions are not one range
     score = values if sign > 0 else -values
     return out.result(aggregate(best(best(_row(n), score), -indices), indices % n))
 
 
 def multiply_along(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
-    """Multiply the entries along dimensions: in pairs, then pairs of these, and so on."""
+    """Return the product of the entries along dimensions, computed by a tree of pairwise products."""
     if 0 in tensor.shape:
         return out.result(constant(1.0))
     values, n = rows(out, tensor, dims)
     size = math.prod(out.shape)
     matrix = Tensor(values, (size, n), (n, 1), dtype=tensor.dtype)
     while n > 1:
-        half = 2 ** ((n - 1).bit_length() - 1)  # the greatest power of 2 below n
+        half = 2 ** ((n - 1).bit_length() - 1)  # the largest power of 2 below n
         layout = Layout.contiguous((size, half), tensor.dtype)
         i, j = layout.index
         low, high = matrix.at(i, j), matrix.at(i, j + half)
@@ -100,9 +106,10 @@ def multiply_along(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def running(out: Layout, tensor: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp]) -> Tensor:
-    """Combine each entry with all entries before it along a dimension, such as in a running sum.
+    """Combine each entry with all earlier entries along a dimension, as in a cumulative sum.
 
-    Each of log₂ n steps combines spans of twice the length.
+    The number of steps is logarithmic in the size, since each step doubles the length of the combined
+    spans.
     """
     result = Layout(out.shape, out.strides, tensor.dtype).result(out.read(tensor))
     index = out.index

@@ -1,4 +1,4 @@
-"""Transposition (Lemma transposition, Algorithm 1, Listing 1).
+"""Transpose matrices (Lemma transposition, Algorithm 1, Listing 1).
 
 >>> from locum import length, tokens
 >>> transpose(Matrix(tokens, 2, 3)).run([1, 2, 3, 4, 5, 6]).tolist()
@@ -15,9 +15,10 @@ from locum.rasp.python import indices, where
 
 
 def transpose(m: Matrix, recipe: str = "view") -> Matrix:
-    """Return the transpose: a view that costs nothing, or the paper's head that moves every entry.
+    """Return the transpose of a matrix: as a view, or with the paper's head that moves every entry.
 
-    In the paper's form, position p = i·r + j of the result (c×r) fetches entry (j, i).
+    A view needs no head. In the paper's form, position p = i·r + j of the c×r result reads entry (j,
+    i).
     """
     m = as_matrix(m, "transpose")
     if recipe == "view":

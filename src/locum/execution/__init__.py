@@ -1,9 +1,10 @@
-"""Run programs: by an executor, in a number domain, on an input.
+"""Run programs on inputs, with a choice of executor and number domain.
 
-- ``dense`` defines the meaning: literal patterns, literal means, in any domain;
-- ``fast`` computes the same by views and matrix products, and long sequences without N² pairs;
-- ``auto`` is ``fast`` where that is possible, else ``dense``;
-- ``heads`` runs every row of every head that is read as real attention.
+- ``dense`` defines the meaning of programs: it computes every pattern and every mean literally, in any
+  domain;
+- ``fast`` computes the same values by views and matrix products, without N² pairs for long sequences;
+- ``auto`` is ``fast`` if possible, and ``dense`` otherwise;
+- ``heads`` runs every needed row of every head as real attention.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from locum.execution.domains.floats import FloatDomain
 from locum.execution.domains.ieee import IeeeDomain
 from locum.graph import Node, Sort, abbreviate, sort_of
 
-#: More heads than this are not run one by one: their parameters alone would fill the memory.
+#: Maximum number of heads that are run one by one; the parameters of more heads would fill the memory.
 _MOST_HEADS = 2**25
 
 
 class _Domains(Mapping[str, Domain]):
-    """The number domains by name. The exact one is made, and flint imported, when it is first used."""
+    """The number domains by name; the exact domain is created, and flint imported, on first use."""
 
     def __init__(self) -> None:
         self._made: dict[str, Domain] = {"float": FloatDomain(), "ieee": IeeeDomain()}
@@ -65,7 +66,7 @@ def _dense(
 def _fast(
     program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
 ) -> Any:
-    from locum.execution import fast  # only where it is used: `import locum` stays light
+    from locum.execution import fast  # imported on first use, so that `import locum` is fast
 
     return fast.evaluate(program, tokens, domain, names, **options)
 
@@ -127,10 +128,11 @@ def run(
 ) -> Any:
     """Return the value of a program on an input, or on each sequence of a batch.
 
-    An s-op gives a list (an array or a tensor if the input is one), a selector a boolean array
-    [query, key]. ``positions`` is a range of positions: only the values there are returned. With
-    ``strict``, the fast executor raises an error instead of leaving a program to dense execution.
-    The lists of a batch may have different lengths: a selector then gives a list of arrays.
+    The value of an s-op is a list, or an array or a tensor if the input is one. The value of a selector
+    is a boolean array [query, key]. ``positions`` is a range of positions, to which the returned values
+    are restricted. With ``strict``, the fast executor raises an error instead of falling back to dense
+    execution. The lists of a batch may have different lengths; the value of a selector is then a list
+    of arrays.
 
     >>> from locum.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")
@@ -175,8 +177,9 @@ def run_parts(
 ) -> Any:
     """Return the value of an s-op on tokens in several arrays, followed by blanks (0) up to ``length``.
 
-    The parts may have any shape and are read row by row. All are NumPy arrays, or all torch tensors,
-    and so is the result, at ``positions``. The fast executor does not copy the parts together.
+    The parts may have any shape and are read row by row. All parts must be NumPy arrays, or all must be
+    torch tensors. The result, at ``positions``, is of the same kind. The fast executor does not
+    concatenate the parts.
 
     >>> from locum.graph import build
     >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)
@@ -206,9 +209,9 @@ def run_all(
 ) -> list[Any]:
     """Return the values of several s-ops, each at its positions, in IEEE arithmetic on torch tensors.
 
-    The tokens are the entries of ``parts``, one after another, followed by blanks (0) up to ``length``.
-    The fast executor computes in the types of the parts and of the roundings in the program. The others
-    compute in float64, and round where the program does; their results are float64.
+    The tokens are the entries of ``parts`` in order, followed by blanks (0) up to ``length``. The fast
+    executor computes in the types of the parts and of the roundings in the program. The other executors
+    compute in float64, and round where the program rounds; their results are float64.
     """
     _choice({"fast": None, "dense": None, "heads": None}, executor, "executor")
     domain = DOMAINS["ieee"]

@@ -1,6 +1,6 @@
-"""The activations of feed-forward layers on arrays: NumPy's and torch's alike, by name.
+"""Define the activation functions of feed-forward layers on NumPy arrays and torch tensors, by name.
 
-What a program computes in their stead is in ``constructions/activations.py``.
+The corresponding programs are in ``constructions/activations.py``.
 
 >>> import numpy as np
 >>> ACTIVATIONS["relu"](np.array([-1.0, 2.0])).tolist()
@@ -21,7 +21,7 @@ def relu(x: Array) -> Array:
 
 
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
-    """Return x above 0, slope · x below."""
+    """Return x where x > 0, and slope · x elsewhere."""
     return namespace(x).where(x > 0, x, slope * x)
 
 
@@ -43,7 +43,7 @@ def quick_gelu(x: Array) -> Array:
 def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + e⁻ˣ), without overflow."""
     xp = namespace(x)
-    small = xp.exp(-abs(x))  # never above 1
+    small = xp.exp(-abs(x))  # never greater than 1
     return xp.where(x >= 0, xp.ones_like(x), small) / (1 + small)
 
 
@@ -53,11 +53,11 @@ def silu(x: Array) -> Array:
 
 
 def tanh(x: Array) -> Array:
-    """Return the hyperbolic tangent."""
+    """Return the hyperbolic tangent of x."""
     return namespace(x).tanh(x)
 
 
-#: Every activation that a layer may name.
+#: All activation functions by name.
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     function.__name__: function
     for function in (relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid, leaky_relu)

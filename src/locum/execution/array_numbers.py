@@ -1,6 +1,7 @@
-"""Numbers in arrays: round to narrower types, bound integers, look values up in finite tables.
+"""Round arrays to narrower types, bound integers, and look up values in finite tables.
 
-The results stay float64. Half precision is reached through float32, as torch converts a float64.
+The results of rounding remain float64. Half precision is rounded through float32, as torch converts a
+float64.
 
 >>> round_array(np.array([0.1, 70000.0]), "float16").tolist()
 [0.0999755859375, inf]
@@ -22,7 +23,7 @@ from locum.graph.atoms import EXACT_INTEGERS
 
 
 def round_array(array: NDArray[Any], dtype: str) -> NDArray[np.float64]:
-    """Return the nearest values of the type named ``dtype``, as float64; ties go to even."""
+    """Return the nearest values of the type named ``dtype``, as float64; ties are rounded to even."""
     if dtype == "float64":
         return array.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -37,7 +38,7 @@ def round_array(array: NDArray[Any], dtype: str) -> NDArray[np.float64]:
         return single.astype(np.float64)
 
 
-#: The least and the greatest of some integers; infinite where there is no bound.
+#: A lower and an upper bound of integers, which are infinite if there is no bound.
 Interval: TypeAlias = "tuple[float, float]"
 BIT: Interval = (0, 1)
 
@@ -47,30 +48,36 @@ def _times(x: float, y: float) -> float:
 
 
 def product_bound(x: Interval, y: Interval) -> Interval:
-    """Bound the product of two integers."""
+    """Return bounds of the product of two integers with the bounds ``x`` and ``y``."""
     corners = [_times(p, q) for p in x for q in y]
     return min(corners), max(corners)
 
 
 def around_zero(x: Interval) -> Interval:
-    """Bound what is no larger in size, of either sign."""
+    """Return the smallest interval that is symmetric about 0 and contains ``x``."""
     largest = max(abs(x[0]), abs(x[1]))
     return -largest, largest
 
 
 def hull(x: Interval, y: Interval) -> Interval:
-    """Bound what is one or the other."""
+    """Return the smallest interval that contains both intervals."""
     return min(x[0], y[0]), max(x[1], y[1])
 
 
 def modulo_bound(x: Interval, y: Interval) -> Interval:
-    """Bound a remainder: it has the divisor's sign, and is smaller; a smaller dividend is its own."""
+    """Return bounds of a remainder, which has the sign of the divisor and a smaller absolute value.
+
+    If the divisor is positive and the dividend is not negative, the remainder is at most the dividend.
+    """
     high = max(y[1] - 1, 0)
     return min(y[0] + 1, 0), min(high, x[1]) if y[0] > 0 and x[0] >= 0 else high
 
 
 def floor_divide_bound(x: Interval, y: Interval) -> Interval:
-    """Bound a quotient by the dividend: no integer divisor lies between −1 and 1."""
+    """Return bounds of the integer quotient of two integers with the bounds ``x`` and ``y``.
+
+    Integer divisors are at least 1 in absolute value, so the dividend bounds the quotient.
+    """
     if y[0] > 0 and max(map(abs, (*x, *y))) < math.inf:
         corners = [p // q for p in x for q in y]
         return min(corners), max(corners)
@@ -78,7 +85,7 @@ def floor_divide_bound(x: Interval, y: Interval) -> Interval:
 
 
 def power_bound(x: Interval, y: Interval) -> Interval:
-    """Bound a power of integers."""
+    """Return bounds of the power of two integers with the bounds ``x`` and ``y``."""
     base, exponent = (around_zero(interval)[1] for interval in (x, y))
     if base <= 1:
         return -1, 1
@@ -88,10 +95,11 @@ def power_bound(x: Interval, y: Interval) -> Interval:
 
 
 def usable(arrays: Arrays, a: Array, keys: Sequence[Any]) -> list[int]:
-    """Return which of the keys can equal an element of ``a``, in ascending order of the keys.
+    """Return the indices of the keys that can equal an element of ``a``, in ascending order of the
+    keys.
 
-    A string equals no number, NaN equals nothing, 2.5 equals no integer, and an integer that the
-    floating-point type does not hold equals no float.
+    A string equals no number, NaN equals no value, 2.5 equals no integer, and an integer that the
+    floating-point type cannot represent equals no float.
     """
     if not arrays.on_torch and a.dtype.kind == "U":
         places = [n for n, key in enumerate(keys) if isinstance(key, str)]
@@ -106,7 +114,10 @@ def _significant_bits(array: Array) -> int:
 
 
 def _can_occur(key: Any, bits: int | None) -> bool:
-    """Return whether a key can stand in an array of int64, or of floats of so many significant bits."""
+    """Return whether a key can occur in an array of int64, or of floats with ``bits`` significant bits.
+
+    ``bits`` is None for an array of int64.
+    """
     if isinstance(key, str) or key != key:
         return False
     if bits is None:
@@ -115,9 +126,10 @@ def _can_occur(key: Any, bits: int | None) -> bool:
 
 
 def find(arrays: Arrays, a: Array, keys: Sequence[Any]) -> tuple[Array, Array]:
-    """Return for each element, which of the keys it may equal, and whether it does.
+    """Return, for each element, the index of the only key that it can equal, and whether it equals this
+    key.
 
-    There is at least one key, and all are :func:`usable`, in ascending order.
+    There must be at least one key. All keys must be :func:`usable` and in ascending order.
     """
     xp = arrays.xp
     if isinstance(keys[0], str):
@@ -139,7 +151,9 @@ def member(arrays: Arrays, a: Array, *, values: Sequence[Any]) -> Array:
 
 
 def lookup(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Array:
-    """Return what ``table`` has for each element; anything where it is :func:`missing`."""
+    """Return the value in ``table`` for each element; values of :func:`missing` elements are
+    arbitrary.
+    """
     entries = [table[n] for n in usable(arrays, a, [key for key, _ in table])]
     if not entries:
         return arrays.full(tuple(a.shape), 0)
@@ -152,7 +166,7 @@ def lookup(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Arr
 
 
 def missing(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Array:
-    """Return where ``table`` has nothing for an element."""
+    """Return a mask of the elements for which ``table`` contains no entry."""
     keys = [table[n][0] for n in usable(arrays, a, [key for key, _ in table])]
     if not keys:
         return arrays.xp.ones_like(a, dtype=arrays.xp.bool)

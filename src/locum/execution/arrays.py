@@ -1,9 +1,10 @@
-"""The one array layer: NumPy arrays and torch tensors under every executor.
+"""Provide one interface to NumPy arrays and torch tensors, for all executors.
 
-:class:`Arrays` knows a library (by the names of the array API), a device and a floating-point
-type, and has what the array API lacks: sums and maxima over segments, running maxima, strided views.
-The functions at module level convert between NumPy and torch. Torch is never imported here: it is
-loaded when a tensor came in, and not otherwise. All that touches values is differentiable there.
+:class:`Arrays` combines a library (with the names of the array API), a device and a floating-point
+type. It adds operations that the array API lacks: sums and maxima over segments, running maxima,
+strided views. The functions at module level convert between NumPy and torch. This module does not
+import torch, which is used only if a tensor was passed. All operations on values are differentiable in
+torch.
 
 >>> arrays = Arrays(np.zeros(3))
 >>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
@@ -28,14 +29,14 @@ from locum.errors import InputError
 #: A NumPy array or a torch tensor.
 Array: TypeAlias = Any
 
-#: Whether this NumPy has all names of the array API itself: since 2.1.
+#: Whether NumPy defines all names of the array API, which is true since version 2.1.
 _NUMPY_IS_ENOUGH = hasattr(np, "cumulative_sum")
 
 
 def namespace(array: Array) -> Any:
-    """Return the library of an array, by the names of the array API.
+    """Return the library of an array, with the names of the array API.
 
-    NumPy's own is taken where it has them: wrapping it would load all that NumPy has, f2py included.
+    NumPy is used directly if possible, because wrapping it would import all of NumPy, including f2py.
 
     >>> namespace(np.zeros(3)).concat([[1], [2]])
     array([1, 2])
@@ -46,30 +47,33 @@ def namespace(array: Array) -> Any:
 
 
 def is_tensor(value: object) -> bool:
-    """Return whether a value is a torch tensor; torch is not imported to find out."""
+    """Return whether a value is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def is_floating(array: Any) -> bool:
-    """Return whether an array or a tensor holds floating-point numbers."""
+    """Return whether an array or a tensor contains floating-point numbers."""
     return bool(array.dtype.is_floating_point if is_tensor(array) else array.dtype.kind == "f")
 
 
 def floating(array: Any) -> Any:
-    """Return an array or a tensor of numbers in floating point."""
+    """Return an array or a tensor in floating point; other types are converted to float64."""
     if is_floating(array):
         return array
     return array.double() if is_tensor(array) else array.astype(np.float64)
 
 
 def is_finite(array: Any) -> bool:
-    """Return whether an array or a tensor has no infinity and no NaN in it."""
+    """Return whether an array or a tensor contains no infinity and no NaN."""
     return bool(array.isfinite().all() if is_tensor(array) else np.isfinite(array).all())
 
 
 def largest(array: Any) -> float:
-    """Return the largest absolute value (of int64's least number, too), infinite if there is a NaN."""
+    """Return the largest absolute value in an array, or infinity if the array contains a NaN.
+
+    The result is also correct for the smallest int64.
+    """
     if not math.prod(array.shape):
         return 0.0
     if is_floating(array):
@@ -79,16 +83,19 @@ def largest(array: Any) -> float:
 
 
 def is_readable(tensor: Array) -> bool:
-    """Return whether a tensor's numbers can be read: not while it is traced, nor in a CUDA graph."""
+    """Return whether the numbers in a tensor can be read.
+
+    They cannot be read in a trace or while a CUDA graph is captured.
+    """
     torch: Any = sys.modules["torch"]
     recorded = tensor.is_cuda and torch.cuda.is_current_stream_capturing()
     return not (recorded or is_traced(tensor))
 
 
 def is_traced(tensor: Array) -> bool:
-    """Return whether a tensor is traced, compiled or mapped: it has no numbers yet."""
+    """Return whether a tensor is traced, compiled or mapped, so that it contains no numbers yet."""
     torch: Any = sys.modules["torch"]
-    kind = type(tensor)  # FakeTensors and the like have others than these
+    kind = type(tensor)  # FakeTensors and similar tensors have other keys
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         return True
     mapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
@@ -97,7 +104,7 @@ def is_traced(tensor: Array) -> bool:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Make tensors that are kept: those of inference mode and of torch.func mean nothing behind it."""
+    """Create tensors that remain valid after inference mode and torch.func transforms end."""
     torch: Any = sys.modules["torch"]
     with torch.inference_mode(False):
         if torch._C._functorch.peek_interpreter_stack() is None:
@@ -110,16 +117,17 @@ def lasting() -> Iterator[None]:
 
 
 def numpy_of(array: Array) -> NDArray[np.float64]:
-    """Return the same numbers as a NumPy array of float64."""
+    """Return the numbers of an array or a tensor as a NumPy array of float64."""
     if is_tensor(array):
         array = array.detach().cpu().double().numpy()
     return np.asarray(array, dtype=np.float64)
 
 
 def like(array: Array, model: Array) -> Array:
-    """Return the same numbers in the kind of array that ``model`` is.
+    """Convert an array or a tensor to the kind of array that ``model`` is.
 
-    A tensor gets the dtype and device of the model; a NumPy array is always of float64.
+    If ``model`` is a tensor, the result is a tensor of its dtype on its device. Otherwise the result is
+    a NumPy array of float64.
     """
     if not is_tensor(model):
         return numpy_of(array)
@@ -134,7 +142,11 @@ def like(array: Array, model: Array) -> Array:
 
 
 def known_number(tensor: Array) -> float | None:
-    """Return the number in a tensor of one, if it can be told without waiting for a GPU."""
+    """Return the number in a one-element tensor, or None if reading it requires synchronisation with a
+    GPU.
+
+    The result is also None if the tensor requires a gradient or is traced.
+    """
     if tensor.requires_grad or is_traced(tensor):
         return None
     if tensor.device.type == "cpu":
@@ -144,12 +156,14 @@ def known_number(tensor: Array) -> float | None:
 
 
 def _version(tensor: Array) -> int:
-    """Return how often a tensor was written to; torch's inference mode does not count."""
+    """Return how often a tensor was written to; the result is 0 in inference mode, which does not
+    count.
+    """
     return 0 if tensor.is_inference() else int(tensor._version)
 
 
 def flat(parts: Sequence[Array]) -> Array:
-    """Return all entries of all parts, which are of one kind, row by row in one array."""
+    """Concatenate the entries of all parts, row by row, to one array."""
     if not is_tensor(parts[0]):
         return np.concatenate([part.ravel() for part in parts])
     torch: Any = sys.modules["torch"]
@@ -157,7 +171,7 @@ def flat(parts: Sequence[Array]) -> Array:
 
 
 def below(upper: Array, lower: Array) -> Array:
-    """Stack two matrices of one kind and width, one below the other."""
+    """Stack two matrices of the same kind and width vertically."""
     if not is_tensor(upper):
         return np.vstack([upper, lower])
     torch: Any = sys.modules["torch"]
@@ -180,11 +194,11 @@ def erf(x: Array) -> Array:
 
 
 class Arrays:
-    """A library on a device, a type for floats, and the number of positions of one run.
+    """A library on a device, a floating-point type, and the number of positions of one run.
 
-    ``like`` is an array of the kind that is computed with. Floats are of the type named ``dtype``, by
-    default of the type of ``like``, or float64 if that is not a floating-point type. ``counts`` is told
-    how often each costly operation was used.
+    ``like`` is an array of the required kind. Floats have the type named ``dtype``. Its default is the
+    type of ``like``, or float64 if that type is not floating-point. ``counts`` records how often each
+    costly operation was used.
     """
 
     def __init__(
@@ -194,7 +208,7 @@ class Arrays:
         counts: MutableMapping[str, int] | None = None,
         ieee: bool = False,
     ) -> None:
-        #: Whether operations without a value give infinities and NaN, instead of an error.
+        #: Whether undefined operations return infinities and NaN instead of raising an error.
         self.ieee = ieee
         self.on_torch = is_tensor(like)
         if not (
@@ -214,26 +228,26 @@ class Arrays:
         self.counts: MutableMapping[str, int] = {} if counts is None else counts
 
     def count(self, what: str) -> None:
-        """Note one operation of this kind: gather, mask, scan, sort or segment."""
+        """Increment the counter of an operation: gather, mask, scan, sort or segment."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def wait(self) -> None:
-        """Return when all that was asked of a GPU is done."""
+        """Wait until the GPU has finished."""
         if self.on_gpu:
             self.xp.cuda.synchronize(self.device)
 
     # Types ----------------------------------------------------------------------------------------
 
     def is_bool(self, array: Array) -> bool:
-        """Return whether it holds booleans."""
+        """Return whether an array contains booleans."""
         return bool(self.xp.isdtype(array.dtype, "bool"))
 
     def is_int(self, array: Array) -> bool:
-        """Return whether it holds integers or booleans."""
+        """Return whether an array contains integers or booleans."""
         return bool(self.xp.isdtype(array.dtype, ("bool", "integral")))
 
     def cast(self, array: Array, dtype: Any) -> Array:
-        """Return the array in another type (itself if it is of that type)."""
+        """Return the array in another type, or the array itself if it has that type."""
         return array if array.dtype == dtype else self.xp.astype(array, dtype, copy=False)
 
     def to_int(self, array: Array) -> Array:
@@ -244,111 +258,121 @@ class Arrays:
         """Return the array in the floating-point type of the run."""
         return self.cast(array, self.float)
 
-    # Making and moving ----------------------------------------------------------------------------
+    # Creating and moving --------------------------------------------------------------------------
 
     def arange(self, size: int) -> Array:
-        """Return 0, 1, … size − 1."""
+        """Return the integers 0, 1, … size − 1 as an array."""
         return self.xp.arange(size, dtype=self.int, device=self.device)
 
     @cached_property
     def places(self) -> Array:
-        """The positions 0, 1, … size − 1: always the same array, which is recognised by identity."""
+        """The positions 0, 1, … size − 1, always as the same array object."""
         return self.arange(self.size)
 
     @cached_property
     def after(self) -> Array:
-        """The positions 1, 2, … size: always the same array."""
+        """The positions 1, 2, … size, always as the same array object."""
         return self.places + 1
 
     def same(self, value: Any, dtype: Any = None) -> Array:
-        """Return the same number at each position, in the memory of one: not to be written to."""
+        """Return an array with the same number at each position, which is stored once; do not write to
+        it.
+        """
         return self.xp.broadcast_to(self.full(1, value, dtype), (self.size,))
 
     def uniform(self, array: Array) -> bool:
-        """Return whether an array is known to hold one number only: it was made by :meth:`same`."""
+        """Return whether an array is known to contain only one number, because :meth:`same`
+        created it.
+        """
         strides = array.stride() if self.on_torch else array.strides
         return bool(strides == (0,)) and int(array.shape[0]) > 0
 
     def mapped(self, function: Callable[[Array], Array], array: Array) -> Array:
-        """Return an elementwise function of an array, computed once if it holds one number only."""
+        """Return an elementwise function of an array; for a uniform array, the function is computed
+        once.
+        """
         if self.uniform(array):
             return self.xp.broadcast_to(function(array[:1]), array.shape)
         return function(array)
 
     def is_same(self, array: Array, value: int) -> bool:
-        """Return whether an array is known to hold this integer only."""
+        """Return whether an array is known to contain only the integer ``value``."""
         return self.uniform(array) and int(array[0]) == value
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any = None) -> Array:
-        """Return the same number everywhere; an integer unless ``dtype`` says otherwise."""
+        """Return an array that contains ``value`` everywhere, by default as int64."""
         return self.xp.full(shape, value, dtype=dtype or self.int, device=self.device)
 
     def put(self, array: np.ndarray[Any, Any], as_given: bool = False) -> Array:
-        """Return a NumPy array on this device; floats in the type of the run, unless ``as_given``."""
+        """Return a NumPy array on this device; floats are converted to the type of the run unless
+        ``as_given``.
+        """
         moved: Array = array
         if self.on_torch:
-            contiguous = np.ascontiguousarray(array).reshape(array.shape)  # it makes 0-d arrays 1-d
+            contiguous = np.ascontiguousarray(array).reshape(
+                array.shape
+            )  # ascontiguousarray makes 0-d arrays 1-d
             if not contiguous.flags.writeable:  # torch cannot express read-only memory
                 contiguous = contiguous.copy()
             moved = self.xp.from_numpy(contiguous).to(self.device)
         return self.to_float(moved) if array.dtype.kind == "f" and not as_given else moved
 
     def fetch(self, array: Array) -> np.ndarray[Any, Any]:
-        """Return an array of this device as a NumPy array."""
+        """Return an array on this device as a NumPy array."""
         return array.cpu().numpy() if self.on_torch else array  # type: ignore[no-any-return]
 
     def copied(self, array: Array) -> Array:
-        """Return the same numbers in memory of their own."""
+        """Return a contiguous copy of an array."""
         return array.contiguous().clone() if self.on_torch else np.array(array)
 
     def contiguous(self, array: Array) -> Array:
-        """Return the array with its rows one after another in memory (itself if they are)."""
+        """Return an array in row-major order, or the array itself if it is in this order."""
         return array.contiguous() if self.on_torch else np.ascontiguousarray(array)
 
     def detached(self, array: Array) -> Array:
-        """Return the array without its gradient: orders and counts have none."""
+        """Return an array without gradient, for sorting and counting."""
         return array.detach() if self.on_torch else array
 
-    # Asking (on a device each of these waits for it) ----------------------------------------------
+    # Tests and reductions (each of them synchronises with a GPU) ------------------------------------
 
     def any(self, mask: Array) -> bool:
-        """Return whether any holds."""
+        """Return whether any element of a mask is true."""
         return bool(mask) if isinstance(mask, bool) else bool(self.xp.any(mask))
 
     def all(self, mask: Array) -> bool:
-        """Return whether all hold."""
+        """Return whether all elements of a mask are true."""
         return bool(mask) if isinstance(mask, bool) else bool(self.xp.all(mask))
 
     def largest(self, array: Array) -> int:
-        """Return the greatest of some integers; 0 of none."""
+        """Return the maximum of an array of integers, or 0 for an empty array."""
         if self.uniform(array):
             return int(array[0])
         return int(self.xp.max(array)) if array.shape[0] else 0
 
     def any_below(self, low: Array, high: Array) -> bool:
-        """Return whether ``low`` is less than ``high`` anywhere."""
+        """Return whether ``low`` is less than ``high`` at some position."""
         if self.uniform(low) and self.uniform(high):
             return bool(low[0] < high[0])
         if not self.on_torch and any(low[n] < high[n] for n in self.samples):
-            return True  # mostly so: nothing else is read
+            return True  # the common case, without reading all positions
         return self.any(low < high)
 
     @property
     def samples(self) -> tuple[int, int, int]:
-        """Three positions at which a question about all of them is asked first."""
+        """Three positions that are tested before all others."""
         return 0, self.size // 2, self.size - 1
 
     def range_of(self, array: Array) -> tuple[int, int]:
-        """Return the least and the greatest of some integers; 0 and 0 of none."""
+        """Return the minimum and maximum of an array of integers, or (0, 0) for an empty array."""
         if 0 in array.shape:
             return 0, 0
         integers = self.to_int(array)
         return int(self.xp.min(integers)), int(self.xp.max(integers))
 
-    # Taking apart and putting together ------------------------------------------------------------
+    # Gathering and assembling ------------------------------------------------------------
 
     def take(self, array: Array, index: Array) -> Array:
-        """Return ``array[index]``; a view where the index is known to be a range."""
+        """Return ``array[index]``, as a view if the index is known to be a range."""
         if index is self.__dict__.get("places"):
             return array[: self.size]
         if index is self.__dict__.get("after"):
@@ -371,29 +395,33 @@ class Arrays:
         return np.take(order, np.argsort(upper, kind="stable"))
 
     def search(self, ascending: Array, values: Array, side: str) -> Array:
-        """Return where each of ``values`` would go in a sorted array."""
+        """Return the index at which each of ``values`` would be inserted into a sorted array."""
         return self.to_int(self.xp.searchsorted(ascending, values, side=side))
 
     def positions(self, mask: Array) -> Array:
-        """Return the positions at which ``mask`` holds."""
+        """Return the positions at which ``mask`` is true."""
         return self.to_int(self.xp.nonzero(mask)[0])
 
     def table(self, size: int, at: Array, values: Array, missing: int = 0) -> Array:
-        """Return a table of integers with ``values`` in the places ``at``."""
+        """Return an array of ``size`` integers: ``values`` at the indices ``at``, and ``missing``
+        elsewhere.
+        """
         array = self.full(size, missing)
         array[at] = values
         return array
 
     def numbers_of(self, codes: Array, size: int) -> Array:
-        """Return how often each of 0 … size − 1 occurs."""
+        """Return how often each of the integers 0 … size − 1 occurs in ``codes``."""
         return self.to_int(self.xp.bincount(codes, minlength=size))
 
     def padded(self, array: Array, value: float) -> Array:
-        """Append one element, so that every boundary is a legal place."""
+        """Append one element to an array, so that every boundary is a valid index."""
         return self.xp.concat([array, self.full(1, value, array.dtype)])
 
     def strided(self, array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-        """Return the view of a contiguous array, seen as one row, at offset + Σ index · stride."""
+        """Return a view of a contiguous array: the elements at offset + Σ index · stride in row-major
+        order.
+        """
         if self.on_torch:
             return array.as_strided(shape, strides, array.storage_offset() + offset)
         row = array.reshape(-1)[offset:]
@@ -401,21 +429,25 @@ class Arrays:
         return np.lib.stride_tricks.as_strided(row, shape, apart)
 
     def where(self, condition: Any, a: Any, b: Any) -> Array:
-        """Return a where the condition holds, else b; on torch of the type that a + b would have."""
+        """Return ``a`` where the condition holds, else ``b``; torch results have the common type of
+        both.
+        """
         if not self.on_torch:
             return self.xp.where(condition, a, b)
-        torch: Any = sys.modules["torch"]  # the array API lets a single float64 widen a whole array
+        torch: Any = sys.modules[
+            "torch"
+        ]  # with the array API, a single float64 would widen a whole array
         return torch.where(condition, a, b)
 
     # Adding and comparing -------------------------------------------------------------------------
 
     def sums_before(self, array: Array) -> Array:
-        """Return cumulative sums with a 0 in front: place i has the sum of the first i."""
+        """Return cumulative sums after a leading 0: element i is the sum of the first i elements."""
         first = self.full(1, 0, array.dtype)
         return self.xp.concat([first, self.xp.cumulative_sum(array, dtype=array.dtype)])
 
     def greatest_before(self, array: Array, least: int) -> Array:
-        """Return running maxima of integers, with ``least`` in front."""
+        """Return the running maxima of an array of integers, after a leading ``least``."""
         first = self.full(1, least)
         if self.on_torch:
             running = self.xp.cummax(array, 0).values if array.shape[0] else array
@@ -424,7 +456,10 @@ class Arrays:
         return self.xp.concat([first, running])
 
     def segment_sums(self, array: Array, starts: Array, stops: Array) -> Array:
-        """Return the sum of each of the disjoint, non-empty segments, in ascending order."""
+        """Return the sum of each segment of an array.
+
+        The segments are disjoint, non-empty and in ascending order.
+        """
         if not self.on_torch:
             return np.add.reduceat(self.padded(array, 0), _interleaved(starts, stops))[::2]
         inside, segment = self._members(starts, stops)
@@ -432,7 +467,10 @@ class Arrays:
         return zeros.index_add(0, segment, self.take(array, inside))
 
     def segment_maxima(self, array: Array, starts: Array, stops: Array, least: int) -> Array:
-        """Return the greatest integer of each of the disjoint, non-empty segments."""
+        """Return the maximum of each segment of an array of integers.
+
+        The segments are disjoint, non-empty and in ascending order.
+        """
         if not self.on_torch:
             return np.maximum.reduceat(self.padded(array, least), _interleaved(starts, stops))[::2]
         inside, segment = self._members(starts, stops)
@@ -440,14 +478,14 @@ class Arrays:
         return lows.scatter_reduce(0, segment, self.take(array, inside), "amax")
 
     def _members(self, starts: Array, stops: Array) -> tuple[Array, Array]:
-        """Return for every element of every segment: its place, and which segment it is in."""
+        """Return the index of every element of every segment, and the number of its segment."""
         lengths = stops - starts
         segment = self.xp.repeat(self.arange(starts.shape[0]), lengths)
         skipped = starts - self.sums_before(lengths)[:-1]
         return self.arange(segment.shape[0]) + self.take(skipped, segment), segment
 
     def row_maxima(self, scores: Array) -> tuple[Array, Array]:
-        """Return the greatest score of each row, and where it is: one pass."""
+        """Return the maximum of each row and its column, in one pass."""
         if self.on_torch:
             greatest, where = scores.max(dim=1)
             return greatest, where
@@ -455,7 +493,7 @@ class Arrays:
         return np.take_along_axis(scores, where[:, None], axis=1)[:, 0], where
 
     def row_counts(self, mask: Array) -> Array:
-        """Return how many are true in each row."""
+        """Return the number of true elements in each row of a mask."""
         return mask.sum(dim=1) if self.on_torch else np.count_nonzero(mask, axis=1)
 
     def add_at(self, size: int, index: Array, values: Array) -> Array:
@@ -468,5 +506,5 @@ class Arrays:
 
 
 def _interleaved(starts: Array, stops: Array) -> Array:
-    """Return start, stop, start, stop …: every second range of ``reduceat`` is a segment."""
+    """Return start, stop, start, stop …, so that every second range of ``reduceat`` is a segment."""
     return np.stack([starts, stops], axis=1).ravel()

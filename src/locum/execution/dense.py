@@ -1,15 +1,16 @@
-"""The meaning of a program, as literal as its definition.
+"""Define the meaning of programs by literal execution.
 
-A selector is a boolean matrix [query, key]; ``aggregate`` is a mean over its rows; a family is
-expanded head by head. This is slow and plain on purpose: it is the specification that every other
-executor, every rewrite and every compiled network is tested against.
+A selector is a boolean matrix [query, key]; ``aggregate`` is a mean over its rows; a family is expanded
+head by head. This executor is deliberately slow and simple: it is the specification against which other
+executors, rewrites and compiled networks are tested.
 
-It is strict as RASP is. Both branches of ``if_else`` are computed at every position, so a division
-by zero in the branch not taken is an error too; sequences that mix strings with numbers, means of
-strings, comparisons of a string with a number are errors. Each says which s-op, and where.
+Dense execution is as strict as RASP. Both branches of ``if_else`` are computed at every position, so a
+division by zero in the branch that is not chosen is also an error. Sequences that mix strings with
+numbers, means of strings, and order comparisons of a string with a number are errors. Each error names
+the s-op and the position.
 
-Graphs may be deep, so nothing recurses: evaluating a node is a generator that *asks* for the
-values it needs (``yield node, heads``), and :func:`evaluate` sends them in.
+Graphs may be deep, so no function is recursive. The evaluation of a node is a generator that *requests*
+the values of its inputs (``yield node, heads``), and :func:`evaluate` sends them.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ from locum.graph.wellformed import require_program
 
 #: The value of a node: one scalar per position, or a pattern [query, key].
 Result: TypeAlias = "list[Value] | Pattern"
-#: Which head of each family is being run.
+#: The current head of each family.
 Heads: TypeAlias = Mapping[Node, int]
-#: What errors call nodes; a function of nothing, if they are costly to collect.
+#: Names of nodes in error messages, or a function that collects these names when they are needed.
 Names: TypeAlias = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
-#: A node being evaluated: asks for (node, heads), is sent its value, returns its own.
+#: The evaluation of a node: yields (node, heads), receives values, returns the result.
 Evaluation: TypeAlias = Generator[tuple[Node, Heads], Result, Result]
 
-#: The operations that ``_Run.apply`` handles itself; the elementwise ones are the domain's.
+#: The operations that ``_Run.apply`` implements; the domain implements the elementwise ones.
 STRUCTURAL = frozenset(row.name for row in OPERATIONS.values() if not row.elementwise)
 
-#: Literal execution has its limits: cells of one pattern (its memory), heads in all (its time).
+#: Limits of dense execution: cells of one pattern (memory), and heads in total (time).
 MAX_CELLS = 2**28
 MAX_HEADS = 10**6
 
@@ -70,8 +71,8 @@ def evaluate(
 ) -> Result:
     """Return the value of ``root`` on one input: a list of scalars, or a pattern for a selector.
 
-    ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input;
-    ``budget`` pays for the work and the memory.
+    ``names`` maps nodes to their names in errors. ``known`` maps nodes without free families to their
+    values on this input. ``budget`` is charged for work and memory.
     """
     (value,) = evaluate_all(
         [root], tokens, domain, names, known=known, max_heads=max_heads, budget=budget
@@ -89,7 +90,7 @@ def evaluate_all(
     max_heads: int = MAX_HEADS,
     budget: Budget | None = None,
 ) -> list[Result]:
-    """Return the values of several roots on one input; what they share is evaluated once."""
+    """Return the values of several roots on one input; shared parts are evaluated once."""
     for root in roots:
         require_program(root)
     run = _Run(roots, tokens, domain, names or {}, known or {}, Meter(budget, len(tokens)))
@@ -125,7 +126,7 @@ def _evaluated(run: _Run, root: Node) -> Result:
 
 
 def expansion(*roots: Node, known: Container[Node] = ()) -> int:
-    """Count how often bodies of families are evaluated, head by head: 0 without families.
+    """Return the number of evaluations of bodies of families, one for each head; 0 without families.
 
     >>> from locum.graph import build, family, sum_over
     >>> l = family(300)
@@ -142,7 +143,7 @@ def expansion(*roots: Node, known: Container[Node] = ()) -> int:
 
 
 class _Run:
-    """One evaluation of a program on one input, and what it remembers meanwhile."""
+    """One evaluation of a program on one input, with its intermediate values."""
 
     def __init__(
         self,
@@ -158,7 +159,7 @@ class _Run:
         self.names = names
         self.known = known
         self.meter = meter
-        #: Values by node and by the heads of its free families.
+        #: Values by node and by the current heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
         self.uses_left = self.count_uses(roots)
 
@@ -184,7 +185,9 @@ class _Run:
         return value
 
     def sum_over(self, node: Node, heads: Heads) -> Evaluation:
-        """Add 0 + body at the first heads + body at the second + …"""
+        """Sum the body of a family over all heads: 0 + body at the first head + body at the second head
+        + …
+        """
         body, *families = node.inputs
         inside = list(postorder(body, into=depends_on(families)))
         of_one_head = [local for local in inside if local.free.issuperset(families)]
@@ -197,7 +200,7 @@ class _Run:
             assert isinstance(value, list)
             self.meter.start(node, [total, value])
             total = self.each(node, self.domain.meanings["add"], [total, value], here)
-            for local in of_one_head:  # no other head will ask for it
+            for local in of_one_head:  # other heads do not need these values
                 self.forget(local)
         for local in inside:
             self.forget(local)
@@ -246,7 +249,7 @@ class _Run:
         return self.legal(node, value, heads)
 
     def elementwise(self, node: Node, inputs: list[Result], heads: Heads) -> list[Value]:
-        """Apply an operation that is the domain's own."""
+        """Apply an elementwise operation, which the domain defines."""
         op, domain = node.op, self.domain
         if op in domain.refusals:
             problem = f"{op} has no meaning in the {domain.name} domain: {domain.refusals[op]}"
@@ -259,7 +262,7 @@ class _Run:
     def each(
         self, node: Node, function: Callable[..., Value], inputs: Sequence[Result], heads: Heads
     ) -> list[Value]:
-        """Apply ``function`` at every position; an error says at which it failed."""
+        """Apply ``function`` at every position; an error names the position."""
         try:
             return list(map(function, *inputs))
         except _WRONG:
@@ -275,7 +278,7 @@ class _Run:
         return value
 
     def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
-        """Apply an attention operation; an error in it concerns a query, or the whole sequence."""
+        """Apply an attention operation; an error refers to a query or to the whole sequence."""
         try:
             return compute()
         except _WRONG as error:
@@ -285,14 +288,14 @@ class _Run:
             raise ExecutionError(problem, place, position, kind=error_kind(error)) from None
 
     def legal(self, node: Node, value: Result, heads: Heads) -> Result:
-        """Return ``value``, unless it mixes types that no sequence may mix."""
+        """Return ``value``, or raise an error if it mixes types that a sequence may not mix."""
         problem = self.domain.mixture(value) if isinstance(value, list) else None
         if problem is None:
             return value
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
     def count_uses(self, roots: Sequence[Node]) -> dict[Node, int]:
-        """Return how often each node is used by those that have to be evaluated."""
+        """Return how often each node is used by the nodes that must be evaluated."""
         uses = dict.fromkeys(roots, 1)
         known = self.known
         for node in postorder(*roots, into=(lambda node: node not in known) if known else None):
@@ -301,9 +304,9 @@ class _Run:
         return uses
 
     def release_inputs(self, node: Node) -> None:
-        """Forget what nobody will ask for again: patterns are large.
+        """Delete values that are not needed again, because patterns are large.
 
-        What a family uses stays: its heads ask again.
+        Values that a family uses are kept for its other heads.
         """
         if node.free:
             return
@@ -314,24 +317,24 @@ class _Run:
                 self.forget(i)
 
     def forget(self, node: Node) -> None:
-        """Drop the values of a node."""
+        """Delete the values of a node and release their memory."""
         for value in self.memory.pop(node, {}).values():
             self.meter.drop(value)
 
     def close(self) -> None:
-        """Drop all values: the run is over, or has failed."""
+        """Delete all values at the end of the run."""
         for node in list(self.memory):
             self.forget(node)
 
     def place(self, node: Node, heads: Heads) -> str:
-        """Return the node in words, with the head it belongs to."""
+        """Describe a node and its current heads for error messages."""
         families = sorted(node.free, key=lambda family: family.name)
         which = ", ".join(f"{family_name(family)} = {heads[family]}" for family in families)
         return abbreviate(node, called(self.names)) + (f" (head {which})" if which else "")
 
 
 def called(names: Names | None) -> Mapping[Node, str]:
-    """Return what errors call nodes, found out only if somebody asks."""
+    """Return the names of nodes for error messages; if ``names`` is a function, it is called."""
     return names() if callable(names) else names or {}
 
 
@@ -341,7 +344,7 @@ def _member(node: Node, heads: Heads) -> tuple[int, ...]:
 
 
 def error_kind(error: Exception) -> str:
-    """Return the rule that was broken, for those who sort errors."""
+    """Return the kind of an error: the violated rule, or the name of the Python exception."""
     special = {
         AverageError: "average",
         NotRealError: "not real",

@@ -1,15 +1,11 @@
-"""What every elementwise operation does to arrays: the one table under all array execution.
+"""Define every elementwise operation on arrays in one table.
 
-Plans (NumPy and torch), the structured tier, heads and exact feed-forwards compute by this table. They
-differ in what they do where an operation has no value, which is their *policy*:
+Plans (NumPy and torch), the structured tier, heads and symbolic feed-forwards use this table. They
+differ in their *policy* for undefined results:
 
-- :func:`ieee` keeps what the array library gives (plans and structured runs on tensors);
-- :func:`refusing` raises ``Unstructured`` (NumPy), or ``ElementError`` with its place (heads);
-- :func:`nan` puts NaN there (exact feed-forwards).
-
-Kinds, bounds of integers, formats and ONNX names are columns of the same table. Scalars are the
-business of the domains (``domains/floats.py`` is the meaning); the prover's and the checker's rules
-stay apart on purpose.
+- :func:`ieee` keeps infinities and NaN of the array library (plans, and structured runs on tensors);
+- :func:`refusing` raises ``Unstructured`` (NumPy), or ``ElementError`` with the position (heads);
+- :func:`nan` replaces undefined results by NaN (symbolic feed-forwards).
 
 >>> import numpy as np
 >>> arrays = Arrays(np.zeros(2))
@@ -45,24 +41,26 @@ from locum.execution.array_numbers import (
 from locum.execution.arrays import Array, Arrays, erf
 from locum.graph.operations import COMPARISONS, ROUNDINGS
 
-#: How tightly a formula holds together, loosest first: it stands in brackets where more is needed.
+#: Precedence levels of formulas, loosest first; a looser formula is put in parentheses.
 LOOSE, SUM, PRODUCT, TERM = range(4)
 
 
 @dataclass(frozen=True)
 class Undefined:
-    """Where an operation has no value, and what the error says."""
+    """A condition under which an operation is undefined, with the message of the error."""
 
-    #: Of the array layer and the inputs; attributes come as keywords.
+    #: A function of the :class:`Arrays` and the inputs, with the attributes as keyword arguments.
     where: Callable[..., Array]
     problem: str
-    #: What dense execution calls it: ``ExecutionError.kind``.
+    #: The value of ``ExecutionError.kind``.
     kind: str
 
 
 @dataclass(frozen=True)
 class Format:
-    """How an operation is printed: a pattern, how tightly it holds, what each operand needs."""
+    """The printed form of an operation: a pattern, its precedence, and the precedence of each
+    operand.
+    """
 
     text: str
     holds: int = TERM
@@ -71,28 +69,29 @@ class Format:
 
 @dataclass(frozen=True)
 class Meaning:
-    """A row of the table: one elementwise operation on arrays of one type."""
+    """The definition of an elementwise operation on arrays of one type."""
 
-    #: Of the array layer and the inputs; attributes come as keywords.
+    #: A function of the :class:`Arrays` and the inputs, with the attributes as keyword arguments.
     array: Callable[..., Array]
     undefined: tuple[Undefined, ...] = ()
-    #: Whether integers (and booleans) in give integers out.
+    #: Whether the result for integers and booleans is an integer.
     keeps_whole: bool = False
-    #: An interval that has all integers that come of integers in these intervals.
+    #: Returns an interval of the results for integers in the given intervals.
     bound: Callable[..., Interval] | None = None
-    #: None: printed as a function, ``name(a, b)``.
+    #: If None, the operation is printed as a function, ``name(a, b)``.
     format: Format | None = None
-    #: ``bool``, ``int`` or ``float`` if the results are such whatever the inputs are.
+    #: ``bool``, ``int`` or ``float`` if the result has this type for all inputs.
     kind: str | None = None
-    #: Whether an infinite result for finite inputs is an error; of sums and products it is not.
+    #: Whether an infinite result for finite inputs is an error (not for sums and products).
     overflows: bool = False
-    #: The ONNX operator that does the same, if there is one.
+    #: The equivalent ONNX operator, if there is one.
     onnx: str | None = None
 
 
 # Policies -----------------------------------------------------------------------------------------
 
-#: Computes a row of the table: of the array layer, the row, the inputs and the attributes.
+#: A function that computes an operation from the :class:`Arrays`, the meaning, the inputs and the
+#: attributes.
 Policy: TypeAlias = "Callable[[Arrays, Meaning, Sequence[Any], Mapping[str, Any]], Array]"
 
 
@@ -103,9 +102,10 @@ def apply(
     policy: Policy,
     attributes: Mapping[str, Any] | None = None,
 ) -> Array:
-    """Compute an operation at every element of ``inputs``: arrays of one type, or scalars beside them.
+    """Compute an operation at every element of ``inputs``, which are arrays of one type or scalars.
 
-    Where it has no value, ``policy`` decides. What the operation carries comes in ``attributes``.
+    ``policy`` handles the elements at which the operation is undefined. ``attributes`` contains the
+    attributes of the operation.
     """
     return policy(arrays, MEANINGS[op], inputs, attributes or {})
 
@@ -113,14 +113,14 @@ def apply(
 def ieee(
     arrays: Arrays, meaning: Meaning, inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Array:
-    """Keep what the library gives: infinities and NaN."""
+    """Compute an operation, and keep the infinities and NaN of the library."""
     return meaning.array(arrays, *inputs, **attributes)
 
 
 def nan(
     arrays: Arrays, meaning: Meaning, inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Array:
-    """Put NaN where the operation has no value."""
+    """Compute an operation, and return NaN where it is undefined."""
     result = meaning.array(arrays, *inputs, **attributes)
     bad = [case.where(arrays, *inputs, **attributes) for case in meaning.undefined]
     if meaning.overflows:
@@ -131,7 +131,9 @@ def nan(
 
 
 def refusing(error: Callable[[str, str, Array], Exception]) -> Policy:
-    """Make the policy that raises ``error(problem, kind, where)`` if there is no value somewhere."""
+    """Return a policy that raises ``error(problem, kind, where)`` if the result is undefined
+    somewhere.
+    """
 
     def policy(
         arrays: Arrays, meaning: Meaning, inputs: Sequence[Any], attributes: Mapping[str, Any]
@@ -151,9 +153,9 @@ def refusing(error: Callable[[str, str, Array], Exception]) -> Policy:
 
 
 def checked(arrays: Arrays, op: str, inputs: Sequence[Any], policy: Policy) -> Array:
-    """Compute a function of floats, and look where it has no value only if the result is not finite.
+    """Compute a function of floats, and apply ``policy`` only if some result is not finite.
 
-    Where a function of floats has no value, every library gives an infinity or NaN.
+    Where a function of floats is undefined, every library returns an infinity or NaN.
     """
     result = MEANINGS[op].array(arrays, *inputs)
     if arrays.all(arrays.xp.isfinite(result)):
@@ -162,18 +164,18 @@ def checked(arrays: Arrays, op: str, inputs: Sequence[Any], policy: Policy) -> A
 
 
 def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
-    """Return where finite numbers give an infinite one."""
+    """Return where all inputs are finite and the result is infinite."""
     bad = abs(result) == math.inf
     for x in inputs:
         bad = bad & _finite(x)
     return bad
 
 
-# Meanings that take more than a line --------------------------------------------------------------
+# Meanings of more than one line ---------------------------------------------------------------------
 
 
 def truth(arrays: Arrays, a: Any) -> Any:
-    """Return where a value holds, as Python sees it: not 0, not False, not the empty string."""
+    """Return where a value is true in Python: not 0, not False, not the empty string."""
     if isinstance(a, (bool, int, float, str)):
         return bool(a)
     if a.dtype == arrays.xp.bool:
@@ -188,7 +190,7 @@ def _power(arrays: Arrays, a: Any, b: Any) -> Array:
     if isinstance(a, float) and a == -math.inf:
         a = xp.full_like(b, a)
     if not isinstance(a, (int, float)):
-        # ** 0.5 is a square root to NumPy, and −∞ has none; as a power it is ∞.
+        # NumPy computes ** 0.5 as a square root, which is undefined for −∞. The power is ∞.
         a = xp.where((a == -math.inf) & (b % 1 != 0), -a, a)
     return a**b
 
@@ -236,12 +238,14 @@ def _comparison(predicate: str, sign: str, onnx: str | None) -> Meaning:
 
 
 def _function(name: str, *undefined: Undefined, **columns: Any) -> Meaning:
-    """Return a function of floats that the array library has under this name."""
+    """Return the meaning of the function of floats with this name in the array library."""
     return Meaning(lambda arrays, a: getattr(arrays.xp, name)(a), undefined, kind="float", **columns)
 
 
 def _rounding(dtype: str) -> Meaning:
-    """Return the rounding to a floating-point type; the result keeps the type of the array."""
+    """Return the meaning of rounding to a floating-point type; the result keeps the type of
+    the array.
+    """
 
     def rounded(arrays: Arrays, a: Array) -> Array:
         if arrays.on_torch:
@@ -314,7 +318,7 @@ MEANINGS: Mapping[str, Meaning] = {
         format=Format("|{}|"),
         onnx="Abs",
     ),
-    # Not the library's own minimum and maximum: those pass NaN on, whichever operand it is.
+    # Not the library's own minimum and maximum, which propagate NaN from either operand.
     "minimum": Meaning(
         lambda arrays, a, b: arrays.where(a < b, a, b),
         keeps_whole=True,

@@ -1,9 +1,9 @@
-"""Differential fuzzing: a random program, every executor against dense execution, which is the meaning.
+"""Compare every executor with dense execution on random programs (differential fuzzing).
 
-The program and its input are drawn from a seed, from the whole table of operations: a new operation is
-drawn as soon as it is there. Where dense execution has a value, another executor has the same one or
-refuses. Where dense execution has an error, another one has an error, too, or a value if it did not
-need what is wrong (docs/execution.md, "errors that nobody reads"). This is the kind ``fuzz`` of sweeps.
+A seed determines the program and its input. Programs are drawn from all operations of the table. If
+dense execution returns a value, another executor must return the same value or raise an error. If dense
+execution raises an error, another executor must raise an error, or return a value if it did not need
+the failing part (docs/execution.md). The sweep kind ``fuzz`` runs these cases.
 
 >>> compare(7)["holds"]
 True
@@ -25,18 +25,18 @@ from locum.graph.random_programs import INNER_OPERATIONS, grow
 
 T = TypeVar("T")
 
-#: Executors that are compared with dense execution, and with which options.
+#: Executors that are compared with dense execution, with their options.
 EXECUTORS: dict[str, dict[str, Any]] = {
     "fast": {"executor": "fast", "strict": True},
     "auto": {"executor": "auto"},
     "heads": {"executor": "heads"},
 }
-#: Relative and absolute differences of floats that are rounding.
+#: Relative and absolute differences of floats that count as rounding.
 ROUNDING = (1e-9, 1e-12)
 
 _FLOATS = (0.0, -0.0, 0.5, -1.5, 2.0, 0.25, 1e300, math.inf)
 _TEXTS = ("", "a", "b", "ab", "1", "-2.5", "é")
-#: Attention comes more often than its share of the table.
+#: Attention operations, repeated so that they are drawn more often.
 _ATTENTION = (
     *("select", "selector_and", "selector_or", "selector_not", "best") * 3,
     *("aggregate",) * 6,
@@ -44,10 +44,12 @@ _ATTENTION = (
 
 
 def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
-    """Run the program of a seed by every executor, and say who agreed with dense execution.
+    """Run the program of a seed by every executor, and report which executors agree with dense
+    execution.
 
-    ``size`` bounds the operations of the program and ``length`` its input. A difference is shown with
-    the program, so that it can be repeated without this generator.
+    ``size`` bounds the number of operations in the program, and ``length`` the number of tokens in its
+    input. A difference is reported with the program, so that it can be reproduced without this
+    generator.
     """
     draw = random.Random(seed)
     program, tokens = draw_program(draw, size), draw_input(draw, length)
@@ -70,10 +72,10 @@ def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
 
 
 def _outcome(program: Node, tokens: list[Atom], **options: Any) -> Any:
-    """Return the value of a program as plain lists, or the error that it has."""
+    """Return the value of a program as plain lists, or its error."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a fallback to dense execution is one that agrees
+            warnings.simplefilter("ignore")  # a fallback to dense execution agrees by definition
             value = run(program, tokens, **options)
     except (ExecutionError, LimitError) as error:
         return error
@@ -89,7 +91,7 @@ def _verdict(value: Any, expected: Any) -> str:
 
 
 def same(value: Any, expected: Any) -> bool:
-    """Tell whether two values are equal: numbers by value, floats up to rounding, nested lists.
+    """Return whether two values or nested lists of values are equal; floats may differ by rounding.
 
     >>> same([1.0, "a"], [1, "a"]), same([0.1 + 0.2], [0.3]), same(["1"], [1])
     (True, True, False)
@@ -110,7 +112,7 @@ def same(value: Any, expected: Any) -> bool:
 
 
 def _shown(value: Any) -> Any:
-    """Write a value as JSON: infinities, NaN and integers of many digits as text."""
+    """Convert a value to JSON data, with infinities, NaN and very large integers as text."""
     if isinstance(value, LocumError):
         return f"{type(value).__name__}: {value}"[:500]
     if isinstance(value, list):
@@ -126,7 +128,9 @@ def _shown(value: Any) -> Any:
 
 
 def draw_input(draw: random.Random, length: int) -> list[Atom]:
-    """Draw an input: letters, small integers, numbers, booleans, large integers."""
+    """Draw an input of up to ``length`` tokens: characters, small or large integers, numbers, or
+    booleans.
+    """
     count = draw.randint(1, length)
     pick = draw.choice(
         (
@@ -141,7 +145,7 @@ def draw_input(draw: random.Random, length: int) -> list[Atom]:
 
 
 def draw_atom(draw: random.Random) -> Atom:
-    """Draw a constant: mostly a small integer."""
+    """Draw a constant, mostly a small integer."""
     match draw.randrange(5):
         case 0:
             return draw.choice(_FLOATS)
@@ -154,7 +158,7 @@ def draw_atom(draw: random.Random) -> Atom:
 
 
 class SeededDraws:
-    """What a seed decides about a program."""
+    """The random choices of a program, drawn from a seeded generator."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
@@ -168,7 +172,7 @@ class SeededDraws:
         return self.draw.randint(low, high)
 
     def attribute(self, name: str) -> Any:
-        """Draw an attribute of an operation."""
+        """Draw a value for the attribute ``name`` of an operation."""
         draw = self.draw
         match name:
             case "cast":
@@ -182,22 +186,22 @@ class SeededDraws:
                 return canonical_table(pairs)
             case "value" | "default":
                 return draw_atom(draw)
-        raise AssertionError(f"nobody said how to draw the attribute {name}")
+        raise AssertionError(f"no draw is defined for the attribute {name}")
 
     def has_families(self) -> bool:
-        """Decide whether the program has families."""
+        """Draw whether the program contains families."""
         return self.draw.random() < 0.3
 
     def operations(self) -> Sequence[str]:
-        """Return the operations to draw from."""
+        """Draw the operations from which the program is built."""
         more = self.draw.random() >= 0.5
         return (*INNER_OPERATIONS, *_ATTENTION) if more else INNER_OPERATIONS
 
     def sums_now(self) -> bool:
-        """Decide whether to sum over a family."""
+        """Draw whether the next operation is a sum over a family."""
         return self.draw.random() < 0.25
 
 
 def draw_program(draw: random.Random, size: int) -> Node:
-    """Draw a well-formed program of up to ``size`` operations: a graph with sharing and families."""
+    """Draw a well-formed program of up to ``size`` operations, with shared parts and families."""
     return grow(SeededDraws(draw), size)

@@ -1,9 +1,9 @@
-"""Read what a program is run on: one sequence of atoms, or a batch of sequences.
+"""Read the input of a program: one sequence of atoms, or a batch of sequences.
 
 A string is a sequence of characters. A list, a tuple or a one-dimensional array is a sequence of atoms.
 A list of lists, or a two-dimensional array, is a batch. Lists may have different lengths. Arrays of
-numbers (NumPy's and torch's) stay arrays; executors that need lists make them. Everything else is
-refused here, so that no executor needs to check its input.
+numbers (NumPy's and torch's) are kept as arrays, and executors that need lists convert them. Any other
+input raises :class:`InputError`, so that executors need not check their input.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _ATOMS = {bool, int, float, str}
 
 @dataclass(frozen=True)
 class Inputs:
-    """The sequences to run on, and the form in which results are returned."""
+    """The sequences on which a program is run, and the form in which results are returned."""
 
     #: Lists of values, or arrays of numbers.
     sequences: list[Any]
     batch: bool
-    #: The array or tensor that the user passed, or None.
+    #: The array or tensor passed by the user, or None.
     array: Any = None
-    #: The types of the values, if there is one list of them.
+    #: The types of the values, if there is a single list.
     kinds: frozenset[type] | None = None
 
     @property
@@ -44,7 +44,7 @@ class Inputs:
 
     @property
     def is_rectangular(self) -> bool:
-        """Whether all sequences have one length."""
+        """Whether all sequences have the same length."""
         return self.array is not None or len(set(self.lengths)) == 1
 
     def require_rectangular(self) -> None:
@@ -56,9 +56,9 @@ class Inputs:
             )
 
     def answer(self, results: Any) -> Any:
-        """Return results in the form of the input: lists, an array, or a tensor of the same device.
+        """Return results in the form of the input: lists, an array, or a tensor on the same device.
 
-        ``results`` is a list with one result per sequence, or an array of all of them.
+        ``results`` is a list with one result per sequence, or an array of all results.
         """
         if self.array is None:
             is_array = isinstance(results, np.ndarray)
@@ -79,10 +79,9 @@ class Inputs:
 
 
 def _array(values: Any) -> Any:
-    """Return values as an array that holds every integer exactly: of objects where no number type does.
+    """Return values as an array that represents every integer exactly (with dtype object if necessary).
 
-    NumPy makes floats of integers where some are below 2⁶³ and some are not, and of integers among
-    floats; both round.
+    NumPy rounds integers in lists that also contain floats, or integers both below and above 2⁶³.
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)
@@ -109,17 +108,17 @@ def _is_text(value: Any) -> bool:
 
 
 def _has_floats(value: Any) -> bool:
-    """Return whether a value is an array of floats, in which no integer can be rounded any more."""
+    """Return whether a value is an array of floats, in which integers are already rounded."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
 def _plain_list(value: Any) -> Any:
-    """Return an array, or a number of one, as Python's objects."""
+    """Convert an array, or a NumPy scalar, to Python objects."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return values as a tensor on the device of ``like``, and of its dtype if that is of floats."""
+    """Return values as a tensor on the device of ``like``, with its dtype if that is floating point."""
     if is_tensor(values):
         return values
     import torch
@@ -139,10 +138,10 @@ def _tensor(values: Any, like: Any) -> Any:
 
 
 def _require_exact(values: Sequence[Any]) -> None:
-    """Refuse integers that float64 might round, where a tensor has to hold them among floats."""
+    """Raise an error for integers that float64 might round among floats of a tensor."""
     if any(isinstance(value, int) and abs(value) > LARGEST_EXACT for value in values):
         raise InputError(
-            "the result has floats and integers beyond 2⁵³, which one tensor cannot hold exactly; "
+            "the result contains floats and integers beyond 2⁵³, which one tensor cannot hold exactly; "
             "try the tokens as a list: program(tensor.tolist())"
         )
 
@@ -159,12 +158,15 @@ def arrays(parts: Sequence[Any], length: int) -> list[Any]:
             raise InputError(f"expected the tokens in arrays of numbers, got {part.dtype}")
     number = sum(math.prod(part.shape) for part in checked)
     if number > length:
-        raise InputError(f"expected at most {length} tokens, as long as the sequence is, got {number}")
+        raise InputError(f"expected at most {length} tokens, the length of the sequence, got {number}")
     return checked
 
 
 def _plain(array: Any) -> Any:
-    """Return an array of Python's numbers as one of NumPy's, unless it has integers beyond 64 bits."""
+    """Convert an object array of Python numbers to a numeric array.
+
+    An array that contains integers beyond 64 bits remains an object array.
+    """
     return np.array(array.tolist()) if array.dtype == object else array
 
 
@@ -192,7 +194,7 @@ def read(tokens: object, domain: Domain) -> Inputs:
     kinds = frozenset(map(type, items))
     nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds}
     if nested == {False}:
-        if kinds <= _ATOMS:  # at once, for long sequences
+        if kinds <= _ATOMS:  # at once, which is fast for long sequences
             return Inputs([items], batch=False, array=array, kinds=kinds)
         return Inputs([_sequence(items, domain)], batch=False, array=array)
     if False in nested:
@@ -215,7 +217,9 @@ def read(tokens: object, domain: Domain) -> Inputs:
 
 
 def _require_plain(array: Any) -> None:
-    """Raise an error for arrays whose values are not those that their data has, or no tokens."""
+    """Raise an error for masked arrays, matrices, and arrays of complex numbers or of very
+    wide floats.
+    """
     if isinstance(array, (np.ma.MaskedArray, np.matrix)):
         kind = type(array).__name__
         raise InputError(f"expected a plain array of tokens, got {kind}; try numpy.asarray(…)")
@@ -231,7 +235,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _arrays(array: Any) -> Inputs:
-    """Take an array of numbers as it is."""
+    """Return the :class:`Inputs` of an array of numbers, which is a sequence or a batch."""
     _require_axes(array)
     if 0 in array.shape:
         raise InputError("expected at least one token, got an empty input")

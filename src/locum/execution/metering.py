@@ -1,8 +1,8 @@
-"""What dense execution costs, charged to a budget before it is done.
+"""Charge the costs of dense execution to a budget before they occur.
 
 Cells of patterns, positions of s-ops, entries of tables, digits of large integers and characters of
-strings all take time and memory; an operation that its :class:`~locum.budget.Budget` cannot pay for is
-refused before anything is allocated.
+strings all cost time and memory. An operation that exceeds its :class:`~locum.budget.Budget` raises an
+error before anything is allocated.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from locum.budget import Budget
 from locum.errors import LimitError
 from locum.graph import Node
 
-#: Steps that any node takes, and values and cells that are computed in one step.
+#: Steps of any node, and number of values and cells that are computed in one step.
 _NODE = 5
 _VALUES = 40
 _CELLS = {"select": 400, "best": 150, "aggregate": 300}
 _OTHER_CELLS = 2_000
-#: Cells that are summed in one step where the values are too large for NumPy.
+#: Number of cells summed in one step if the values are too large for NumPy.
 _LARGE_CELLS = 40
-#: Entries of a table that are compared with a value in one step.
+#: Number of table entries compared with a value in one step.
 _ENTRIES = 100
-#: Bytes of one value of an s-op, and of the temporary arrays that one cell of a pattern needs.
+#: Bytes of one value of an s-op, and of the temporary arrays for one cell of a pattern.
 _VALUE_BYTES, _CELL_BYTES = 40, 3
-#: Values below this are added by NumPy, and strings below this compared at once.
+#: Smaller integers are added by NumPy, and shorter strings are compared in one step.
 _SMALL_INTEGER, _SHORT_STRING = 2**36, 1_000
 
 
 class Meter:
-    """Charges the operations of one run on ``size`` tokens to a budget."""
+    """A meter that charges the operations of one run on ``size`` tokens to a budget."""
 
     def __init__(self, budget: Budget | None, size: int) -> None:
         self.budget = budget
         self.size = size
 
     def start(self, node: Node, inputs: Sequence[Any]) -> None:
-        """Charge one operation on the values of its inputs, before it is computed."""
+        """Charge one operation on the values of its inputs, before the operation is computed."""
         if self.budget is None:
             return
         if node.op in ("select", "best", "aggregate") or any(map(_is_pattern, inputs)):
@@ -60,7 +60,7 @@ class Meter:
             steps += cells / _LARGE_CELLS
         try:
             self.budget.spend(steps)
-            # Room for what the operation allocates on its way.
+            # Memory for temporary results.
             self.budget.reserve(_CELL_BYTES * cells)
             self.budget.release(_CELL_BYTES * cells)
         except LimitError as error:
@@ -69,12 +69,12 @@ class Meter:
             raise LimitError(problem) from None
 
     def keep(self, value: Any) -> None:
-        """Charge the memory of a value that is remembered."""
+        """Charge the memory of a value that is kept."""
         if self.budget is not None:
             self.budget.reserve(_size(value))
 
     def drop(self, value: Any) -> None:
-        """Give the memory of a value back."""
+        """Release the memory of a value that is deleted."""
         if self.budget is not None:
             self.budget.release(_size(value))
 
@@ -88,7 +88,7 @@ def _size(value: Any) -> int:
 
 
 def _is_light(op: str, values: Sequence[Any]) -> bool:
-    """Return whether an operation on these values costs as little as on any others."""
+    """Return whether an operation on these values costs only the basic number of steps."""
     kinds = set(map(type, values))
     if str in kinds:
         return op not in ("add", "multiply") and max(map(len, values)) < _SHORT_STRING

@@ -1,10 +1,11 @@
-"""Find the types that the values of a program may have, and the one type of its result.
+"""Infer the types that the values of a program may have, and the single type of its result.
 
 Dense execution computes with Python's own objects, so a value is a ``bool``, an ``int``, a ``float`` or
-a ``str``, and a sequence may mix the first three: ``aggregate`` passes on the value of a single key,
-gives a float for the mean of several keys, and the default for none. The other executors return values
-of one type: the join of the types that the program may give on tokens of some types. A ``bool`` joined
-with an ``int`` is an ``int``, and a number joined with a ``float`` is a ``float``, as in NumPy.
+a ``str``. A sequence may mix the first three types: ``aggregate`` returns the value of a single key
+unchanged, a float for the mean of several keys, and the default if no key is selected. The other
+executors return values of one type: the join of all types that the program may return on the given
+types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number joined with a ``float``
+is a ``float``, as in NumPy.
 
 >>> from locum.graph import build
 >>> i, tokens = build("indices"), build("tokens", cast="asis")
@@ -41,18 +42,18 @@ def _giving(kind: str | None) -> frozenset[str]:
     return frozenset(op for op, meaning in MEANINGS.items() if meaning.kind == kind)
 
 
-#: Elementwise operations that give booleans.
+#: Elementwise operations with boolean results.
 BOOLEAN = _giving("bool")
 _INTEGER = _giving("int") | {"indices", "length", "selector_width", "family"}
 _REAL = _giving("float")
 _DTYPES: Mapping[str, type] = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
-#: Operations whose result has a type that follows from the types of all inputs; not those that hand on
-#: one of their operands.
+#: Operations whose result type follows from the types of all inputs, unlike operations that return one
+#: of their operands.
 MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
-#: A bound for integers of any size.
+#: The bound that represents arbitrarily large integers.
 UNBOUNDED = 2**64
-#: Operations that hand on values as they are (or means, which are floats).
+#: Operations that return values unchanged (or means, which are floats).
 _MOVING = ("aggregate", "if_else", "minimum", "maximum")
 
 
@@ -84,7 +85,7 @@ def has_strings(root: Node) -> bool:
 
 
 def atoms(node: Node) -> list[object]:
-    """List the atoms of a constant, of a default, of a set or of a table."""
+    """Return the atoms in a node: those of a constant, a default, a set or a table."""
     match node.op:
         case "constant":
             return [node.value]
@@ -98,9 +99,11 @@ def atoms(node: Node) -> list[object]:
 
 
 def averages_booleans(possible: Mapping[Node, Types]) -> str | None:
-    """Return where a mean may be of booleans alone, which dense execution rejects and arrays do not."""
+    """Return a message if an s-op may average booleans, which only dense execution rejects,
+    else None.
+    """
     for node in possible:
-        # Tokens that are booleans alone are known to be.
+        # Tokens that are all booleans are detected.
         if node.op == "aggregate" and node.inputs[1].op != "tokens":
             values = possible[node.inputs[1]]
             if bool in values and values != {bool} and float in possible[node]:
@@ -109,7 +112,10 @@ def averages_booleans(possible: Mapping[Node, Types]) -> str | None:
 
 
 def rounds_integers(possible: Mapping[Node, Types], length: int) -> str | None:
-    """Return why floats may not hold an integer of the program: it exceeds 2⁵³, among floats."""
+    """Return a message if floats may round an integer of the program, else None.
+
+    Floats may round an integer that exceeds 2⁵³ if the program also computes floats.
+    """
     if has_large_integers(possible, length) and any(float in types for types in possible.values()):
         return "floats may round an integer of the program"
     return None
@@ -125,9 +131,9 @@ def has_large_integers(possible: Mapping[Node, Types], length: int) -> bool:
 def computed_mixtures(
     possible: Mapping[Node, Types], length: int, token: int = UNBOUNDED
 ) -> frozenset[Node]:
-    """Return the s-ops that compute integers and floats, if a float may round such an integer.
+    """Return the s-ops that may compute both integers and floats, if a float may round such an integer.
 
-    Arrays hold these integers as floats. ``token`` is the largest absolute value of an integer token.
+    Arrays store these integers as floats. ``token`` is the largest absolute value of an integer token.
     """
     bounds = _integer_bounds(possible, length, token)
     return frozenset(
@@ -140,10 +146,9 @@ def computed_mixtures(
 
 
 def _integer_bounds(possible: Mapping[Node, Types], length: int, token: int) -> dict[Node, int]:
-    """Bound the absolute values of the integers of all s-ops.
+    """Return bounds of the absolute values of the integers of all s-ops.
 
-    ``token`` is the bound for tokens, and for integers that are computed from floats or strings, where
-    it is not 0.
+    ``token`` bounds tokens and, if it is not 0, integers that are computed from floats or strings.
     """
     bounds: dict[Node, int] = {}
     for node, types in possible.items():
@@ -156,7 +161,9 @@ def _integer_bounds(possible: Mapping[Node, Types], length: int, token: int) -> 
 def _largest_integer(
     node: Node, below: list[int], possible: Mapping[Node, Types], length: int, token: int
 ) -> int:
-    """Bound the absolute value of the integers of an s-op, given the bounds of its inputs."""
+    """Return a bound of the absolute value of the integers of an s-op, from the bounds of its
+    inputs.
+    """
     unknown = UNBOUNDED if token else 0
     match node.op:
         case "indices" | "length" | "selector_width":
@@ -207,7 +214,8 @@ def largest_token(tokens: Any) -> int:
 
 
 def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
-    """List the atoms that may come out as they are: constants, defaults, entries of tables and tokens.
+    """Return the atoms that may be returned unchanged: constants, defaults, entries of tables and
+    tokens.
 
     >>> from locum.graph import build
     >>> moved_atoms(build("aggregate", build("select", *[build("indices")] * 2, predicate="<"),
@@ -227,14 +235,16 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
 
 
 def only_moves(root: Node) -> bool:
-    """Return whether no integer that comes out was computed, but for counts and positions."""
+    """Return whether every integer that a program returns is an unchanged atom, a count or a
+    position.
+    """
     moved = (*_MOVING, "constant", "lookup", "tokens", *BOOLEAN)
     small = ("indices", "length", "selector_width", "family", "indicator")
     return all(node.op in (*moved, *small) for node in handed_on(root))
 
 
 def handed_on(root: Node) -> list[Node]:
-    """List the s-ops whose values may come out of a program as they are, and the program itself."""
+    """Return the program and the s-ops whose values it may return unchanged."""
     reached = {root: None}
     stack = [root]
     while stack:
@@ -247,7 +257,10 @@ def handed_on(root: Node) -> list[Node]:
 
 
 def possible_types(root: Node, tokens: Types, *roots: Node) -> dict[Node, Types]:
-    """Return for each s-op below the roots, inputs first, the types it may have on such tokens."""
+    """Return the possible types of each node of some programs, inputs first.
+
+    ``tokens`` contains the possible types of the input tokens.
+    """
     possible: dict[Node, Types] = {}
     keys = _Keys(possible)
     for node in postorder(root, *roots):
@@ -257,14 +270,17 @@ def possible_types(root: Node, tokens: Types, *roots: Node) -> dict[Node, Types]
 
 
 def result_type(root: Node, tokens: Types) -> type:
-    """Return the type of all values of a program on such tokens, by executors other than dense."""
+    """Return the single type of all values of a program, for executors other than dense.
+
+    ``tokens`` contains the possible types of the input tokens.
+    """
     return join(possible_types(root, tokens)[root])
 
 
 def join(types: Types) -> type:
-    """Return the type that holds values of all these types, as NumPy has it.
+    """Return the type that represents values of all these types, as in NumPy.
 
-    It is the type of the numbers if there are strings, too: no sequence has both.
+    Strings are ignored if there are numbers, because no sequence contains both.
 
     >>> join(frozenset([bool, int])), join(frozenset([bool, int, float])), join(frozenset([str, int]))
     (<class 'int'>, <class 'float'>, <class 'int'>)
@@ -273,9 +289,9 @@ def join(types: Types) -> type:
 
 
 def cast(values: Any, kind: type, root: Node) -> Any:
-    """Return the values of an s-op, in a list, an array or a tensor, as values of one type.
+    """Convert the values of an s-op, in a list, an array or a tensor, to values of one type.
 
-    Strings stay strings. An integer that a float would round raises an :class:`ExecutionError`.
+    Strings remain strings. An integer that a float would round raises :class:`ExecutionError`.
 
     >>> from locum.graph import build
     >>> cast([0, 1, 1.5], float, build("indices"))
@@ -298,7 +314,7 @@ def cast(values: Any, kind: type, root: Node) -> Any:
     if on_tensor:
         if not is_floating(values):
             return values.long()
-        # Beyond 2⁵³, and for infinities and NaN, int64 may have no such integer.
+        # Beyond 2⁵³, and for infinities and NaN, int64 may not have this integer.
         return values.round().long() if largest(values) <= LARGEST_EXACT else values
     if is_floating(values) and not is_whole(values):
         raise _inexact(next(value for value in values.tolist() if not is_whole(value)), kind, root)
@@ -306,12 +322,12 @@ def cast(values: Any, kind: type, root: Node) -> Any:
 
 
 def is_whole(values: Any) -> bool:
-    """Return whether floats are integers, none of which may have been rounded."""
+    """Return whether all floats are integers that are small enough to be exact."""
     return bool(np.all((np.rint(values) == values) & (np.abs(values) < LARGEST_EXACT)))
 
 
 def _require_equal(values: Iterable[Any], kind: type, root: Node) -> None:
-    """Raise an error for a value that is another one as a value of this type."""
+    """Raise an error for a value that a conversion to this type would change."""
     for value in values:
         try:
             is_equal = type(value) is kind or kind(value) == value
@@ -332,20 +348,20 @@ def _inexact(value: Any, kind: type, root: Node) -> ExecutionError:
 
 
 class _Keys:
-    """Collect selectors that select one key at most, and the s-ops that this follows from."""
+    """The selectors of a program that select at most one key, and the s-ops that imply this."""
 
     def __init__(self, possible: Mapping[Node, Types]) -> None:
         self.possible = possible
-        #: Selectors that select one key at most for each query.
+        #: Selectors that select at most one key for each query.
         self.single: set[Node] = set()
-        #: S-ops whose value is a different integer at each position, and those that have one integer.
+        #: S-ops with a different integer at each position, and constant integer s-ops.
         self.distinct: set[Node] = set()
         self.uniform: set[Node] = set()
-        #: Selectors that select the keys before the query in a strict order of all positions.
+        #: Selectors of the keys before the query in a strict order of all positions.
         self.orders: set[Node] = set()
 
     def add(self, node: Node) -> None:
-        """Add a node, all of whose inputs have been added."""
+        """Classify a node; all its inputs must have been added before."""
         inputs = node.inputs
         match node.op:
             case "indices":
@@ -376,9 +392,10 @@ class _Keys:
                 self.single.add(node)
 
     def _breaks_ties(self, less: Node, tie: Node) -> bool:
-        """Return whether ``less`` compares keys and ``tie`` orders the equal ones: a < b or a = b and …
+        """Return whether ``less`` orders positions by an s-op, and ``tie`` orders positions of equal
+        values.
 
-        NaN equals nothing and is not less than anything, so the keys must not be floats.
+        NaN is neither equal to nor less than any value, so the s-op must not contain floats.
         """
         if less.op != "select" or less.predicate not in ("<", ">") or tie.op != "selector_and":
             return False
@@ -432,10 +449,7 @@ def _possible(node: Node, below: list[Types], tokens: Types, single: set[Node]) 
 
 @cache
 def _combined(op: str, left: Types, right: Types) -> Types:
-    """Return the types of ``op`` on two values.
-
-    Anything numeric where every combination is an error.
-    """
+    """Return the possible types of ``op`` on two values; all numeric types if it is always an error."""
     results = [_result(op, a, b) for a, b in product(left, right)]
     return frozenset(kind for kind in results if kind is not None) or frozenset([int, float])
 

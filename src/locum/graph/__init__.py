@@ -1,4 +1,4 @@
-"""The one representation under every front end: interned nodes over a closed table of operations."""
+"""Represent programs as graphs: interned nodes over a closed table of operations."""
 
 from locum.graph.atoms import Atom, Attribute, is_atom, sequence_type
 from locum.graph.families import family, members, size_of, substitute, sum_over

@@ -1,18 +1,19 @@
-"""How large a transformer a program asks for: layers, and heads in each.
+"""Compute the size of the transformer that a program needs: the number of layers and the heads per
+layer.
 
-The rules are those of Weiss's RASP (`width_and_depth`), applied to the program after ``length`` and
-``selector_width`` are replaced by the heads they are made of (``graph/definitions.py``):
+The rules are the rules of Weiss's RASP (`width_and_depth`). They are applied after ``length`` and
+``selector_width`` are replaced by attention heads that compute them (``graph/definitions.py``):
 
-- elementwise operations are free: every layer has a feed-forward, and one stands before layer 1;
-- ``select`` lies one layer above its keys and queries; ``best`` above its score, too;
-- ``aggregate`` lies in the layer of its selector, or one above its values, whichever is higher;
-- a layer needs one head for each distinct selector that an ``aggregate`` in it uses. A selector
-  that depends on families stands for as many heads as those families have members.
+- elementwise operations are free: every layer has a feed-forward, and one precedes layer 1;
+- ``select`` is one layer above its keys and queries; ``best`` is also one layer above its score;
+- ``aggregate`` is in the layer of its selector, or one layer above its values, whichever is higher;
+- a layer needs one head for each distinct selector that an ``aggregate`` in this layer uses. A selector
+  that depends on families counts as one head for each member of these families.
 
-One difference, on purpose. Weiss counts each ``select`` in the program's *text*; here selectors of
-the same structure are one object, hence one head. So we never count more heads than Weiss, and
-fewer where a program says the same selector twice (``Cofactor()/Det(Cofactor())`` of the paper
-has 4 heads in its second layer, not 8).
+There is one deliberate difference. Weiss counts each ``select`` in the program's *text*. In Locum,
+selectors of the same structure are one object and hence one head. Locum therefore never counts more
+heads than Weiss, and counts fewer heads if a selector occurs twice. For example,
+``Cofactor()/Det(Cofactor())`` of the paper has 4 heads in its second layer, not 8.
 
 >>> import locum
 >>> backwards = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
@@ -37,18 +38,20 @@ from locum.text import MOST, text_rows
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head, or a family of them: a selector and all that is read through it."""
+    """An attention head or a family of heads: one selector and all aggregations in a layer that use
+    it.
+    """
 
     selector: Node
-    #: How many heads it stands for: 1, or the number of members of its families.
+    #: Number of heads: 1, or the number of members of the families.
     members: int
-    #: The ``aggregate`` nodes it serves.
+    #: The ``aggregate`` nodes that use the selector.
     serves: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """The size of the transformer that a program describes.
+    """The number of layers and heads of the transformer that a program describes.
 
     >>> import locum
     >>> size = locum.rasp.architecture(locum.selector_width(locum.full))
@@ -56,22 +59,22 @@ class Architecture:
     (1, [2], 2)
     """
 
-    #: For each layer, its heads.
+    #: The heads of each layer.
     structure: tuple[tuple[Head, ...], ...]
 
     @property
     def layers(self) -> int:
-        """Attention layers, each with its feed-forward."""
+        """Number of attention layers, each with its feed-forward."""
         return len(self.structure)
 
     @property
     def heads(self) -> list[int]:
-        """How many heads each layer has."""
+        """Number of heads in each layer."""
         return [sum(head.members for head in layer) for layer in self.structure]
 
     @property
     def width(self) -> int:
-        """The heads of the widest layer; 0 if there is no attention at all."""
+        """Number of heads in the widest layer, or 0 if there is no attention."""
         return max(self.heads, default=0)
 
     def _repr_html_(self) -> str:
@@ -91,7 +94,9 @@ class Architecture:
 
 
 def architecture(program: Node | HasNode) -> Architecture:
-    """Return the layers and heads of a program (for a selector: of the head that it would be).
+    """Return the layers and heads of the transformer that a program needs.
+
+    For a selector, the result includes the head that uses the selector.
 
     >>> import locum
     >>> print(architecture(locum.aggregate(locum.full, locum.tokens)))
@@ -117,7 +122,7 @@ def architecture(program: Node | HasNode) -> Architecture:
 
 
 def _layers(root: Node) -> dict[Node, int]:
-    """Return the layer in which each node has its value; 0 is before the first attention."""
+    """Return the layer in which each node is computed; layer 0 precedes the first attention layer."""
     layer: dict[Node, int] = {}
     for node in postorder(root):
         below = [layer[i] for i in node.inputs]
@@ -132,10 +137,11 @@ def _layers(root: Node) -> dict[Node, int]:
 
 
 def _without_names(selector: Node) -> Node:
-    """Return the selector with its free families named by order of occurrence.
+    """Return the selector with its free families renamed in order of occurrence.
 
-    Equal selectors become equal. Only parts that depend on these families are visited: a walk over all
-    that a selector is computed from would make counting heads quadratic.
+    Selectors that differ only in the names of their families then become the same node. Only parts that
+    depend on these families are visited. Visiting all inputs of each selector would make the time for
+    counting heads quadratic.
     """
     into = depends_on(selector.free)
     free = [node for node in postorder(selector, into=into) if node in selector.free]

@@ -1,8 +1,9 @@
-"""Atoms: the values that can stand at one position, and the attributes of a node.
+"""Define atoms: the values at single positions of a sequence, which are also used in attributes of
+nodes.
 
-RASP has four types of atom, Python's ``bool``, ``int``, ``float`` and ``str``. Python thinks that
-``1 == 1.0 == True``; a program must not, since ``1/1`` prints ``1.0`` and ``True`` prints ``T``.
-:func:`identity` is the key under which atoms are told apart when nodes are interned.
+RASP has four types of atom: Python's ``bool``, ``int``, ``float`` and ``str``. In Python
+``1 == 1.0 == True``, but in RASP these values differ: ``1/1`` prints ``1.0`` and ``True`` prints ``T``.
+:func:`identity` returns a key that distinguishes such atoms when nodes are interned.
 
 >>> identity(1) == identity(1.0), identity(True) == identity(1), identity(0.0) == identity(-0.0)
 (False, False, False)
@@ -16,19 +17,19 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
 Atom: TypeAlias = bool | int | float | str
-#: What a node may carry beside its inputs: atoms, and tuples of them.
+#: Attributes of a node: atoms, and tuples of atoms.
 Attribute: TypeAlias = "Atom | tuple[Attribute, ...]"
 
-#: The largest integer up to which a floating-point type holds every integer.
+#: For each floating-point type, the largest n such that it represents all integers up to n.
 EXACT_INTEGERS: Mapping[str, int] = {
     "float64": 2**53,
     "float32": 2**24,
     "float16": 2**11,
     "bfloat16": 2**8,
 }
-#: The same for Python's floats.
+#: The largest n such that Python's ``float`` represents all integers up to n.
 LARGEST_EXACT = EXACT_INTEGERS["float64"]
-#: Integers in int64 arrays stay below this, so that the sum or difference of two cannot overflow.
+#: Integers in int64 arrays stay below this limit, so that sums and differences of two cannot overflow.
 INT64_LIMIT = 2**62
 
 _NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "string"}
@@ -44,19 +45,23 @@ def is_atom(value: object) -> TypeGuard[Atom]:
 
 
 def identity(value: Attribute) -> Hashable:
-    """Return a key that keeps ``1``, ``1.0``, ``True`` and ``0.0``, ``-0.0`` apart; NaN equals NaN."""
+    """Return a key that distinguishes ``1``, ``1.0``, ``True``, ``0.0`` and ``-0.0``.
+
+    NaN equals NaN.
+    """
     if isinstance(value, tuple):
         return (tuple, tuple(identity(part) for part in value))
     if type(value) is float:
         return (float, repr(value))
     if type(value) is int and abs(value) >= sys.hash_info.modulus:
-        # Python hashes integers by their remainder: multiples of it would all collide.
+        # Python's hash of an integer is its remainder, so multiples of the modulus would all collide.
         return (int, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
     return (type(value), value)
 
 
 def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
-    """Order a finite set as an attribute: one form for all orders; equals (1, 1.0, True) once.
+    """Return a finite set of atoms as an attribute: a sorted tuple in which equal atoms (1, 1.0, True)
+    occur once.
 
     >>> canonical_set("bab"), canonical_set([2, 1.0, 1])
     (('a', 'b'), (1.0, 2))
@@ -65,12 +70,13 @@ def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def canonical_table(table: Mapping[Atom, Atom]) -> tuple[tuple[Atom, Atom], ...]:
-    """Order a finite table as an attribute: pairs in one order, whatever order they came in."""
+    """Return a finite table as an attribute: the sorted tuple of its pairs of key and value."""
     return tuple(sorted(table.items(), key=lambda pair: (_order(pair[0]), _order(pair[1]))))
 
 
 def is_canonical(atoms: Sequence[Any]) -> bool:
-    """Return whether these atoms are those of a canonical set, or the keys of a canonical table.
+    """Return whether a sequence of atoms is sorted and free of duplicates, as in a canonical set or
+    table.
 
     >>> is_canonical([1, 2, "a"]), is_canonical([2, 1]), is_canonical([1.0, 1])
     (True, False, False)
@@ -80,12 +86,14 @@ def is_canonical(atoms: Sequence[Any]) -> bool:
 
 
 def _order(atom: Atom) -> tuple[str, Any]:
-    """Order atoms by type, then by value (floats by their text, since NaN compares with nothing)."""
+    """Return the sort key of an atom: the name of its type, then its value (for floats, the text of the
+    value).
+    """
     return type(atom).__name__, repr(atom) if isinstance(atom, float) else atom
 
 
 def sequence_type(values: Iterable[object]) -> str | None:
-    """Return RASP's name for the type of a sequence, or None where it mixes strings with others.
+    """Return RASP's name for the type of a sequence, or None if it mixes strings with other types.
 
     >>> sequence_type([1, 2]), sequence_type([1, 2.5]), sequence_type([True, 5])
     ('int', 'float', 'int')
@@ -102,7 +110,7 @@ def sequence_type(values: Iterable[object]) -> str | None:
 
 
 def short(value: object, limit: int = 40) -> str:
-    """Mention a value in a message: never at length, however large it is.
+    """Return the text of a value for a message, shortened to at most ``limit`` characters.
 
     >>> short(1.5), short("abc"), short(10**5000)
     ('1.5', "'abc'", 'an integer of 16610 bits')
@@ -114,5 +122,5 @@ def short(value: object, limit: int = 40) -> str:
 
 
 def is_unprintable(value: object) -> TypeGuard[int]:
-    """Return whether it is an integer so large that Python refuses to write it in decimals."""
+    """Return whether the value is an integer that is too large for Python to print in decimals."""
     return isinstance(value, int) and value.bit_length() > 10_000

@@ -1,15 +1,18 @@
-"""What ``length`` and ``selector_width`` are made of: heads.
+"""Define ``length`` and ``selector_width`` by attention heads.
 
-Both are operations of their own, since every executor computes them directly. A transformer cannot:
-it has average-hard attention and feed-forwards, nothing that counts. These rules are RASP's own
-definitions (``rasplib.rasp`` in Weiss's implementation), which use nothing else:
+Both are operations in the table, and every executor computes them directly. A transformer cannot count
+directly, since it has only averaging heads and feed-forwards. The following definitions are from
+Weiss's implementation (``rasplib.rasp``):
 
-- ``length``: attend everywhere to the indicator of position 0; the mean is 1/n. One head.
-- ``selector_width(s)``: attend to what s selects *and* position 0; the mean of the indicator of
-  position 0 is 1/(1 + number of the other keys). A second head says whether s selects position 0
-  itself. Two heads; with a beginning-of-sequence token in the input the second is not needed.
+- ``length`` uses one head. It attends to all positions and averages the indicator of position 0, so the
+  mean is 1/n.
+- ``selector_width(s)`` uses two heads. The first head attends to the keys that s selects *and* to
+  position 0. The mean of the indicator of position 0 is then 1/(1 + number of the other keys). The
+  second head tests whether s selects position 0 itself. With a beginning-of-sequence token, one head is
+  enough.
 
-Counting layers and heads, and compiling to weights, start from the graph after these rules.
+These definitions are applied before layers and heads are counted, and before a program is compiled to
+weights.
 
 >>> from locum.graph.operations import build
 >>> expand_definitions(build("length"))
@@ -31,7 +34,7 @@ def everywhere() -> Node:
 
 
 def up_to_here() -> Node:
-    """Return the selector of the query's own position and all before it: a causal mask."""
+    """Return the causal mask: the selector of the position of the query and all earlier positions."""
     return build("select", build("indices"), build("indices"), predicate="<=")
 
 
@@ -69,12 +72,14 @@ DEFINITIONS = (
 
 
 def expand_definitions(root: Node) -> Node:
-    """Rewrite a program without ``length`` and ``selector_width``: attention and feed-forward only."""
+    """Replace ``length`` and ``selector_width`` by attention heads and elementwise operations."""
     return rewrite(root, DEFINITIONS).root
 
 
 def names_of_definitions(root: Node) -> dict[Node, str]:
-    """Name the parts of the expanded form that were ``length`` or ``selector_width``."""
+    """Map each node that replaces a ``length`` or ``selector_width`` in the expanded program to the
+    text of that operation.
+    """
     return {
         expand_definitions(node): abbreviate(node)
         for node in postorder(root)

@@ -1,14 +1,15 @@
-"""Families of heads: one node that stands for many.
+"""Represent families of heads: one node for many heads.
 
-``family(size)`` is a symbolic head index l ∈ {0, …, size−1} that may occur in any expression;
-``sum_over((l, m), body)`` adds the body over all its values. So the r·c heads of the paper's
-matrix product are one node, Σ over l and l' (Algorithm 3), and not r·c of them. Expanding a
-family gives exactly the paper's heads; ``analysis`` counts them all; executors need not expand.
+``family(size)`` is a symbolic head index l ∈ {0, …, size−1} that may occur in any expression.
+``sum_over((l, m), body)`` is the sum of the body over all values of l and m. The r·c heads of the
+paper's matrix product are therefore one node, a sum over l and l' (Algorithm 3), instead of r·c nodes.
+Expanding a family gives exactly the paper's heads. ``analysis`` counts all of these heads, and
+executors can compute the sum without expanding the family.
 
-A bound index has no name of its own: ``Σ_l f(l)`` and ``Σ_m f(m)`` are one program and must be one
-object. ``sum_over`` therefore renames what it binds after the *height* of the body, that is after
-how many sums are nested in it (the naming scheme of Axelsson and Claessen, 2013). Sums inside
-have smaller heights, so no name can be captured.
+The name of a bound index is irrelevant: ``Σ_l f(l)`` and ``Σ_m f(m)`` are the same program and must be
+the same object. ``sum_over`` therefore renames bound families by the *height* of the body, which is the
+depth of its nested sums (the naming scheme of Axelsson and Claessen, 2013). Inner sums have smaller
+heights, so no name can be captured.
 
 >>> from locum.graph.operations import build
 >>> def double(name):
@@ -31,7 +32,10 @@ from locum.graph.traversal import postorder, replace_families, transform, with_i
 
 
 def family(size: int, name: str | None = None) -> Node:
-    """Make a head index 0 … size−1. Without a name it differs from every other."""
+    """Return a family of ``size`` heads: a symbolic head index with the values 0 … size−1.
+
+    Without a ``name``, the family differs from all other families.
+    """
     if type(size) is not int or not 1 <= size <= LARGEST_FAMILY:
         raise GraphError(
             f"family: expected a size from 1 to {LARGEST_FAMILY}, an integer, got {short(size)}"
@@ -42,7 +46,9 @@ def family(size: int, name: str | None = None) -> Node:
 
 
 def sum_over(families: Sequence[Node], body: Node) -> Node:
-    """Sum ``body`` over all values of ``families``, in a form that forgets their names."""
+    """Return the sum of ``body`` over all values of ``families``; the node does not depend on their
+    names.
+    """
     if not families:
         raise GraphError("sum_over: expected one family or more, got none; try sum_over(l, body)")
     for node in families:
@@ -57,18 +63,24 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
 
 
 def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
-    """Refuse indices of sums that the body was taken out of; those of outer sums stand higher."""
+    """Raise :class:`GraphError` if ``body`` contains the bound index of another sum.
+
+    This happens if the body was extracted from that sum. Indices of enclosing sums have greater heights
+    and are allowed.
+    """
     for family in body.free.difference(families):
         name = family.name
         if name.startswith("#") and int(name[1:].split(".")[0]) <= body.height + 1:
             raise GraphError(
-                "the body contains the index of another sum, of which it is only a part: "
-                "build it from family(…) again instead of taking that sum apart"
+                "sum_over: expected a body without the index of another sum, got a part of another "
+                "sum; try building it again from family(…)"
             )
 
 
 def canonical(height: int, slot: int, size: int) -> Node:
-    """Return the family that a ``sum_over`` of this height binds in this place. No user can name it."""
+    """Return the family that a ``sum_over`` of this height binds in this slot; its name is not a valid
+    user name.
+    """
     return build("family", name=f"#{height}.{slot}", size=size)
 
 
@@ -78,15 +90,17 @@ def size_of(family: Node) -> int:
 
 
 def members(families: Sequence[Node]) -> Iterator[dict[Node, int]]:
-    """Enumerate all assignments of values to ``families``, the last one running fastest."""
+    """Yield every assignment of values to ``families`` as a dictionary; the last family varies
+    fastest.
+    """
     for values in itertools.product(*(range(size_of(f)) for f in families)):
         yield dict(zip(families, values, strict=True))
 
 
 def opened(root: Node) -> Node:
-    """Rename every bound family apart, so that parts of the graph can be moved freely.
+    """Rename every bound family to a unique name, so that parts of the graph can be moved between sums.
 
-    The result is not in the form :func:`sum_over` gives; :func:`closed` brings it back.
+    The result is not in the normal form of :func:`sum_over`; :func:`closed` restores that form.
     """
     return transform(root, _rename_apart) if root.height else root
 
@@ -110,7 +124,8 @@ def closed(root: Node) -> Node:
 
 
 def substitute(root: Node, replacements: Mapping[Node, Node]) -> Node:
-    """Replace every occurrence of nodes, as when one program is run on another's output.
+    """Replace every occurrence of the nodes in ``replacements``, for example to run one program on the
+    output of another.
 
     >>> from locum.graph.operations import build
     >>> tokens, indices = build("tokens", cast="asis"), build("indices")

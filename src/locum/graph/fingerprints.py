@@ -1,4 +1,4 @@
-"""Short names of the nodes of a graph that depend on what they compute alone, all found in one pass.
+"""Compute short names for nodes of a graph; equal graphs have equal names.
 
 >>> from locum import length, tokens
 >>> from locum.graph.fingerprints import fingerprints
@@ -17,9 +17,11 @@ from locum.graph.traversal import postorder
 
 
 def fingerprints(*roots: Node, known: dict[Node, str] | None = None) -> dict[Node, str]:
-    """Return 16 hexadecimal digits for every node below ``roots``: equal for equal graphs.
+    """Return a fingerprint of 16 hexadecimal digits for every node below ``roots``; equal graphs have
+    equal fingerprints.
 
-    With ``known``, the fingerprints of other roots, these are added to it.
+    ``known`` contains fingerprints that were computed for other roots. The new fingerprints are added
+    to ``known``.
     """
     digits: dict[Node, str] = {} if known is None else known
     for node in postorder(*roots, into=lambda inner: inner not in digits):

@@ -1,6 +1,6 @@
-"""Label nodes in full: by the program's own name for each, or by its whole expression in one line.
+"""Label each node by its name in the program, or by its expression in one line.
 
-An expression of more than ``longest`` characters is abbreviated and followed by the beginning of its
+An expression of more than ``longest`` characters is abbreviated and followed by the start of its
 fingerprint, so that different nodes have different labels.
 
 >>> from locum.graph.operations import build
@@ -13,30 +13,52 @@ fingerprint, so that different nodes have different labels.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 from locum.graph.fingerprints import fingerprints
 from locum.graph.node import Node
 from locum.graph.printer import Phrase, abbreviate, phrase
 from locum.graph.traversal import postorder
+from locum.shared_state import Lock
+
+#: Names given to nodes by ``.named()``. Names are not part of the graph: equal programs are one node.
+_given: WeakKeyDictionary[Node, str] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def give_name(node: Node, name: str) -> None:
+    """Give a node a name, which replaces any earlier name."""
+    with _lock:
+        _given[node] = name
+
+
+def names_given(root: Node) -> dict[Node, str]:
+    """Return the names that ``give_name`` has given to the nodes of a program."""
+    with _lock:
+        return {node: _given[node] for node in postorder(root) if node in _given} if _given else {}
 
 
 class Labels:
-    """Label nodes: one object for all labels of a program, whose expressions share their parts."""
+    """A function from the nodes of a program to their labels; labels of shared parts are computed
+    once.
+    """
 
     def __init__(self, names: Mapping[Node, str] | None = None, longest: int = 2_000) -> None:
         self._names = dict(names or {})
         self._longest = longest
-        #: None where an expression is too long.
+        #: The expression of each node, or None if the expression is too long.
         self._phrases: dict[Node, Phrase | None] = {}
         self._fingerprints: dict[Node, str] = {}
         self._labels: dict[Node, str] = {}
 
     def add(self, names: Mapping[Node, str]) -> None:
-        """Name further nodes, of which no label was asked yet."""
+        """Add names for further nodes, none of which may have a label yet."""
         self._names |= names
 
     def __call__(self, node: Node) -> str:
-        """Return the label of a node."""
+        """Return the label of a node: its name, its expression, or its abbreviated expression with a
+        fingerprint.
+        """
         if node not in self._labels:
             self._labels[node] = self._label(node)
         return self._labels[node]

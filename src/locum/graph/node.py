@@ -1,13 +1,13 @@
-"""The one node: an operation, its inputs and its attributes; immutable and interned.
+"""Define the node: an operation with its inputs and attributes, immutable and interned.
 
-Interned means that building the same thing twice gives the same object, so equality of programs
-is identity (``is``), common subexpressions vanish by themselves, and a node can be a dictionary
-key at no cost. The pool holds its nodes weakly: a program nobody holds is forgotten.
+Interned means that building the same node twice returns the same object. Equality of programs is
+therefore identity (``is``), common subexpressions are shared automatically, and nodes are cheap
+dictionary keys. The pool of nodes holds weak references, so unused programs are freed.
 
-A node knows nothing of the table of operations (``operations.py``) but the two facts that binding
-needs: a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
+Nodes do not depend on the table of operations (``operations.py``), apart from two facts about binding:
+a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
 
-Names, source positions and results live beside the graph, never in the node.
+Names, source positions and results are stored outside of nodes.
 
 >>> indices = Node("indices")
 >>> Node("add", (indices, Node("constant", (), {"value": 1}))) is Node(
@@ -31,14 +31,12 @@ from locum.errors import GraphError
 from locum.graph.atoms import Atom, Attribute, identity
 from locum.shared_state import Lock
 
-#: The intern pool. The lock makes lookup and insertion one step, so that two threads cannot both
-#: build "the" node. The package has three more tables that change, each with a lock of its own: the
-#: handles on nodes (``language/handles.py``, weak), the plans that are kept and the fallbacks that were
-#: warned of (``execution/fast/execute.py``, bounded and weak).
+#: The intern pool. The lock makes lookup and insertion atomic, so that two threads cannot both build
+#: the same node.
 _pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 _lock = Lock()
-#: Names for families nobody named, part of the pool: a name given twice would be one node. The
-#: first half tells processes apart, since parts of programs travel between them as JSON.
+#: Parts of the names of unnamed families. Two families with the same name would be one node. The random
+#: part distinguishes processes, since programs are sent between processes as JSON.
 _process = os.urandom(4).hex()
 _numbers = itertools.count()
 
@@ -56,26 +54,26 @@ _CLOSED: frozenset[Node] = frozenset()
 
 
 class _Fields:
-    """What a node holds, while it is being filled."""
+    """The fields of a node under construction."""
 
     __slots__ = ("__weakref__", "_free", "attributes", "depth", "height", "inputs", "op")
 
     op: str
     inputs: tuple[Node, ...]
     attributes: Mapping[str, Attribute]
-    #: Length of the longest path down to a leaf.
+    #: Length of the longest path to a leaf.
     depth: int
-    #: How many ``sum_over`` are nested in it; bound families are named by it (``families.py``).
+    #: Maximum number of nested ``sum_over``. Names of bound families contain it (``families.py``).
     height: int
     _free: frozenset[Node]
 
 
 class Node(_Fields):
-    """One operation applied to nodes. Make legal ones with ``operations.build``."""
+    """One operation applied to input nodes; ``operations.build`` creates valid nodes."""
 
     __slots__ = ()
 
-    #: Prints a node in one line. Set by ``printer.py``, which knows the operations.
+    #: Function that prints a node in one line; set by ``printer.py``, which depends on the operations.
     printer: ClassVar[Callable[[Node], str]]
 
     def __new__(
@@ -84,18 +82,20 @@ class Node(_Fields):
         inputs: tuple[Node, ...] = (),
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Node:
-        """Return the node of the pool that says this, or a new one."""
+        """Return the node in the pool with this operation, inputs and attributes, or create the
+        node.
+        """
         named = sorted(attributes.items()) if attributes else ()
         key = (op, inputs, tuple([(name, identity(value)) for name, value in named]))
         pooled = _pool.get(key)
-        if pooled is not None:  # most often; no lock is needed to read
+        if pooled is not None:  # the common case; reading needs no lock
             return pooled
         with _lock:
             pooled = _pool.get(key)
             if pooled is not None:
                 return pooled
             depth, height, closed = -1, 0, True
-            for part in inputs:  # a million of these: no calls
+            for part in inputs:  # the hot loop of a million nodes, so without function calls
                 if part.depth > depth:
                     depth = part.depth
                 if part.height > height:
@@ -109,17 +109,17 @@ class Node(_Fields):
             fields.depth = depth + 1
             fields.height = height + 1 if op == "sum_over" else height
             fields._free = _CLOSED if closed else _free_families(op, inputs)
-            fields.__class__ = cls  # from here on nothing of it can be set
+            fields.__class__ = cls  # the node is immutable from here on
             node = cast(Node, fields)
             _pool[key] = node
             return node
 
     @property
     def free(self) -> frozenset[Node]:
-        """The family parameters that occur in it and that no ``sum_over`` in it binds."""
+        """The family parameters that occur in the node and that no ``sum_over`` in it binds."""
         return frozenset((self,)) if self.op == "family" else self._free
 
-    # What some operations carry, by the table of operations.
+    # Attributes of particular operations, as defined in the table of operations.
 
     def _attribute(self, name: str) -> Any:
         if name not in self.attributes:
@@ -133,17 +133,17 @@ class Node(_Fields):
 
     @property
     def default(self) -> Atom:
-        """What an ``aggregate`` gives where no key is selected."""
+        """The result of an ``aggregate`` at queries that select no key."""
         return cast(Atom, self._attribute("default"))
 
     @property
     def predicate(self) -> str:
-        """The comparison of a ``select``."""
+        """The comparison operator of a ``select``, such as ``"=="``."""
         return cast(str, self._attribute("predicate"))
 
     @property
     def cast(self) -> str:
-        """What ``tokens`` does to each input value."""
+        """The conversion that ``tokens`` applies to each input value."""
         return cast(str, self._attribute("cast"))
 
     @property
@@ -158,12 +158,12 @@ class Node(_Fields):
 
     @property
     def members(self) -> tuple[Atom, ...]:
-        """The atoms among which a ``member`` looks for its input."""
+        """The set of atoms of a ``member``, which tests whether its input is in this set."""
         return cast("tuple[Atom, ...]", self._attribute("values"))
 
     @property
     def table(self) -> tuple[tuple[Atom, Atom], ...]:
-        """The pairs of key and value of a ``lookup``."""
+        """The table of a ``lookup``, as pairs of key and value."""
         return cast("tuple[tuple[Atom, Atom], ...]", self._attribute("table"))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -183,16 +183,18 @@ class Node(_Fields):
 
 
 class HasNode(Protocol):
-    """A front end's handle on a node."""
+    """A protocol for objects that represent a node, such as an s-op of the Python interface."""
 
     @property
     def node(self) -> Node:
-        """The node it stands for."""
+        """The node that the object represents."""
         ...
 
 
 def node_of(program: Node | HasNode) -> Node:
-    """Return the node of a program, whichever front end it comes from."""
+    """Return the node of a program, which is given as a node or as an object with an attribute
+    ``node``.
+    """
     node = program if isinstance(program, Node) else getattr(program, "node", None)
     if not isinstance(node, Node):
         raise GraphError(f"expected a program (an s-op or a selector), got {program!r}")
@@ -206,10 +208,10 @@ def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:
 
 
 def fresh_name() -> str:
-    """Make a family name that nothing in the pool bears."""
+    """Return a family name that no node in the pool uses."""
     return f"~{_process}.{next(_numbers)}"
 
 
 def pool_size() -> int:
-    """Count the nodes that are alive, for tests of the pool's weakness."""
+    """Count the live nodes; tests use this count to check that the pool holds weak references."""
     return len(_pool)

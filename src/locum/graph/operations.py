@@ -1,16 +1,16 @@
-"""The whole language on one page: the closed table of operations.
+"""Define all operations of programs in one closed table.
 
-Whatever the front end, a program is a graph of these and nothing else. Elementwise functions are
-*named*, never Python lambdas, so that every executor, number domain and the compiler can give each
-its own meaning, and a test can assert that each has one or a stated refusal.
+Every front end builds programs from these operations only. Elementwise functions are *names*, never
+Python lambdas. Each executor, each number domain and the compiler can therefore interpret these
+functions. A test checks that each of them implements or rejects every operation.
 
-Each row says which sorts an operation takes and gives, which attributes it carries, and what it
-means in one line. :func:`build` makes a legal node, or says what is wrong.
+A row of the table contains the sorts of the inputs and of the output, the attributes and a one-line
+meaning. :func:`build` returns a valid node or raises :class:`GraphError`.
 
 >>> build("add", build("indices"), build("constant", value=1))
 <add: indices + 1>
 >>> OPERATIONS["aggregate"].meaning
-'the mean of the values at the selected keys; the default where none is selected'
+'the mean of the values at the selected keys, or `default` if no key is selected'
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ from locum.graph.node import Node
 
 
 class Sort(Enum):
-    """What a node is: a value per position, a boolean per (query, key), or a head index."""
+    """The sort of a node: an s-op, a selector or a family parameter.
+
+    An s-op has a value per position, a selector has a boolean per query and key, and a family parameter
+    is a head index.
+    """
 
     SOP = "s-op"
     SELECTOR = "selector"
@@ -43,15 +47,15 @@ class Sort(Enum):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A comparison of two values, ``a ? b``: in ``select``, the key stands on the left."""
+    """A comparison of two values, ``a ? b``; in ``select``, ``a`` is the key."""
 
-    #: The elementwise operation that compares so.
+    #: The elementwise operation with the same meaning.
     operation: str
-    #: The predicate that holds where this one does not, of values that have an order (not of NaN).
+    #: The predicate with the opposite truth value for ordered values (not for NaN).
     negation: str
-    #: The predicate that says the same with the operands exchanged.
+    #: The equivalent predicate with exchanged operands.
     converse: str
-    #: Compares scalars as Python does, and arrays of one type elementwise.
+    #: Function that compares scalars with Python's semantics, and arrays of one type elementwise.
     holds: Callable[[Any, Any], Any]
 
 
@@ -67,24 +71,24 @@ COMPARISONS: Mapping[str, Predicate] = MappingProxyType(
     }
 )
 PREDICATES = tuple(COMPARISONS)
-#: Elementwise comparison → the predicate that it is.
+#: Map each elementwise comparison to its predicate.
 PREDICATE_OF = {predicate.operation: symbol for symbol, predicate in COMPARISONS.items()}
-#: What ``tokens`` does to each input value before the program sees it.
+#: The conversions that ``tokens`` can apply to each input value.
 CASTS = ("asis", "str", "int", "float", "bool")
 
-#: The most heads of one family.
+#: Maximum number of heads of one family.
 LARGEST_FAMILY = 10**18
-#: Says why a value cannot be that attribute, or None where it can.
+#: A function that returns the reason why a value is not valid for an attribute, or None if it is valid.
 Check = Callable[[Attribute], str | None]
 
 
 def _atom(value: Attribute) -> str | None:
-    return None if is_atom(value) else "it must be a bool, an int, a float or a string"
+    return None if is_atom(value) else "expected a bool, an int, a float or a string"
 
 
 def _one_of(choices: tuple[str, ...]) -> Check:
     def check(value: Attribute) -> str | None:
-        return None if value in choices else f"it must be one of {', '.join(choices)}"
+        return None if value in choices else f"expected one of {', '.join(choices)}"
 
     return check
 
@@ -92,21 +96,21 @@ def _one_of(choices: tuple[str, ...]) -> Check:
 def _size(value: Attribute) -> str | None:
     if type(value) is int and 1 <= value <= LARGEST_FAMILY:
         return None
-    return f"it must be an integer from 1 to {LARGEST_FAMILY}"
+    return f"expected an integer from 1 to {LARGEST_FAMILY}"
 
 
 def _name(value: Attribute) -> str | None:
-    return None if isinstance(value, str) and value else "a name is a non-empty string"
+    return None if isinstance(value, str) and value else "expected a non-empty string"
 
 
 def _set(value: Attribute) -> str | None:
     if isinstance(value, tuple) and all(is_atom(part) for part in value) and is_canonical(value):
         return None
-    return "it must be a tuple of distinct atoms in canonical order (atoms.canonical_set)"
+    return "expected a tuple of distinct atoms in canonical order (atoms.canonical_set)"
 
 
 def _table_of_atoms(value: Attribute) -> str | None:
-    problem = "it must be one or more (atom, atom) pairs in canonical order (atoms.canonical_table)"
+    problem = "expected one or more (atom, atom) pairs in canonical order (atoms.canonical_table)"
     if not isinstance(value, tuple) or not value:
         return problem
     for pair in value:
@@ -117,33 +121,33 @@ def _table_of_atoms(value: Attribute) -> str | None:
 
 @dataclass(frozen=True)
 class Operation:
-    """A row of the table."""
+    """A row of the table of operations."""
 
     name: str
-    #: Part of the table: leaf, arithmetic, function, comparison, logic, selector, attention, family.
+    #: Group of operations: leaf, arithmetic, function, comparison, logic, selector, attention, family.
     group: str
     takes: tuple[Sort, ...]
     gives: Sort
     meaning: str
     attributes: Mapping[str, Check] = field(default_factory=dict)
-    #: How RASP text writes it, where that is an operator.
+    #: The operator in RASP text, or None if the operation is written as a function.
     symbol: str | None = None
-    #: What RASP text calls it, where that is a function of another name.
+    #: The name of the function in RASP text, if it differs from ``name``.
     function: str | None = None
-    #: Whether it leads out of the rationals: exact arithmetic refuses it; Python's ``math`` and flint's
-    #: balls have it under its own name.
+    #: Whether results can be irrational. Exact arithmetic rejects such functions. Python's ``math`` and
+    #: FLINT's ball arithmetic define these functions under the same names.
     transcendental: bool = False
-    #: Whether it rounds to the floating-point type of its own name.
+    #: Whether the operation rounds to the floating-point type that it is named after.
     rounds: bool = False
 
     @property
     def called(self) -> str:
-        """The name of the function that RASP text has for it."""
+        """The name of the function in RASP text."""
         return self.function or self.name
 
     @property
     def elementwise(self) -> bool:
-        """Whether it acts on each position by itself: a feed-forward sublayer's work."""
+        """Whether the operation acts on each position separately, as a feed-forward sublayer does."""
         return self.group in ("arithmetic", "function", "comparison", "logic")
 
 
@@ -153,87 +157,152 @@ _S, _B, _F = Sort.SOP, Sort.SELECTOR, Sort.FAMILY
 def _table() -> dict[str, Operation]:
     rows = [
         # Leaves.
-        Operation("tokens", "leaf", (), _S, "the input, each value cast", {"cast": _one_of(CASTS)}),
-        Operation("indices", "leaf", (), _S, "the positions 0, 1, 2, …"),
+        Operation(
+            "tokens",
+            "leaf",
+            (),
+            _S,
+            "the input tokens, converted as `cast` specifies",
+            {"cast": _one_of(CASTS)},
+        ),
+        Operation("indices", "leaf", (), _S, "the position: 0, 1, 2, …"),
         Operation("length", "leaf", (), _S, "the length of the input, at every position"),
-        Operation("constant", "leaf", (), _S, "the same atom at every position", {"value": _atom}),
+        Operation("constant", "leaf", (), _S, "`value` at every position", {"value": _atom}),
         # Elementwise arithmetic.
-        Operation("add", "arithmetic", (_S, _S), _S, "a + b (joins strings)", symbol="+"),
+        Operation("add", "arithmetic", (_S, _S), _S, "a + b; strings are concatenated", symbol="+"),
         Operation("subtract", "arithmetic", (_S, _S), _S, "a − b", symbol="-"),
         Operation("multiply", "arithmetic", (_S, _S), _S, "a · b", symbol="*"),
-        Operation("divide", "arithmetic", (_S, _S), _S, "a / b, never whole division", symbol="/"),
+        Operation("divide", "arithmetic", (_S, _S), _S, "a / b, as true division", symbol="/"),
         Operation("modulo", "arithmetic", (_S, _S), _S, "a − b·⌊a / b⌋", symbol="%"),
         Operation("floor_divide", "arithmetic", (_S, _S), _S, "⌊a / b⌋", symbol="//"),
         Operation("power", "arithmetic", (_S, _S), _S, "a to the power of b", symbol="^"),
         Operation("negate", "arithmetic", (_S,), _S, "−a", symbol="-"),
         # Elementwise functions.
         Operation("absolute", "function", (_S,), _S, "|a|", function="abs"),
-        Operation("minimum", "function", (_S, _S), _S, "a if a < b else b", function="min"),
-        Operation("maximum", "function", (_S, _S), _S, "a if a > b else b", function="max"),
+        Operation("minimum", "function", (_S, _S), _S, "a if a < b, otherwise b", function="min"),
+        Operation("maximum", "function", (_S, _S), _S, "a if a > b, otherwise b", function="max"),
         Operation("exp", "function", (_S,), _S, "e to the power of a", transcendental=True),
         Operation("log", "function", (_S,), _S, "the natural logarithm of a", transcendental=True),
         Operation("sqrt", "function", (_S,), _S, "the square root of a"),
         Operation(
-            "erf", "function", (_S,), _S, "the error function of a (for GELU)", transcendental=True
+            "erf", "function", (_S,), _S, "the error function of a, used by GELU", transcendental=True
         ),
         Operation("tanh", "function", (_S,), _S, "the hyperbolic tangent of a", transcendental=True),
-        Operation("sin", "function", (_S,), _S, "the sine of a (in radians)", transcendental=True),
-        Operation("cos", "function", (_S,), _S, "the cosine of a (in radians)", transcendental=True),
-        Operation("floor", "function", (_S,), _S, "the greatest integer not above a"),
-        Operation("round", "function", (_S,), _S, "the nearest integer, halves to even"),
+        Operation("sin", "function", (_S,), _S, "the sine of a, in radians", transcendental=True),
+        Operation("cos", "function", (_S,), _S, "the cosine of a, in radians", transcendental=True),
+        Operation("floor", "function", (_S,), _S, "a rounded down to an integer"),
+        Operation("round", "function", (_S,), _S, "a rounded to the nearest integer, ties to even"),
         # Rounding to a floating-point type.
-        Operation("float64", "function", (_S,), _S, "a as a float64", rounds=True),
-        Operation("float32", "function", (_S,), _S, "a rounded to the nearest float32", rounds=True),
-        Operation("float16", "function", (_S,), _S, "a as float32, then float16", rounds=True),
-        Operation("bfloat16", "function", (_S,), _S, "a as float32, then bfloat16", rounds=True),
-        # Elementwise comparison and logic: truth as Python sees it, answers are bools.
-        Operation("equal", "comparison", (_S, _S), _S, "a equals b", symbol="=="),
-        Operation("not_equal", "comparison", (_S, _S), _S, "a differs from b", symbol="!="),
-        Operation("less", "comparison", (_S, _S), _S, "a is below b", symbol="<"),
-        Operation("less_equal", "comparison", (_S, _S), _S, "a is not above b", symbol="<="),
-        Operation("greater", "comparison", (_S, _S), _S, "a is above b", symbol=">"),
-        Operation("greater_equal", "comparison", (_S, _S), _S, "a is not below b", symbol=">="),
-        Operation("and", "logic", (_S, _S), _S, "both a and b hold", symbol="and"),
-        Operation("or", "logic", (_S, _S), _S, "a or b holds, or both", symbol="or"),
-        Operation("not", "logic", (_S,), _S, "a does not hold", symbol="not"),
-        Operation("if_else", "logic", (_S, _S, _S), _S, "b where a holds, else c; both are computed"),
-        Operation("indicator", "logic", (_S,), _S, "1 where a holds, else 0"),
-        Operation("member", "logic", (_S,), _S, "a is one of these", {"values": _set}),
-        Operation("lookup", "logic", (_S,), _S, "what the table has for a", {"table": _table_of_atoms}),
-        # Selectors: always [query, key]; rows attend.
+        Operation("float64", "function", (_S,), _S, "a converted to float64", rounds=True),
+        Operation("float32", "function", (_S,), _S, "a rounded to float32", rounds=True),
         Operation(
-            "select", "selector", (_S, _S), _B, "key[k] ? query[q]", {"predicate": _one_of(PREDICATES)}
+            "float16", "function", (_S,), _S, "a rounded to float32, then to float16", rounds=True
         ),
-        Operation("selector_and", "selector", (_B, _B), _B, "selected by both", symbol="and"),
-        Operation("selector_or", "selector", (_B, _B), _B, "selected by either", symbol="or"),
-        Operation("selector_not", "selector", (_B,), _B, "not selected", symbol="not"),
         Operation(
-            "best", "selector", (_B, _S), _B, "of the selected keys, those whose score is greatest"
+            "bfloat16", "function", (_S,), _S, "a rounded to float32, then to bfloat16", rounds=True
         ),
+        # Elementwise comparison and logic: truth values follow Python, results are bools.
+        Operation("equal", "comparison", (_S, _S), _S, "whether a equals b", symbol="=="),
+        Operation("not_equal", "comparison", (_S, _S), _S, "whether a differs from b", symbol="!="),
+        Operation("less", "comparison", (_S, _S), _S, "whether a is less than b", symbol="<"),
+        Operation(
+            "less_equal",
+            "comparison",
+            (_S, _S),
+            _S,
+            "whether a is less than or equal to b",
+            symbol="<=",
+        ),
+        Operation("greater", "comparison", (_S, _S), _S, "whether a is greater than b", symbol=">"),
+        Operation(
+            "greater_equal",
+            "comparison",
+            (_S, _S),
+            _S,
+            "whether a is greater than or equal to b",
+            symbol=">=",
+        ),
+        Operation("and", "logic", (_S, _S), _S, "whether both a and b are true", symbol="and"),
+        Operation("or", "logic", (_S, _S), _S, "whether a or b is true", symbol="or"),
+        Operation("not", "logic", (_S,), _S, "whether a is false", symbol="not"),
+        Operation("if_else", "logic", (_S, _S, _S), _S, "b where a is true, otherwise c"),
+        Operation("indicator", "logic", (_S,), _S, "1 where a is true, otherwise 0"),
+        Operation("member", "logic", (_S,), _S, "whether a is one of `values`", {"values": _set}),
+        Operation(
+            "lookup",
+            "logic",
+            (_S,),
+            _S,
+            "the value that `table` assigns to a",
+            {"table": _table_of_atoms},
+        ),
+        # Selectors are always indexed [query, key]; each row contains the keys of one query.
+        Operation(
+            "select",
+            "selector",
+            (_S, _S),
+            _B,
+            "the keys k for which `keys[k] ? queries[q]` is true, where ? is `predicate`",
+            {"predicate": _one_of(PREDICATES)},
+        ),
+        Operation(
+            "selector_and",
+            "selector",
+            (_B, _B),
+            _B,
+            "the keys that both selectors select",
+            symbol="and",
+        ),
+        Operation(
+            "selector_or",
+            "selector",
+            (_B, _B),
+            _B,
+            "the keys that at least one selector selects",
+            symbol="or",
+        ),
+        Operation(
+            "selector_not",
+            "selector",
+            (_B,),
+            _B,
+            "the keys that the selector does not select",
+            symbol="not",
+        ),
+        Operation("best", "selector", (_B, _S), _B, "the selected keys with the largest score"),
         # Attention.
         Operation(
             "aggregate",
             "attention",
             (_B, _S),
             _S,
-            "the mean of the values at the selected keys; the default where none is selected",
+            "the mean of the values at the selected keys, or `default` if no key is selected",
             {"default": _atom},
         ),
-        Operation("selector_width", "attention", (_B,), _S, "how many keys are selected"),
+        Operation("selector_width", "attention", (_B,), _S, "the number of selected keys"),
         # Families of heads.
         Operation(
-            "family", "family", (), _F, "a head index 0 … size−1", {"name": _name, "size": _size}
+            "family",
+            "family",
+            (),
+            _F,
+            "a head index from 0 to `size` − 1",
+            {"name": _name, "size": _size},
         ),
         Operation(
-            "sum_over", "family", (_S, _F), _S, "the sum of the body over all values of its families"
+            "sum_over",
+            "family",
+            (_S, _F),
+            _S,
+            "the sum of the s-op over all values of the family parameters",
         ),
     ]
     return {row.name: row for row in rows}
 
 
-#: The closed table. Nothing outside it is a program.
+#: The closed table of operations.
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(_table())
-#: Functions that lead out of the rationals.
+#: Functions with irrational results.
 TRANSCENDENTAL = tuple(name for name, row in OPERATIONS.items() if row.transcendental)
 #: Functions that round to a floating-point type, by the name of the type.
 ROUNDINGS = tuple(name for name, row in OPERATIONS.items() if row.rounds)
@@ -245,7 +314,9 @@ def sort_of(node: Node) -> Sort:
 
 
 def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Attribute]) -> str | None:
-    """Say why such a node would be illegal, or return None: the table read as a rule."""
+    """Return the reason why a node with these arguments violates the table of operations, or None if it
+    is valid.
+    """
     row = OPERATIONS.get(op)
     if row is None:
         return f"there is no operation {op!r}: the table in graph/operations.py is closed"
@@ -262,16 +333,18 @@ def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Att
     if not attributes and not row.attributes:
         return None
     if attributes.keys() != row.attributes.keys():
-        return f"{op} carries the attributes {sorted(row.attributes)}, not {sorted(attributes)[:8]}"
+        return f"{op}: expected the attributes {sorted(row.attributes)}, got {sorted(attributes)[:8]}"
     for name, check in row.attributes.items():
         reason = check(attributes[name])
         if reason is not None:
-            return f"{op} does not know the {name} {short(attributes[name])}: {reason}"
+            return f"{op}: {name}: {reason}, got {short(attributes[name])}"
     return None
 
 
 def build(op: str, /, *inputs: Node, **attributes: Attribute) -> Node:
-    """Make a legal node, or say why there is none in a :class:`GraphError`."""
+    """Return the node with this operation, inputs and attributes, or raise :class:`GraphError` if it is
+    invalid.
+    """
     problem = problem_with(op, inputs, attributes)
     if problem is not None:
         raise GraphError(problem)
@@ -279,7 +352,7 @@ def build(op: str, /, *inputs: Node, **attributes: Attribute) -> Node:
 
 
 def constant(value: Atom) -> Node:
-    """Return the s-op that is ``value`` at every position."""
+    """Return an s-op that has the given ``value`` at every position."""
     return build("constant", value=value)
 
 

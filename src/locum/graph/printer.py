@@ -1,10 +1,11 @@
-"""Graph → text: RASP as a person would write it, and a short form for messages.
+"""Print graphs as RASP text that can be read again, or in a short form for messages.
 
-:func:`to_rasp` prints a whole program. What is used more than once, or would nest too deeply,
-becomes a statement of its own, so that text stays as small as the graph. Families are printed in
-our extension of the language, ``sum l in range(4) { … }``. The text reads back to the same object.
+:func:`to_rasp` prints a whole program. A node that is used more than once, or that would be nested too
+deeply, becomes a separate statement, so the text is about as small as the graph. Families are printed
+in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text returns the same
+graph.
 
-:func:`abbreviate` prints one node in one line of bounded length, for errors and reprs.
+:func:`abbreviate` prints one node in one line of bounded length, for error messages and reprs.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -28,11 +29,11 @@ from locum.graph.node import Node
 from locum.graph.operations import OPERATIONS
 from locum.graph.traversal import count_uses, depends_on, postorder
 
-#: Expressions nested deeper than this are broken into statements.
+#: Expressions that are nested more deeply than this are split into statements.
 _NESTING = 12
-#: Depth and characters shown by :func:`abbreviate`.
+#: Maximum depth and number of characters shown by :func:`abbreviate`.
 _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
-#: Entries of a table that a short form shows.
+#: Number of table entries shown in a short form.
 _SHORT_TABLE = 4
 
 T = TypeVar("T")
@@ -41,25 +42,30 @@ _FAMILY_NAMES = ("l", "m", "p", "q", "u", "v")
 
 
 class Phrase(NamedTuple):
-    """A piece of RASP, and whether it is one term: RASP's precedence is too odd to rely on."""
+    """A piece of RASP text, with a flag that states whether it is a single term.
+
+    An operand that is not a single term is put in parentheses, so that the text does not depend on
+    RASP's unusual operator precedence.
+    """
 
     text: str
     term: bool = True
 
     @property
     def bracketed(self) -> str:
-        """The text as an operand."""
+        """The text as an operand: in parentheses unless it is a single term."""
         return self.text if self.term else f"({self.text})"
 
 
 def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
-    """Write the program as RASP text whose last statement is ``root``.
+    """Return the program as RASP text whose last statement is ``root``.
 
-    ``names`` gives nodes the names they bear in statements (the side table of a program).
+    ``names`` maps nodes to the names that they receive in the text.
     """
     if root.free:
         raise GraphError(
-            "only a whole program can be printed, but families of this one are not summed over"
+            "expected a program without free families to print, got one with families that are not "
+            "summed over"
         )
     printer = _Printer(root, names or {})
     if root.op == "constant":
@@ -68,7 +74,7 @@ def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
 
 
 class _Printer:
-    """Prints blocks of statements: the program, and the body of each sum in it."""
+    """Printer of blocks of statements: the whole program, and the body of each sum in the program."""
 
     def __init__(self, root: Node, names: Mapping[Node, str]) -> None:
         self.uses = count_uses(root)
@@ -80,10 +86,12 @@ class _Printer:
         self.nesting: dict[Node, int] = {}
 
     def block(self, root: Node, bound: Sequence[Node]) -> Iterator[str]:
-        """Write statements for all that ``root`` needs and the enclosing blocks have not said."""
+        """Yield the statements for all nodes that ``root`` needs and that enclosing blocks do not
+        define.
+        """
         for node in postorder(root, into=depends_on(bound) if bound else None):
             if node in self.said or not node.free <= self.said.keys():
-                continue  # the latter belongs to the body of a sum further in
+                continue  # the statement belongs to the body of an inner sum
             expression = self.say(node)
             nesting = 1 + max((self.nesting.get(i, 0) for i in node.inputs), default=-1)
             alone = self.uses[node] > 1 or nesting >= _NESTING or node.op == "sum_over"
@@ -102,7 +110,7 @@ class _Printer:
             self.said[family] = Phrase(next(self.family_names))
         over = ", ".join(f"{self.said[f].text} in range({f.size})" for f in families)
         statements = " ".join(self.block(body, families))
-        # What was said inside holds inside only: another sum may bind the same family.
+        # Definitions inside are local: another sum may bind the same family.
         for local in (*postorder(body, into=depends_on(families)), *families):
             self.said.pop(local, None)
         return Phrase(f"sum {over} {{ {statements} }}", term=False)
@@ -114,7 +122,10 @@ def _family_names() -> Iterator[str]:
 
 
 def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
-    """Write a node in one line of some seventy characters, with … for what was left out."""
+    """Return a node as one line of at most 72 characters, with "…" for omitted parts.
+
+    If ``names`` contains the node, its name is returned.
+    """
 
     def say(node: Node, depth: int) -> Phrase:
         if names and node in names:
@@ -135,11 +146,12 @@ Node.printer = staticmethod(abbreviate)
 def phrase(
     node: Node, inputs: Sequence[Phrase], exact: bool = True, whole: bool | None = None
 ) -> Phrase:
-    """Write one operation in RASP, given the text of its inputs.
+    """Return the RASP text of one operation, given the text of its inputs.
 
-    With ``exact`` the text must read back: where RASP would compute on plain values, constants are
-    written ``constant(3)``, and a string that has no literal is an error. ``whole`` lists tables in
-    full, which is the default for exact text.
+    If ``exact`` is true, reading the text gives the same node. A constant is then written as
+    ``constant(3)`` where RASP would otherwise compute with a plain value, and a string that has no RASP
+    literal raises an error. If ``whole`` is true, tables are written completely; the default is the
+    value of ``exact``.
     """
     whole = exact if whole is None else whole
     op = node.op
@@ -153,7 +165,7 @@ def phrase(
             return literal(node.value, exact)
         case "family":
             return Phrase(family_name(node))
-        case "sum_over":  # exact text has a block of statements instead
+        case "sum_over":  # in exact text, a sum is a block of statements instead
             over = ", ".join(family.text for family in inputs[1:])
             return Phrase(f"sum over {over} of {inputs[0].bracketed}", term=False)
         case "select":
@@ -186,7 +198,9 @@ def phrase(
 
 
 def family_name(family: Node) -> str:
-    """Name a family for messages: its own name, or a letter if a sum has taken that away."""
+    """Return the name of a family for messages, or a generated letter if ``sum_over`` has renamed
+    it.
+    """
     name = family.name
     if name.startswith("~"):
         return f"family{name.rpartition('.')[2]}"
@@ -198,7 +212,9 @@ def family_name(family: Node) -> str:
 
 
 def _lifted(node: Node, inputs: Sequence[Phrase]) -> Sequence[Phrase]:
-    """Mark constants where RASP would otherwise compute with the plain value at build time."""
+    """Write constant inputs as ``constant(…)`` where RASP would otherwise compute a plain value while
+    parsing.
+    """
     constants = [i.op == "constant" for i in node.inputs]
     if node.op == "if_else":
         constants[1:] = [False, False]
@@ -211,7 +227,7 @@ def _lifted(node: Node, inputs: Sequence[Phrase]) -> Sequence[Phrase]:
 
 
 def literal(value: Atom, exact: bool = True) -> Phrase:
-    """Write an atom as RASP does."""
+    """Return an atom in RASP syntax."""
     if isinstance(value, str):
         if exact and any(character in value for character in '"\r\n'):
             raise GraphError(f"RASP has no literal for the string {value!r} (quotes, line breaks)")
@@ -231,6 +247,9 @@ def literal(value: Atom, exact: bool = True) -> Phrase:
 
 
 def _listed(parts: Sequence[T], say: Callable[[T], str], whole: bool) -> str:
-    """Write all entries, or for a short line the first few: tables may have thousands."""
+    """Return all entries as text, or only the first few followed by "…" for a short form.
+
+    Tables may have thousands of entries.
+    """
     some = parts if whole else parts[:_SHORT_TABLE]
     return ", ".join([*map(say, some), *(["…"] if len(some) < len(parts) else [])])

@@ -1,7 +1,9 @@
-"""Write random programs: graphs with sharing and families, from the whole table of operations.
+"""Generate random programs: graphs with shared nodes and families that use the whole table of
+operations.
 
-Whoever draws (a seed, or a library of property tests) says how; :func:`grow` says what a well-formed
-program is. A new operation is drawn as soon as it is in the table.
+The caller supplies the random choices, from a seed or from a library for property-based testing.
+:func:`grow` ensures that the program is well formed. New operations in the table are used
+automatically.
 """
 
 from __future__ import annotations
@@ -15,37 +17,40 @@ from locum.graph.operations import OPERATIONS, Sort, build, sort_of
 
 T = TypeVar("T")
 
-#: What can be written on top of leaves and families.
+#: The operations that can be applied to leaves and families.
 INNER_OPERATIONS = tuple(
     name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family")
 )
 
 
 class Draws(Protocol):
-    """What chance decides about a program, asked for in one order."""
+    """The random choices that define a program, requested in a fixed order."""
 
     def choice(self, options: Sequence[T]) -> T:
         """Choose one of the options."""
         ...
 
     def integer(self, low: int, high: int) -> int:
-        """Return an integer between ``low`` and ``high``, both included."""
+        """Choose an integer between ``low`` and ``high``, inclusive."""
         ...
 
     def attribute(self, name: str) -> Any:
-        """Return a value for an attribute of an operation."""
+        """Choose a value for the attribute ``name`` of an operation."""
         ...
 
     def has_families(self) -> bool:
-        """Return whether the program may use families."""
+        """Choose whether the program may contain families."""
         ...
 
     def operations(self) -> Sequence[str]:
-        """Return the operations to choose from; one that is named twice comes more often."""
+        """Return the operations from which the program is built.
+
+        An operation that is listed twice is chosen more often.
+        """
         ...
 
     def sums_now(self) -> bool:
-        """Return whether an s-op of a family is summed over at once."""
+        """Choose whether an s-op that depends on families is summed immediately."""
         ...
 
 
@@ -55,9 +60,9 @@ def grow(
     sorts: tuple[Sort, ...] = (Sort.SOP, Sort.SELECTOR),
     parts: Sequence[Node] = (),
 ) -> Node:
-    """Write a program of up to ``size`` operations, of one of the sorts, with no family left free.
+    """Generate a program of at most ``size`` random operations without free families.
 
-    It may use ``parts`` as well as the leaves.
+    The root has one of the ``sorts``. The program is built from the leaves and from ``parts``.
     """
 
     def make(op: str, *inputs: Node) -> Node:

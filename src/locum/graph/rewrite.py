@@ -1,8 +1,8 @@
-"""Rewriting a graph to a fixpoint, with a log of every step.
+"""Rewrite a graph by rules until no rule applies, and log every step.
 
-A :class:`Rule` looks at one node whose inputs are already rewritten and gives a node with the same
-meaning, or None. Rules are tried on every node, inputs first, again and again until none applies.
-What was done is kept: each :class:`Step` names the rule and shows the node before and after.
+A :class:`Rule` maps a node whose inputs are already rewritten to a node with the same meaning, or to
+None if the rule does not apply. Rules are tried on every node, inputs first, until no rule applies.
+Each :class:`RewriteStep` in the log contains the name of the rule and the node before and after.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -28,7 +28,7 @@ from locum.graph.traversal import transform
 
 @dataclass(frozen=True)
 class Rule:
-    """A named equality, read from left to right."""
+    """A named rewrite rule: an equality that is applied from left to right."""
 
     name: str
     apply: Callable[[Node], Node | None]
@@ -36,7 +36,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class RewriteStep:
-    """One use of a rule."""
+    """One application of a rewrite rule to a node."""
 
     rule: str
     before: Node
@@ -48,17 +48,17 @@ class RewriteStep:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The graph no rule applies to any more, and how it came about."""
+    """The result of :func:`rewrite`: a graph to which no rule applies, and the steps that led to it."""
 
     root: Node
     log: tuple[RewriteStep, ...]
 
 
 def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
-    """Rewrite ``root`` by ``rules`` until nothing changes.
+    """Rewrite ``root`` by ``rules`` until no rule applies.
 
-    Rules that undo one another would never end: after ``passes`` passes over the graph that is
-    an error, which names the rule last used.
+    Two rules that reverse each other would never finish. If rules still apply after ``passes`` passes
+    over the graph, an error names the last rule.
     """
     log: list[RewriteStep] = []
 
@@ -70,7 +70,7 @@ def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
                 return after
         return node
 
-    # Families are renamed apart meanwhile: a rule may move a sum into or out of another.
+    # During rewriting families have unique names, since a rule may move a sum into or out of another.
     current = opened(root)
     for _ in range(passes):
         steps = len(log)
@@ -97,13 +97,13 @@ def _idempotence(node: Node) -> Node | None:
 def _negated_equality(node: Node) -> Node | None:
     if node.op == "selector_not" and node.inputs[0].op == "select":
         predicate = node.inputs[0].predicate
-        if predicate in ("==", "!="):  # only these: with nan, "not <" is not ">="
+        if predicate in ("==", "!="):  # for "<" and others, "not <" is not ">=" if an operand is NaN
             opposite = COMPARISONS[predicate].negation
             return build("select", *node.inputs[0].inputs, predicate=opposite)
     return None
 
 
-#: Equalities of selectors that hold whatever the values are.
+#: Equalities of selectors that hold for all values.
 SELECTOR_ALGEBRA = (
     Rule("not not s = s", _double_negation),
     Rule("s and s = s, s or s = s", _idempotence),

@@ -1,8 +1,8 @@
-"""Selectors in negation normal form: comparisons of keys with queries, joined by *and* and *or*.
+"""Write selectors in negation normal form: comparisons of keys with queries, joined by *and* and *or*.
 
-*Not* remains before comparisons and before ``best`` only. A negated comparison is another comparison of
-numbers that have an order; of nan it is not (no order holds of it, so every negated one does), and so
-it is kept as it was. Formulas are as shared as the selectors they come from, and nothing recurses.
+*Not* occurs only directly before a comparison or ``best``. For numbers other than NaN, a negated
+comparison is equivalent to the opposite comparison. All order comparisons with NaN are false, so
+negations are kept. Formulas share parts as selectors do, and no function is recursive.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import TypeAlias, TypeVar
 from locum.graph import COMPARISONS, Node, postorder
 from locum.graph.traversal import walk as graph_walk
 
-#: Nested conjunctions are flattened up to so many parts (no more: a long chain would cost its square).
+#: Maximum number of parts of a nested conjunction or disjunction that is flattened. The cost of
+#: flattening is quadratic.
 _FLAT = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """key[k] ? query[q]; or, negated, that this is not so."""
+    """A comparison key[k] ? query[q] in the formula of a selector, or its negation."""
 
     key: Node
     query: Node
@@ -29,13 +30,15 @@ class Literal:
 
     @property
     def ordered(self) -> str:
-        """The predicate that says the same of all numbers but nan."""
+        """The predicate without negation that is equivalent for all numbers except NaN."""
         return COMPARISONS[self.predicate].negation if self.negated else self.predicate
 
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """Of the keys a formula selects, those of greatest score; or, negated, all the others."""
+    """The keys with the highest score among the keys that a formula selects; if negated, all other
+    keys.
+    """
 
     selected: Formula
     score: Node
@@ -44,14 +47,14 @@ class Best:
 
 @dataclass(frozen=True, eq=False)
 class AllOf:
-    """Every part holds."""
+    """A conjunction: every part holds."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
-    """Some part holds."""
+    """A disjunction: at least one part holds."""
 
     parts: tuple[Formula, ...]
 
@@ -61,7 +64,7 @@ _T = TypeVar("_T")
 
 
 def formula_of(selector: Node) -> Formula:
-    """Return the formula that a selector is."""
+    """Return the negation normal form of a selector."""
     formulas: dict[tuple[Node, bool], Formula] = {}
     for node in postorder(selector, into=lambda n: n.op in _SELECTORS):
         for holds in (True, False):
@@ -92,29 +95,29 @@ def _flattened(part: Formula, kind: type[AllOf] | type[AnyOf]) -> tuple[Formula,
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """Return what a formula is made of."""
+    """Return the direct subformulas of a formula."""
     if isinstance(formula, Literal):
         return ()
     return (formula.selected,) if isinstance(formula, Best) else formula.parts
 
 
 def walk(formula: Formula) -> Iterator[Formula]:
-    """Yield every formula in it once, parts first."""
+    """Yield every subformula of a formula once, parts before the formulas that contain them."""
     return graph_walk((formula,), parts_of)
 
 
 def literals(formula: Formula) -> list[Literal]:
-    """Return all its comparisons."""
+    """Return all comparisons that occur in a formula."""
     return [part for part in walk(formula) if isinstance(part, Literal)]
 
 
 def bests(formula: Formula) -> list[Best]:
-    """Return all its ``best``, inner ones first."""
+    """Return all ``best`` subformulas of a formula, inner ones before outer ones."""
     return [part for part in walk(formula) if isinstance(part, Best)]
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    """Return formulas that all hold where this one does."""
+    """Return the parts of a conjunction; any other formula is its own single conjunct."""
     return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
@@ -124,9 +127,11 @@ def bound(
     both: Callable[[_T, _T], _T],
     either: Callable[[_T, _T], _T],
 ) -> _T | None:
-    """Return what a formula implies, given what its literals imply (None: nothing is known).
+    """Return a bound for a formula, given a function that bounds its literals; None means no bound.
 
-    Formulas are monotone in their literals, so a bound for each gives one for all.
+    ``both`` combines bounds of parts of a conjunction, and ``either`` combines bounds of parts of a
+    disjunction. Formulas are monotone in their literals, so bounds for the literals imply a bound for
+    the formula.
     """
     known: dict[int, _T | None] = {}
     for part in walk(formula):

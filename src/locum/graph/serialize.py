@@ -1,11 +1,11 @@
-"""Graph ↔ JSON, with a hash that is the same on every machine.
+"""Write graphs as JSON and read them, and compute a hash that is the same on every machine.
 
-The file is flat: a list of nodes, inputs before their users, each ``[op, [numbers of its inputs],
-attributes]``; the last is the root. JSON keeps ``1``, ``1.0``, ``true`` and ``"1"`` apart by
-itself; the three floats it lacks are written ``{"float": "inf"}``, ``"-inf"`` and ``"nan"``, and
-gigantic integers in hexadecimals, ``{"int": "0x…"}``.
-Reading builds through the table of operations, so a damaged or hostile file gives a
-:class:`GraphError`, and nothing in it is ever executed.
+The file contains a flat list of nodes, each ``[operation, [indices of its inputs], attributes]``.
+Inputs precede the nodes that use them, and the last node is the root. JSON distinguishes ``1``,
+``1.0``, ``true`` and ``"1"``. JSON has no infinities and no NaN; these floats are written as
+``{"float": "inf"}``, with ``"-inf"`` and ``"nan"`` accordingly. Very large integers are written in
+hexadecimal, as ``{"int": "0x…"}``. Nodes are read through the table of operations, so a damaged or
+malicious file raises :class:`GraphError`, and no code in the file is executed.
 
 >>> from locum.graph.operations import build
 >>> program = build("negate", build("indices"))
@@ -40,16 +40,16 @@ from locum.graph.wellformed import problems
 
 FORMAT = "locum.graph"
 VERSION = 1
-#: The most nodes of a graph that is read.
+#: Maximum number of nodes in a graph that is read from JSON.
 MAX_NODES = 500_000
-#: How often a node may be rebuilt, on average, when families are bound.
+#: Average number of times that a node may be rebuilt while families are bound.
 _REBUILT = 10
-#: Attributes are atoms, lists of atoms, or lists of pairs of them.
+#: Maximum nesting of lists in attributes: atoms, lists of atoms, or lists of pairs of atoms.
 _DEEPEST = 2
 
 
 def dumps(root: Node) -> str:
-    """Write the graph below ``root`` as one line of JSON."""
+    """Return the graph below ``root`` as one line of JSON."""
     numbers: dict[Node, int] = {}
     rows: list[list[Any]] = []
     for node in postorder(root):
@@ -62,7 +62,10 @@ def dumps(root: Node) -> str:
 
 
 def loads(text: str) -> Node:
-    """Read the graph that :func:`dumps` wrote: the very same object while that one is alive."""
+    """Read a graph from JSON text written by :func:`dumps`.
+
+    If the original graph is still in memory, the same object is returned.
+    """
     with _without_collector():
         return _read(text)
 
@@ -83,18 +86,21 @@ def _read(text: str) -> Node:
             f'this is not a graph: expected a list of nodes as "nodes", got {_shown(rows)}'
         )
     if len(rows) > MAX_NODES:
-        raise GraphError(f"this graph has {len(rows):,} nodes; the limit is {MAX_NODES:,}")
+        raise GraphError(f"expected a graph of at most {MAX_NODES:,} nodes, got {len(rows):,}")
     return _Reading(rows).root
 
 
 def stable_hash(root: Node) -> str:
-    """Hash the graph's JSON by SHA-256: equal for equal programs, everywhere and always."""
+    """Return the SHA-256 hash of the JSON text of a graph, which is the same on every machine."""
     return hashlib.sha256(dumps(root).encode()).hexdigest()
 
 
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
-    """Switch the garbage collector off: a graph makes none, and to go through it takes as long."""
+    """Disable the garbage collector in a ``with`` block.
+
+    Graphs have no reference cycles, and scanning many new nodes for cycles is slow.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -105,12 +111,12 @@ def _without_collector() -> Iterator[None]:
 
 
 class _Reading:
-    """The nodes of a graph, built from their rows one by one."""
+    """The nodes of a graph that is read from JSON, built row by row."""
 
     def __init__(self, rows: list[Any]) -> None:
         self.nodes: list[Node] = []
-        #: Nodes that may still be rebuilt when families are bound: in honest graphs sums are not
-        #: nested deeply, and do not share large bodies.
+        #: Remaining number of nodes that may be rebuilt while families are bound. In normal graphs sums
+        #: are not deeply nested and do not share large bodies.
         self.rebuilt_at_most = _REBUILT * len(rows) + MAX_NODES // 5
         sums = False
         for number, row in enumerate(rows):
@@ -119,17 +125,17 @@ class _Reading:
             except GraphError as error:
                 raise GraphError(f"node {number} of the graph: {error}") from None
             sums = sums or self.nodes[-1].op == "sum_over"
-        #: Building checks all but the names of bound families.
+        # Building a node checks everything except the names of bound families.
         for problem in problems(self.root, program=False) if sums else ():
             raise GraphError(problem)
 
     @property
     def root(self) -> Node:
-        """The last node."""
+        """The root of the graph, which is the last node."""
         return self.nodes[-1]
 
     def read(self, row: object) -> Node:
-        """Build the node of one row."""
+        """Build the node that one row of the JSON list describes."""
         if not isinstance(row, list) or len(row) != 3:
             raise GraphError("expected [operation, [inputs], {attributes}]")
         op, numbers, attributes = row
@@ -143,21 +149,26 @@ class _Reading:
         inputs = [nodes[number] for number in numbers]
         decoded = {name: decode_attribute(value) for name, value in attributes.items()}
         if op == "sum_over" and len(inputs) > 1 and not decoded:
-            # Re-binds, so that a file in which a person named the families is as good as ours.
+            # Bind the families again, so that files with other family names are also accepted.
             self.count(inputs[0], inputs[1:])
             return sum_over(inputs[1:], inputs[0])
         return build(op, *inputs, **decoded)
 
     def count(self, body: Node, families: list[Node]) -> None:
-        """Count the nodes that are rebuilt when these families are bound."""
+        """Limit the number of nodes that are rebuilt when ``families`` are bound in ``body``.
+
+        If too many nodes would be rebuilt in total, raise :class:`GraphError`.
+        """
         for _ in postorder(body, into=depends_on(families)):
             self.rebuilt_at_most -= 1
             if self.rebuilt_at_most < 0:
-                raise GraphError("its sums share bodies that are too large to read")
+                raise GraphError(
+                    "expected sums with smaller bodies, got shared bodies that are too large to read"
+                )
 
 
 def encode_attribute(value: Attribute) -> Any:
-    """Write an attribute as data that JSON can hold."""
+    """Convert an attribute to JSON data."""
     if isinstance(value, tuple):
         return [encode_attribute(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -168,7 +179,7 @@ def encode_attribute(value: Attribute) -> Any:
 
 
 def decode_attribute(value: Any, depth: int = 0) -> Attribute:
-    """Read the attribute that :func:`encode_attribute` wrote; lists are tuples again."""
+    """Convert JSON data written by :func:`encode_attribute` to an attribute; lists become tuples."""
     if is_atom(value):
         return value
     if isinstance(value, list) and depth < _DEEPEST:
@@ -180,19 +191,22 @@ def decode_attribute(value: Any, depth: int = 0) -> Attribute:
             try:
                 return int(digits, 16)
             except ValueError:
-                raise GraphError(f"{_shown(digits)} is not an integer in hexadecimals") from None
-    raise GraphError(f"{_shown(value)} cannot be an attribute")
+                raise GraphError(f"expected a hexadecimal integer, got {_shown(digits)}") from None
+    raise GraphError(f"expected a valid attribute, got {_shown(value)}")
 
 
 def _shown(value: object) -> str:
-    """Mention a value of a file that nobody has looked at: it may be long, or deeply nested."""
+    """Return short text for an unchecked value from a file, which may be long or deeply nested."""
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'JSON object'} of {len(value)}"
     return short(value)
 
 
 def _reduced(node: Node) -> tuple[Callable[[str], Node], tuple[str]]:
-    """Pickle a node as JSON: no recursion however deep the graph, and interned on arrival."""
+    """Return the pickled form of a node, which is its JSON text.
+
+    Reading JSON needs no recursion and interns the node.
+    """
     return loads, (dumps(node),)
 
 

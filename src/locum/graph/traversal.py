@@ -1,4 +1,4 @@
-"""Walking a graph without recursion: chains of 100,000 nodes are ordinary programs here.
+"""Traverse graphs without recursion, since programs can contain chains of 100,000 nodes.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -20,12 +20,12 @@ T = TypeVar("T", bound=Hashable)
 def postorder(
     *roots: Node, into: Callable[[Node], bool] | None = None, deepest_first: bool = False
 ) -> Iterator[Node]:
-    """Walk over every node below ``roots`` once, inputs before the nodes that use them.
+    """Yield every node below ``roots`` once, inputs before the nodes that use them.
 
-    The order depends on the graph alone, so numbering nodes by it is stable. With ``into``, nodes
-    for which it is false are left out, with all that can only be reached through them. With
-    ``deepest_first`` the inputs of a node come in the order of their depth: evaluated so, a long chain
-    does not keep what its links use waiting.
+    The order depends only on the graph, so numbering nodes in this order is stable. Nodes for which
+    ``into`` is false are omitted, and so is everything that is reachable only through them. With
+    ``deepest_first``, the inputs of a node are visited in order of decreasing depth. Intermediate
+    results of a long chain can then be freed early.
     """
     return walk(roots, _deepest_first if deepest_first else _inputs, into)
 
@@ -33,10 +33,15 @@ def postorder(
 def walk(
     roots: Iterable[T], parts_of: Callable[[T], Sequence[T]], into: Callable[[T], bool] | None = None
 ) -> Iterator[T]:
-    """Walk over all that is made of parts once, parts first: :func:`postorder` of anything."""
+    """Yield every item reachable from ``roots`` through ``parts_of`` once, parts before the items that
+    contain them.
+
+    Items for which ``into`` is false are omitted. :func:`postorder` is the special case for nodes and
+    their inputs.
+    """
     seen: set[T] = set()
     ahead = iter(roots)
-    #: What is being walked, each with what comes after it.
+    #: The items being traversed, each with its remaining parts.
     waiting: list[tuple[T, Iterator[T]]] = []
     while True:
         for whole in ahead:
@@ -66,7 +71,12 @@ def _deepest_first(node: Node) -> list[Node]:
 def last_uses(
     order: Sequence[T], needs: Callable[[T], Iterable[T]], keep: Iterable[T]
 ) -> list[tuple[T, list[T]]]:
-    """Return each of ``order`` with those that nobody needs after it; ``keep`` stays to the end."""
+    """Pair each item of ``order`` with the items that no later item needs; items in ``keep`` are never
+    listed.
+
+    ``needs`` returns the items that an item needs. Results of the paired items can be freed after that
+    item.
+    """
     here, seen, backwards = set(order), set(keep), []
     for item in reversed(order):
         last_used = [i for i in dict.fromkeys(needs(item)) if i in here and i not in seen]
@@ -76,13 +86,17 @@ def last_uses(
 
 
 def depends_on(families: Iterable[Node]) -> Callable[[Node], bool]:
-    """Restrict :func:`postorder` to the part of a graph in which one of ``families`` occurs free."""
+    """Return a filter for :func:`postorder` that tests whether one of ``families`` occurs free in a
+    node.
+    """
     bound = frozenset(families)
     return lambda node: not node.free.isdisjoint(bound)
 
 
 def count_uses(*roots: Node) -> dict[Node, int]:
-    """Count for each node how many input places it fills (a root counts as one use)."""
+    """Return for each node the number of times that it is an input of other nodes; each root counts as
+    one more use.
+    """
     uses = dict.fromkeys(postorder(*roots), 0)
     for node in uses:
         for i in node.inputs:
@@ -93,11 +107,10 @@ def count_uses(*roots: Node) -> dict[Node, int]:
 
 
 def transform(root: Node, change: Callable[[Node], Node]) -> Node:
-    """Apply ``change`` to every node, inputs first; each sees its inputs already changed.
+    """Rebuild the graph below ``root`` and apply ``change`` to every node after its inputs are changed.
 
-    Nodes are rebuilt as they are, without renaming bound families: use
-    :func:`locum.graph.families.opened` first if ``change`` may put one ``sum_over`` inside
-    another.
+    Bound families are not renamed. If ``change`` may nest one ``sum_over`` in another, first use
+    :func:`locum.graph.families.opened`.
     """
     new: dict[Node, Node] = {}
     for node in postorder(root):
@@ -106,12 +119,16 @@ def transform(root: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """Return the same operation on other inputs (the node itself where nothing differs)."""
+    """Return a node with the operation of ``node`` and other inputs, or ``node`` itself if the inputs
+    are equal.
+    """
     return node if inputs == node.inputs else Node(node.op, inputs, node.attributes)
 
 
 def replace_families(root: Node, renaming: Mapping[Node, Node]) -> Node:
-    """Replace free families; only the parts in which they occur are walked."""
+    """Replace free families in a graph according to ``renaming``; only parts in which they occur are
+    visited.
+    """
     new: dict[Node, Node] = dict(renaming)
     for node in postorder(root, into=depends_on(renaming)):
         if node not in new:

@@ -1,11 +1,12 @@
-"""The executable specification of a legal graph.
+"""Specify well-formed graphs by an executable check.
 
-Every front end and every rewrite is checked against it in tests. A graph is well formed when
+Tests apply this check to every front end and every rewrite. A graph is well formed if
 
-1. every node is what the table of operations allows: inputs, sorts, attributes;
-2. every node is interned: building it again gives the same object;
-3. every ``sum_over`` binds distinct families, named by its height, so that equal sums are one node;
-4. as a *program* (not a part of one), it is an s-op or a selector and leaves no family unbound.
+1. every node satisfies the table of operations: inputs, sorts, attributes;
+2. every node is interned: building it again returns the same object;
+3. every ``sum_over`` binds distinct families, which are named by the height of the sum, so that equal
+   sums are one node;
+4. a whole *program* is an s-op or a selector without free families.
 
 >>> from locum.graph.families import family
 >>> problems(family(4, "l"))
@@ -25,16 +26,19 @@ from locum.graph.traversal import postorder
 
 
 def problems(root: Node, program: bool = True) -> list[str]:
-    """List everything that is wrong with the graph below ``root``; nothing for a legal one.
+    """Return messages for all violations in the graph below ``root``, or an empty list if it is well
+    formed.
 
-    With ``program=False`` free families are allowed: a part of a program may have them.
+    With ``program=False``, free families are allowed, since parts of a program may contain them.
     """
     local = [problem for node in postorder(root) for problem in _local_problems(node)]
     return local + _unbound(root) if program else local
 
 
 def require_program(root: Node) -> None:
-    """Refuse a graph with unbound families, the one thing ``operations.build`` cannot rule out."""
+    """Raise :class:`GraphError` if a graph has free families; ``operations.build`` does not check
+    this.
+    """
     for problem in _unbound(root):
         raise GraphError(problem)
 
@@ -53,7 +57,7 @@ def _local_problems(node: Node) -> Iterator[str]:
         yield problem
         return
     if Node(node.op, node.inputs, node.attributes) is not node:
-        yield f"{node!r} is not interned: a second node says the same"
+        yield f"{node!r} is not interned: there is another equal node"
     if node.op == "sum_over":
         body, *bound = node.inputs
         if len(set(bound)) < len(bound):

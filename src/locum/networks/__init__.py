@@ -1,4 +1,5 @@
-"""Transformers as weights: ``compiler`` makes them, ``transformer`` runs and exports them.
+"""Compile programs to transformer weights, and run transformers and looped transformers.
 
-``looped`` has looped transformers that run machine programs.
+``compiler`` compiles RASP programs to weights. ``transformer`` runs, inspects and exports transformers
+given as weights. ``looped`` runs looped transformers that execute machine programs.
 """

@@ -1,4 +1,6 @@
-"""RASP: s-ops as Python objects (``python``), programs as text (:class:`Session`), drawings."""
+"""Write RASP programs as Python objects (module ``python``) or as text (:class:`Session`), and draw
+them.
+"""
 
 from locum.public_names import attach
 

@@ -1,7 +1,7 @@
-"""Python functions that branch on numbers, as s-ops: ``not x``, ``x or y``, ``1 if x > 0 else 0``.
+"""Convert Python functions that branch on values, such as ``1 if x > 0 else 0``, to s-ops.
 
-An s-op has no truth value of its own, so a function that asks for one is run once for each answer. The
-results become ``where(condition, …, …)``.
+An s-op has no single truth value. At each point where a function requires a truth value, the function
+is run once with True and once with False. ``where(condition, …, …)`` combines the results of all paths.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from locum.graph import OPERATIONS, is_atom
 from locum.rasp.handles import SOp
 from locum.rasp.python import constant, where
 
-#: Paths through a function that are followed.
+#: Maximum number of paths through a function.
 MAX_PATHS = 64
 
 
 class _Undecided(BaseException):
-    """A truth value that has not been chosen; no function may catch it."""
+    """A signal that a function requires the truth value of ``condition``, which has not been chosen.
+
+    The class derives from BaseException, so that functions with ``except Exception`` do not catch it.
+    """
 
     def __init__(self, condition: SOp) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class _Undecided(BaseException):
 
 
 class _Operand:
-    """An s-op of numbers or booleans that a function computes with; its truth values are given."""
+    """An s-op passed to a Python function, with the truth values assumed on the current path."""
 
     def __init__(self, sop: SOp, given: list[bool]) -> None:
         self.sop = sop
@@ -59,12 +62,14 @@ for _name in _METHODS:
 
 
 def is_boolean(sop: SOp) -> bool:
-    """Return whether all values of an s-op are booleans, by its operation."""
+    """Return whether the operation of ``sop`` is a comparison or a logical operation."""
     return OPERATIONS[sop.node.op].group in ("comparison", "logic")
 
 
 def follow(function: Callable[..., Any], arguments: Sequence[SOp]) -> tuple[SOp, list[SOp]] | None:
-    """Return a function of s-ops, and the results of its paths; None where it cannot be called on them.
+    """Run ``function`` on s-ops, and return the resulting s-op and the results of all paths.
+
+    Return None if the function raises an error on these arguments or has too many paths.
 
     >>> from locum.rasp.python import indices
     >>> sign, results = follow(lambda x: 1 if x > 2 else -1 if x < 2 else 0, [indices])
@@ -90,5 +95,5 @@ def follow(function: Callable[..., Any], arguments: Sequence[SOp]) -> tuple[SOp,
 
     try:
         return explore(()), results
-    except Exception:  # a function may do anything with what it is called on
+    except Exception:  # functions may raise any error on these arguments
         return None

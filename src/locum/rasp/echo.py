@@ -1,8 +1,8 @@
-"""How values look as text: RASP's own format, to the letter.
+"""Format values in the text format of Weiss's RASP.
 
-Sequences that are all equal collapse to ``[v]*n``, floats show three decimals, bools are T and F,
-strings are bare, and the type follows in brackets. A selector is a grid, queries as rows, keys as
-columns, blanks where nothing is selected.
+Constant sequences are shortened to ``[v]*n``. Floats are rounded to three decimals, booleans are
+printed as T and F, and strings are printed without quotes. The type follows in parentheses. A selector
+is a grid with queries as rows and keys as columns; cells that are not selected are blank.
 
 >>> sequence([0, 0, 0.5, 1.0])
 '[0, 0, 0.5, 1.0] (floats)'
@@ -23,12 +23,12 @@ from typing import Any
 from locum.graph import sequence_type
 from locum.graph.atoms import is_unprintable, short
 
-#: Said of a constant sequence where rows were asked for.
+#: Appended to a constant sequence that is not printed as rows.
 SKIPPED = " [skipped full display: identical values]"
 
 
 def sequence(values: Sequence[object]) -> str:
-    """Write a sequence with its type, as the REPL prints it."""
+    """Format a sequence with its type, as the REPL prints it."""
     shown = [scalar(value) for value in values]
     kind = sequence_type(values)
     suffix = f" ({kind}s)" if kind else ""
@@ -38,7 +38,7 @@ def sequence(values: Sequence[object]) -> str:
 
 
 def is_constant(values: Sequence[object]) -> bool:
-    """Return whether a sequence of several values says the same thing throughout."""
+    """Return whether a sequence contains at least two values and all of them are equal."""
     return len(values) > 1 and all(value == values[0] for value in values)
 
 
@@ -47,7 +47,7 @@ def _is_uniform(values: Sequence[object]) -> bool:
 
 
 def scalar(value: object) -> str:
-    """Write one value of a sequence."""
+    """Format one value of a sequence, without quotes."""
     if isinstance(value, bool):
         return "T" if value else "F"
     if isinstance(value, float):
@@ -58,7 +58,7 @@ def scalar(value: object) -> str:
 
 
 def grid(pattern: Sequence[Sequence[int]], tokens: Sequence[object], most: int | None = None) -> str:
-    """Draw a selector, tokens on both axes; ``most`` leaves all but so many rows and columns out.
+    """Draw a selector as a grid with the tokens on both axes, and at most ``most`` rows and columns.
 
     >>> print(grid([[True] * 9] * 9, "abcdefghi", most=2))
          a b …
@@ -79,12 +79,12 @@ def grid(pattern: Sequence[Sequence[int]], tokens: Sequence[object], most: int |
 
 
 def quoted(tokens: object) -> str:
-    """Quote an input as the REPL does: strings in double quotes, lists as Python writes them."""
+    """Quote an input as the REPL does: strings in double quotes, lists in Python syntax."""
     return f'"{tokens}"' if isinstance(tokens, str) else repr(tokens)
 
 
 def atom(value: object) -> str:
-    """Write an atom that stands alone."""
+    """Format a single atom, with strings in double quotes."""
     if isinstance(value, str):
         return f'"{value}"'
     return short(value) if is_unprintable(value) else str(value)
@@ -94,7 +94,7 @@ def atom(value: object) -> str:
 
 
 def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: bool = False) -> str:
-    """Write an s-op with its example; ``full`` shows input and output as aligned rows."""
+    """Format an s-op and its value on the example; ``full`` prints input and output as aligned rows."""
     head = f"     s-op: {name}\n"
     if values is None:
         return head
@@ -107,7 +107,7 @@ def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: boo
 def selector_block(
     name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None, most: int | None = None
 ) -> str:
-    """Write a selector with its grid; ``most`` leaves all but so many rows and columns out."""
+    """Format a selector on the example as a grid with at most ``most`` rows and columns."""
     head = f"     selector: {name}\n"
     return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens, most)}"
 
@@ -115,7 +115,7 @@ def selector_block(
 def applied_block(
     tokens: Any, value: Any, is_selector: bool, full: bool = False, most: int | None = None
 ) -> str:
-    """Write the result of applying a program to an input."""
+    """Format the value of an s-op or selector on an input."""
     if is_selector:
         return f"\t = \n{_indented_grid(value, tokens, most)}"
     if full and not _is_uniform(value):
@@ -124,16 +124,17 @@ def applied_block(
 
 
 def atom_block(name: str, value: object) -> str:
-    """Write a plain value."""
+    """Format an atom, with its ``name`` if the name is not empty, as the REPL prints it."""
     return f"    value: {name + ' = ' if name else ''} {atom(value)}\n"
 
 
 def collection_block(
     name: str, kind: str, flat: str | None, members: Sequence[str], outer: str = ""
 ) -> str:
-    """Write a list or dict: on one line if it holds atoms only, else a block per member.
+    """Format a list or dict: on one line if it contains only atoms, else with a block for each member.
 
-    Inside another, ``outer`` is by what that indents its members: RASP repeats it before the bracket.
+    ``flat`` is the text of a collection of atoms, else None. ``outer`` is the indentation of a nested
+    collection, which RASP repeats before the bracket.
     """
     left, right = "[]" if kind == "list" else "{}"
     title = f"     {kind}: {name + ' = ' if name else ''}"
@@ -152,7 +153,10 @@ def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any, most: int | N
 
 
 def _rows(tokens: Any, values: Sequence[object]) -> str:
-    """Write input above output in columns of one width; of T and F only the rarer is written."""
+    """Format the input above the output in aligned columns.
+
+    In a boolean output, only the rarer of T and F is printed.
+    """
     above = [str(token) for token in tokens]
     below = [str(value) for value in values]
     if sequence_type(values) == "bool":

@@ -1,6 +1,7 @@
-"""Everyday programs, each written the way one would write it first.
+"""Define small standard programs, such as sorting, parity and bracket matching.
 
-They are what the compiler is measured by, and what a benchmark of circuits begins with.
+Tests and benchmarks of the compiler use these programs. They are also the first programs of circuit
+datasets.
 
 >>> EVERYDAY["parity"].program("10110")
 [1, 1, 1, 1, 1]
@@ -32,7 +33,7 @@ from locum.rasp.python import (
 
 @dataclass(frozen=True)
 class Task:
-    """A program, and the tokens that it is for."""
+    """A program and the vocabulary of its input tokens."""
 
     program: SOp
     vocabulary: tuple[Atom, ...]
@@ -44,30 +45,30 @@ _same = select(tokens, tokens, "==")
 
 
 def sort(values: SOp, by: SOp) -> SOp:
-    """Sort ``values`` in ascending order of ``by``, ties in their old order."""
+    """Sort ``values`` in ascending order of ``by``; ties keep their order."""
     smaller = select(by, by, "<") | (select(by, by, "==") & _before)
     return aggregate(select(selector_width(smaller), indices, "=="), values)
 
 
 _count = selector_width(_same)
-#: The most frequent token, the first of them, at every position.
+#: The most frequent token, at every position. If several are most frequent, the first of them.
 _most_frequent = aggregate(best(best(full, _count), -indices), tokens)
 _first = selector_width(_same & _before) == 0
 _sort_freq = sort(where(_first, tokens, "-"), -where(_first, _count, -1))
 
 _previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
-#: What stood behind the last occurrence of this token; "?" where there is none.
+#: The token after the last earlier occurrence of the current token; "?" if there is no such occurrence.
 _induction = aggregate(best(select(_previous, tokens, "==") & _before, indices), tokens, "?")
 
-# Two binary numbers, a digit of each at every position, the most significant first. The carry comes
-# from the nearest digit to the right that is not 0 + 1.
+# Add two binary numbers. Each position contains one digit of each number, the most significant first.
+# The carry comes from the nearest position to the right whose digits are not 0 and 1.
 _digits = lookup(tokens, {"00": 0, "01": 1, "10": 1, "11": 2})
 _decides = select(_digits, 1, "!=") & select(indices, indices, ">")
 _carry = aggregate(best(_decides, -indices), _digits, 0) == 2
 _binary_addition = (_digits + indicator(_carry)) % 2
 
-# Brackets of two kinds: each closing bracket looks at the latest position of the depth below. P may go
-# on, T is balanced, F is beyond repair.
+# Brackets of two kinds: each closing bracket is compared with the latest position at the depth below.
+# P: a prefix of balanced text; T: balanced; F: can no longer become balanced.
 _opening = member(tokens, "([")
 _depth = round((indices + 1) * aggregate(_up_to_here, where(_opening, 1, -1)))
 _level = _depth + where(_opening, 0, 1)
@@ -79,7 +80,7 @@ _dyck2 = where(aggregate(_up_to_here, indicator(_wrong)) > 0, "F", where(_depth 
 _reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
 _palindrome = aggregate(full, indicator(_reverse == tokens)) == 1
 
-#: How many equal tokens end here.
+#: The length of the run of equal tokens that ends at the current position.
 _starts = ~(_previous == tokens)
 _start = aggregate(best(_up_to_here & select(_starts, True, "=="), indices), indices)
 _run_length = indices - _start + 1

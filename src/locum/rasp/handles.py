@@ -1,8 +1,8 @@
-"""S-ops and selectors as Python objects with operators and displays.
+"""Represent s-ops and selectors as Python objects with operators and displays.
 
-A handle stands for one interned node and is interned itself, so the same program is the same object.
-It can be called on an input, printed, shown in a notebook and combined with others; what the
-operators build is the graph and nothing else.
+A handle represents one interned node. Handles are also interned, so equal programs are the same object.
+A handle can be called on an input, printed, displayed in a notebook and combined with other handles.
+Operators build the graph without computing values.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from locum.graph import (
 )
 from locum.graph.architecture import Architecture
 from locum.graph.architecture import architecture as _architecture
+from locum.graph.labels import give_name
 from locum.rasp import echo
 from locum.settings import Setting
 from locum.shared_state import Lock
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def sop_html(title: str, tokens: Sequence[object], values: Sequence[object], kind: str) -> str:
-    """Return the input and the output of an s-op, one column per position."""
+    """Return an HTML table of the input and output of an s-op, with one column per position."""
     return table(
         f"s-op {title}",
         [
@@ -50,7 +51,7 @@ def sop_html(title: str, tokens: Sequence[object], values: Sequence[object], kin
 
 
 def selector_html(title: str, tokens: Sequence[object], pattern: Sequence[Sequence[bool]]) -> str:
-    """Return the grid of a selector."""
+    """Return an HTML table that shows a selector as a grid with the tokens on both axes."""
     labels = [echo.scalar(token) for token in tokens]
     rows = [row("query \\ key", [(label, HEAD) for label in labels])]
     for label, selected in zip(labels, pattern, strict=True):
@@ -59,13 +60,13 @@ def selector_html(title: str, tokens: Sequence[object], pattern: Sequence[Sequen
 
 
 def message_html(title: str, message: str) -> str:
-    """Return what is shown of a program that has no example."""
+    """Return an HTML table that shows a message, for a program without an example."""
     return table(title, [row("", [(message, CELL)])])
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as the text of an SVG file.
+    """An SVG picture, which notebooks display.
 
     >>> Picture("<svg/>", "nothing")
     a picture of nothing (SVG); save(path) writes it
@@ -75,7 +76,7 @@ class Picture:
     subject: str
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file."""
+        """Write the picture to a file at ``path``."""
         write_file(path, self.svg)
 
     def _repr_svg_(self) -> str:
@@ -88,10 +89,10 @@ class Picture:
 #: Operations whose results are booleans.
 _BOOLEANS = {"and", "or", "not", "member", *(row.operation for row in COMPARISONS.values())}
 
-#: What may stand where an s-op is expected: an atom is the same at every position.
+#: Types that are accepted as an s-op. An atom denotes an s-op with this value at every position.
 Operand: TypeAlias = "SOp | Atom"
 
-#: Inputs that reprs try, in this order.
+#: Inputs on which a repr tries to show the program, in order.
 EXAMPLES: tuple[Any, ...] = ("hello", [3, 1, 4, 1, 5])
 #: Programs with more nodes or heads than this are shown without an example.
 _REPR_LIMIT = 2_000
@@ -101,16 +102,16 @@ _lock = Lock()
 
 
 class Handle:
-    """A node as a front end hands it to the user: callable, printable, with operators."""
+    """A callable, printable object that represents a program's node and supports operators."""
 
     __slots__ = ("__weakref__", "node")
     node: Node
     _sorts: tuple[Sort, ...]
-    # NumPy scalars on the left of an operator leave the work to the handle.
+    # NumPy scalars on the left of an operator defer to the handle.
     __array_ufunc__ = None
 
     def __new__(cls, node: Node) -> Self:
-        """Return the one handle on ``node``."""
+        """Return the unique handle that represents ``node``."""
         if sort_of(node) not in cls._sorts:
             kind = cls._sorts[0].value
             raise GraphError(f"a handle for {kind}s got a node of another kind: {node!r}")
@@ -125,23 +126,44 @@ class Handle:
     def __call__(
         self, tokens: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
     ) -> Any:
-        """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
+        """Run the program on a sequence or a batch of sequences.
 
-        The lists of a batch may have different lengths. ``executor`` is dense, fast, heads or auto.
-        ``strict`` raises an error where the fast executor would leave anything to dense execution.
+        A sequence is a string, a list or a 1-d array; a batch is a list of lists, which may have
+        different lengths, or a 2-d array. ``executor`` is "dense", "fast", "heads" or "auto". With
+        ``strict``, the fast executor raises an error instead of using dense execution for a part of the
+        program.
         """
-        from locum.execution import run  # NumPy is loaded with the first run, not before
+        from locum.execution import run  # NumPy is imported with the first run
 
         return run(self.node, tokens, executor=executor, domain=domain, strict=strict)
 
+    def named(self, name: str) -> Self:
+        """Name this s-op or selector in labels and figures of compiled networks, and return it.
+
+        The name is not part of the program. A later name for the same program replaces it.
+
+        >>> import locum
+        >>> previous = locum.select(locum.indices, locum.indices - 1, "==").named("previous")
+        >>> shift = locum.aggregate(previous, locum.tokens, "?").named("shift")
+        >>> model = locum.compile(shift, length=4, vocabulary="ab")
+        >>> model.config.heads, model.where(shift)[0].label
+        ((('previous',),), 'shift')
+        """
+        if not (isinstance(name, str) and name.strip()):
+            raise GraphError(
+                f"named: expected a string that is not empty, got {name!r}; try .named('previous')"
+            )
+        give_name(self.node, name)
+        return self
+
     @property
     def depth(self) -> int:
-        """Operations on the longest path from an input to the result."""
+        """Number of operations on the longest path from an input to the result."""
         return self.node.depth
 
     @property
     def architecture(self) -> Architecture:
-        """Layers and heads."""
+        """The layers and heads that the program needs."""
         return _architecture(self.node)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -149,7 +171,7 @@ class Handle:
 
     def __bool__(self) -> NoReturn:
         raise GraphError(
-            f"{self._sorts[0].value} {abbreviate(self.node)} has no truth value of its own, but one at "
+            f"{self._sorts[0].value} {abbreviate(self.node)} has no single truth value, but one at "
             "each position: use & | ~ instead of and or not, where(…) instead of if, and two "
             "comparisons instead of a < b < c"
         )
@@ -174,17 +196,17 @@ class Handle:
     def _title(self) -> str:
         return f"{self._sorts[0].value} {abbreviate(self.node)}"
 
-    # Not abstract by ABC, whose isinstance is slow: handles are asked for their type all the time.
+    # This is not an ABC, since ``isinstance`` would be slow and is called very often.
     def _on(self, example: Any, value: Any) -> str:
-        """Write the value on an example as text."""
+        """Format the program's value on an example input as text."""
         raise NotImplementedError
 
     def _html_on(self, example: Any, value: Any) -> str:
-        """Write the value on an example for a notebook."""
+        """Format the program's value on an example input as HTML for a notebook."""
         raise NotImplementedError
 
     def _example(self) -> tuple[Any, Any] | str:
-        """Return an input and the value on it, or why none is shown."""
+        """Return an example input and the program's value on it, or the reason why there is none."""
         if self.node.free:
             return "part of a family of heads: close it with sum_over to run it"
         nodes = sum(1 for _ in zip(postorder(self.node), range(_REPR_LIMIT + 1), strict=False))
@@ -200,7 +222,7 @@ class Handle:
 
 
 class SOp(Handle):
-    """A value at each position.
+    """A sequence operator (s-op): a program that computes one value at each position.
 
     >>> import locum
     >>> double = 2 * locum.indices
@@ -214,7 +236,7 @@ class SOp(Handle):
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
 
-    if TYPE_CHECKING:  # a list gives a list, and a batch of lists a list of lists
+    if TYPE_CHECKING:  # the result is a list for a list, and a list of lists for a list of lists
 
         @overload
         def __call__(
@@ -239,10 +261,10 @@ class SOp(Handle):
             self, tokens: object, *, executor: str = ..., domain: str = ..., strict: bool = ...
         ) -> Any: ...
         def __call__(self, tokens: object, **options: Any) -> Any:
-            """Run on a sequence or a batch."""
+            """Run the s-op on a sequence or a batch."""
 
     def draw(self, tokens: Any = EXAMPLES[0], name: str = "out") -> Picture:
-        """Draw the heads that compute it on an input; a notebook shows the picture.
+        """Draw the heads of the s-op on an input, and return a picture that notebooks display.
 
         >>> from locum.rasp.python import aggregate, full, indices
         >>> aggregate(full, indices).draw("abc")
@@ -261,9 +283,10 @@ class SOp(Handle):
         like: Any = None,
         strict: bool = False,
     ) -> Plan:
-        """Plan how the fast executor runs it on ``length`` tokens (``.explain()``, ``.counts``).
+        """Return the plan that the fast executor uses to run the s-op on ``length`` tokens.
 
-        See :func:`locum.execution.fast.plan` for the options.
+        ``.explain()`` prints the steps of the plan, and ``.counts`` counts its operations. See
+        :func:`locum.execution.fast.plan` for the options.
         """
         from locum.execution import fast
 
@@ -369,7 +392,11 @@ class SOp(Handle):
         return apply("not", self)
 
     def __getitem__(self, place: SupportsIndex) -> SOp:
-        """Return the value at one position, at every position; negative places count from the end."""
+        """Return an s-op that is constant: its value at every position is the value of this s-op at
+        ``place``.
+
+        A negative ``place`` counts from the end.
+        """
         index: int = Setting("an integer").read(place, "index of an s-op", GraphError)
         position: Operand = index if index >= 0 else SOp(build("length")) + index
         keys = build("select", build("indices"), sop_node(position, "index"), predicate="==")
@@ -386,7 +413,7 @@ class SOp(Handle):
 
 
 class Selector(Handle):
-    """A boolean for each query and key: who attends to whom. Rows are queries.
+    """An attention pattern: a boolean for each query (row) and key (column).
 
     >>> import locum
     >>> before = locum.select(locum.indices, locum.indices, "<")
@@ -411,8 +438,8 @@ class Selector(Handle):
 
     def _refuse(self, *_: object) -> NoReturn:
         raise GraphError(
-            f"there is no arithmetic or order of selectors such as {abbreviate(self.node)}: "
-            "combine them with & | ~, or make s-ops of them with aggregate(…) or selector_width(…)"
+            f"expected s-ops in arithmetic or an ordering, got the selector {abbreviate(self.node)}; "
+            "try & | ~ to combine selectors, or aggregate(…) or selector_width(…) for an s-op"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
@@ -427,15 +454,15 @@ class Selector(Handle):
 
 
 def wrap(node: Node) -> Any:
-    """Return the handle on a node: an :class:`SOp` or a :class:`Selector`."""
+    """Return the :class:`SOp` or :class:`Selector` of a node."""
     return Selector(node) if sort_of(node) is Sort.SELECTOR else SOp(node)
 
 
-# What was meant -------------------------------------------------------------------------------------
+# Conversion of operands -----------------------------------------------------------------------------
 
 
 def apply(op: str, *operands: object) -> SOp:
-    """Apply an elementwise operation of the table by its name, as the operators above do."""
+    """Return the s-op that applies the elementwise operation named ``op`` to s-ops or atoms."""
     return SOp(build(op, *(sop_node(operand, op) for operand in operands)))
 
 
@@ -444,19 +471,19 @@ def _combine(op: str, *selectors: object) -> Selector:
 
 
 def sop_node(operand: object, op: str) -> Node:
-    """Return the node of an s-op, or of an atom as a constant one."""
+    """Return the node of an s-op, or a constant node for an atom; ``op`` is named in error messages."""
     if isinstance(operand, SOp):
         return operand.node
     if isinstance(operand, Selector):
         raise GraphError(
             f"{op}: expected an s-op, got the selector {abbreviate(operand.node)}; "
-            "try aggregate(selector, values) or selector_width(selector), which make an s-op of it"
+            "try aggregate(selector, values), sum(selector, values) or selector_width(selector)"
         )
     return build("constant", value=plain_atom(operand, op))
 
 
 def _boolean_node(operand: object) -> Node:
-    """Return the node of an s-op of booleans; ``^`` of numbers may be meant as a power."""
+    """Return the node of a boolean operand of ``^``; the error for numbers suggests ``**``."""
     node = sop_node(operand, "^")
     kind = node.attributes.get("cast", node.attributes.get("value"))
     if node.op in _BOOLEANS or kind == "bool" or kind is True or kind is False:
@@ -465,7 +492,7 @@ def _boolean_node(operand: object) -> Node:
 
 
 def selector_node(operand: object, op: str) -> Node:
-    """Return the node of a selector."""
+    """Return the node of a selector; other operands raise GraphError."""
     if isinstance(operand, Selector):
         return operand.node
     shown = f"the s-op {abbreviate(operand.node)}" if isinstance(operand, SOp) else repr(operand)
@@ -473,7 +500,7 @@ def selector_node(operand: object, op: str) -> Node:
 
 
 def plain_atom(value: object, op: str) -> Atom:
-    """Return an atom, or a NumPy scalar as one."""
+    """Return an atom unchanged and a NumPy scalar as a Python atom; other values raise GraphError."""
     if is_atom(value):
         return value
     scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0

@@ -1,4 +1,4 @@
-"""Save programs to files and load them: JSON, or RASP text for the suffix ``.rasp``."""
+"""Save programs to files and load them, as RASP text (suffix ``.rasp``) or as JSON."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from locum.graph.node import node_of
 from locum.rasp.handles import Handle, Selector, SOp, wrap
 from locum.rasp.python import to_rasp
 
-#: The largest program file, in bytes.
+#: Maximum size of a program file in bytes.
 LARGEST_FILE = 2**26
 
 
 def save_program(program: Handle, path: str | Path) -> None:
-    """Write an s-op or selector to a file, completely or not at all.
+    """Write an s-op or selector to a file atomically.
 
-    The suffix ``.rasp`` selects RASP text. Any other file contains JSON.
+    The suffix ``.rasp`` selects RASP text. Files with any other suffix contain JSON.
 
     >>> import tempfile
     >>> from locum.rasp.python import indices
@@ -33,10 +33,11 @@ def save_program(program: Handle, path: str | Path) -> None:
 
 
 def load_program(path: str | Path) -> Any:
-    """Read the s-op or selector of a file.
+    """Read an s-op or selector from a file.
 
-    A program that was saved as JSON is the same object again. A file with the suffix ``.rasp`` is run
-    as a script. The result is the last value that it shows, or else the last that it assigns.
+    For JSON, the result is the interned object of the program. A file with the suffix ``.rasp`` is run
+    as a script, and the result is the last value that the script shows. If the script shows no value,
+    the result is the last value that the script assigns.
 
     >>> import tempfile
     >>> from locum.rasp.python import indices

@@ -1,8 +1,8 @@
-"""The Python front end: s-ops and selectors as Python objects.
+"""Write RASP programs in Python: s-ops and selectors are Python objects.
 
-``tokens``, ``indices``, ``length`` and constants are s-ops; operators, functions, ``select`` and
-``aggregate`` make new ones. Nothing is computed until a program is *called* on an input. The
-objects are handles on interned nodes, and interned themselves: the same program is the same object.
+``tokens``, ``indices``, ``length`` and constants are s-ops. Operators, functions, ``select`` and
+``aggregate`` combine them into new programs. Nothing is computed until a program is *called* on an
+input. Objects are interned: writing the same program twice returns the same object.
 
 >>> histogram = selector_width(select(tokens, tokens, "=="))
 >>> histogram("hello")
@@ -41,7 +41,7 @@ from locum.settings import to_python
 
 # Leaves ---------------------------------------------------------------------------------------
 
-#: The input as it is given, and as RASP's four casts of it.
+#: The unchanged input, and the input converted to strings, integers, floats or booleans.
 tokens: SOp = SOp(build("tokens", cast="asis"))
 tokens_str: SOp = SOp(build("tokens", cast="str"))
 tokens_int: SOp = SOp(build("tokens", cast="int"))
@@ -54,7 +54,9 @@ full: Selector = Selector(everywhere())
 
 
 def constant(value: Atom) -> SOp:
-    """Give the same value at every position. Operators take plain atoms, so this is seldom needed.
+    """Return an s-op with the same value at every position.
+
+    Operators accept plain atoms, so ``constant`` is rarely needed.
 
     >>> constant(7)("abc")
     [7, 7, 7]
@@ -72,10 +74,12 @@ def select(
     *,
     over: Iterable[Any] | None = None,
 ) -> Selector:
-    """Compare keys with queries: row q, column k is ``keys[k] ? queries[q]``, with ``==``, ``<``, ….
+    """Compare keys with queries: row q, column k of the selector is ``keys[k] predicate queries[q]``.
 
-    A Python function of key and query is tabulated over two lists of values. Where it raises, it is
-    refused; with a value that is not listed, running the program is an error.
+    ``predicate`` is ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``, or a Python function of a key and a
+    query. A function is tabulated over ``over``, which contains a list of key values and a list of
+    query values. If the function raises for a listed key and query, ``select`` raises an error. Running
+    the program on a value that is not listed is also an error.
 
     >>> select(indices, indices, "<")("ab").tolist()
     [[False, False], [True, False]]
@@ -90,9 +94,10 @@ def select(
 
 
 def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:
-    """Average ``values`` over the keys that each query selects; ``default`` where it selects none.
+    """Average ``values`` over the keys that each query selects.
 
-    One selected key passes its value unchanged, whatever its type.
+    A query that selects no key receives ``default``. The value of a single selected key is returned
+    unchanged, whatever its type.
 
     >>> aggregate(select(indices, indices, "<"), indices)("hello")
     [0, 0, 0.5, 1.0, 1.5]
@@ -116,10 +121,10 @@ def selector_width(selector: Selector) -> SOp:
 
 
 def sum(selector: Selector, values: Operand) -> SOp:  # noqa: A001  (the name users know: locum.sum)
-    """Sum ``values`` over the keys that each query selects; 0 where it selects none.
+    """Sum ``values`` over the keys that each query selects; a query that selects no key receives 0.
 
-    A sum of integers is an integer, exact up to 2⁵⁰. RASP has means only: this is the number of
-    selected keys times their mean, and where all selected values are whole numbers, it is rounded.
+    A sum of integers is an integer, exact up to 2⁵⁰. RASP supports only means, so the sum is the number
+    of selected keys times their mean. The product is rounded if all selected values are integers.
 
     >>> sum(full, tokens)([3, 1, 2]), sum(full, tokens)([0.5, 0.25])
     ([6, 6, 6], [0.75, 0.75])
@@ -135,9 +140,9 @@ def sum(selector: Selector, values: Operand) -> SOp:  # noqa: A001  (the name us
 
 
 def best(selector: Selector, score: Operand) -> Selector:
-    """Select, of the selected keys, those of greatest ``score``: hard attention proper.
+    """Select, among the selected keys, those with the highest ``score`` (hard attention).
 
-    By position it is leftmost (score ``-indices``) or rightmost (score ``indices``) attention.
+    The score ``-indices`` selects the leftmost of these keys, and the score ``indices`` the rightmost.
 
     >>> aggregate(best(full, tokens), indices)([3, 9, 4])
     [1, 1, 1]
@@ -146,7 +151,7 @@ def best(selector: Selector, score: Operand) -> Selector:
 
 
 class Key:
-    """A value at the position attended to; compare it with a :func:`query` to make a selector."""
+    """Values at the attended position; comparing a key with a :func:`query` returns a selector."""
 
     def __init__(self, values: Operand) -> None:
         self.values = SOp(sop_node(values, "key"))
@@ -154,7 +159,8 @@ class Key:
     def _with(self, other: object, predicate: str) -> Selector:
         if not isinstance(other, Query):
             raise GraphError(
-                f"expected a query beside a key, got {other!r}; try key(k) {predicate} query(q)"
+                f"expected a query to compare with a key, got {other!r}; "
+                f"try key(k) {predicate} query(q)"
             )
         return select(self.values, other.values, predicate)
 
@@ -180,7 +186,7 @@ class Key:
 
 
 class Query:
-    """A value at the position that attends; stands on the right of a :func:`key`."""
+    """Values at the attending position, for the right side of a comparison with a :func:`key`."""
 
     def __init__(self, values: Operand) -> None:
         self.values = SOp(sop_node(values, "query"))
@@ -193,7 +199,7 @@ class Query:
 
 
 def key(values: Operand) -> Key:
-    """Mark a key: ``key(k) == query(q)`` is ``select(k, q, "==")``; so are the other comparisons.
+    """Mark the key of a comparison: ``key(k) == query(q)`` is ``select(k, q, "==")``.
 
     >>> (key(tokens) == query(tokens)) is select(tokens, tokens, "==")
     True
@@ -202,7 +208,7 @@ def key(values: Operand) -> Key:
 
 
 def query(values: Operand) -> Query:
-    """Mark a query; see :func:`key`.
+    """Mark the query of a comparison; see :func:`key`.
 
     >>> (key(indices) < query(indices)) is select(indices, indices, "<")
     True
@@ -214,7 +220,7 @@ def query(values: Operand) -> Query:
 
 
 def family(size: int, name: str | None = None) -> SOp:
-    """Make a head index l ∈ {0, …, size−1}: an s-op that is the same at every position of a head.
+    """Return a head index l ∈ {0, …, size−1}: an s-op that is constant within each head of a family.
 
     >>> l = family(3)
     >>> sum_over(l, l * indices)("abc")
@@ -224,14 +230,16 @@ def family(size: int, name: str | None = None) -> SOp:
 
 
 def sum_over(*families_and_body: Operand) -> SOp:
-    """Sum ``body`` over all members of families: ``sum_over(l, m, body)``.
+    """Sum an s-op over all members of families: ``sum_over(l, m, body)``.
 
     >>> l = family(3)
     >>> sum_over(l, l * indices)("abc")
     [0, 3, 6]
     """
     if len(families_and_body) < 2:
-        raise GraphError("sum_over: expected a family and a body, got less; try sum_over(l, body)")
+        raise GraphError(
+            "sum_over: expected a family and a body, got fewer arguments; try sum_over(l, body)"
+        )
     *families, body = (sop_node(part, "sum_over") for part in families_and_body)
     return SOp(graph.sum_over(families, body))
 
@@ -240,7 +248,7 @@ def sum_over(*families_and_body: Operand) -> SOp:
 
 
 def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
-    """Give ``then`` where the condition holds, else ``otherwise``. Both are computed everywhere.
+    """Choose ``then`` where the condition holds, else ``otherwise``; both are evaluated everywhere.
 
     >>> where(indices > 1, "late", "early")("abc")
     ['early', 'early', 'late']
@@ -249,7 +257,7 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
 
 
 def indicator(condition: Operand) -> SOp:
-    """Give 1 where the condition holds, else 0.
+    """Return 1 where the condition holds, else 0.
 
     >>> indicator(tokens == "a")("abca")
     [1, 0, 0, 1]
@@ -258,7 +266,7 @@ def indicator(condition: Operand) -> SOp:
 
 
 def member(value: Operand, of: Iterable[Atom]) -> SOp:
-    """Test whether the value is one of a finite set.
+    """Return whether the value is in a finite set.
 
     >>> member(tokens, "aeiou")("hello")
     [False, True, False, False, True]
@@ -270,7 +278,10 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
 
 
 def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = None) -> SOp:
-    """Look the value up in a finite table; a value that it lacks gives ``default``, or is an error.
+    """Look up the value in a finite table.
+
+    If a value is not in the table, the result is ``default``. Without a default, such a value is an
+    error.
 
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
@@ -284,13 +295,13 @@ def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = Non
         raise GraphError("lookup: expected a table with one or more entries, got {}; try {'a': 1}")
     if default is None:
         return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
-    # Both branches of where are computed everywhere, so the lookup must have a value everywhere.
+    # Both branches of ``where`` are evaluated everywhere, so the lookup needs a value everywhere.
     known = member(value, atoms)
     return where(known, lookup(where(known, value, next(iter(atoms))), atoms), default)
 
 
 def minimum(a: Operand, b: Operand) -> SOp:
-    """Give the lesser of two values.
+    """Return the smaller of two values.
 
     >>> minimum(tokens, 2)([1, 2, 3])
     [1, 2, 2]
@@ -299,7 +310,7 @@ def minimum(a: Operand, b: Operand) -> SOp:
 
 
 def maximum(a: Operand, b: Operand) -> SOp:
-    """Give the greater of two values.
+    """Return the larger of two values.
 
     >>> maximum(tokens, 2)([1, 2, 3])
     [2, 2, 3]
@@ -308,7 +319,7 @@ def maximum(a: Operand, b: Operand) -> SOp:
 
 
 def exp(value: Operand) -> SOp:
-    """Raise e to the power of the value.
+    """Return e to the power of the value.
 
     >>> exp(tokens)([0, 1])
     [1.0, 2.718281828459045]
@@ -317,7 +328,7 @@ def exp(value: Operand) -> SOp:
 
 
 def log(value: Operand) -> SOp:
-    """Take the natural logarithm.
+    """Return the natural logarithm of the value.
 
     >>> log(tokens)([1])
     [0.0]
@@ -326,7 +337,7 @@ def log(value: Operand) -> SOp:
 
 
 def sqrt(value: Operand) -> SOp:
-    """Take the square root.
+    """Return the square root of the value.
 
     >>> sqrt(tokens)([4, 9])
     [2.0, 3.0]
@@ -335,7 +346,7 @@ def sqrt(value: Operand) -> SOp:
 
 
 def erf(value: Operand) -> SOp:
-    """Apply the error function.
+    """Return the error function of the value.
 
     >>> erf(tokens)([0.0])
     [0.0]
@@ -344,7 +355,7 @@ def erf(value: Operand) -> SOp:
 
 
 def tanh(value: Operand) -> SOp:
-    """Take the hyperbolic tangent.
+    """Return the hyperbolic tangent of the value.
 
     >>> tanh(tokens)([0])
     [0.0]
@@ -389,7 +400,7 @@ def bfloat16(value: Operand) -> SOp:
 
 
 def sin(value: Operand) -> SOp:
-    """Take the sine of the value, in radians.
+    """Return the sine of the value in radians.
 
     >>> sin(tokens)([0])
     [0.0]
@@ -398,7 +409,7 @@ def sin(value: Operand) -> SOp:
 
 
 def cos(value: Operand) -> SOp:
-    """Take the cosine of the value, in radians.
+    """Return the cosine of the value in radians.
 
     >>> cos(tokens)([0])
     [1.0]
@@ -407,7 +418,7 @@ def cos(value: Operand) -> SOp:
 
 
 def floor(value: Operand) -> SOp:
-    """Round down to an integer.
+    """Round the value down to an integer.
 
     >>> floor(tokens)([1.5, -1.5])
     [1, -2]
@@ -419,7 +430,7 @@ def floor(value: Operand) -> SOp:
 
 
 def stable_hash(program: Handle) -> str:
-    """Hash the program's structure; the hash is the same on every machine.
+    """Return a hash of the program's structure that is equal on all machines.
 
     >>> stable_hash(indices + 1)[:12]
     '7e73ed341244'
@@ -428,7 +439,7 @@ def stable_hash(program: Handle) -> str:
 
 
 def to_rasp(program: Handle) -> str:
-    """Write a program as RASP text.
+    """Return a program as RASP text.
 
     >>> print(to_rasp(aggregate(full, tokens_int, 7) / length))
     aggregate(select(1, 1, ==), tokens_int, 7) / length;

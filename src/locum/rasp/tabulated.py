@@ -1,9 +1,10 @@
-"""Python functions as tables: functions and predicates of finitely many values.
+"""Tabulate Python functions and predicates over finitely many values.
 
-A graph holds names of functions, no Python code. So a function is called on all values that its
-arguments may have, once, and what is kept is a lookup table; a predicate becomes the classes of queries
-that select the same keys. ``None`` is a value like any other: a number below all others beside numbers,
-and the string "None" beside strings.
+A graph contains names of functions, not Python code. A function is therefore called once on every
+combination of its arguments' values, and the graph contains the results as a lookup table. For a
+predicate, the graph contains the classes of queries that select the same keys. If all other values are
+numbers or booleans, ``None`` is encoded as a smaller number. Otherwise ``None`` is encoded as a string,
+usually "None".
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
 from locum.rasp.handles import Operand, SOp, sop_node
 
-#: Rows of a table that stands for a function.
+#: Maximum number of rows of a function's table.
 MAX_ROWS = 2**15
 
 
 def map(  # noqa: A001  (the name users know it by: locum.map)
     function: Callable[..., Any], *sops: Operand, over: Iterable[Any] | None = None
 ) -> SOp:
-    """Apply a Python function at every position, as a table over the values that ``over`` lists.
+    """Apply a Python function at every position, as a table over the values listed in ``over``.
 
-    ``over`` has the values of one s-op, or one list for each. Where the function raises, or for a value
-    that is not listed, there is none, and running the program is an error.
-    ``locum.networks.compiler.values_of`` lists the values of an s-op that has finitely many. Programs
-    contain no vocabulary, so ``over`` has to be given. Results of several kinds, or that are not
-    atoms (tuples), become text.
+    With one s-op, ``over`` lists its values; with several, ``over`` contains one list of values for
+    each s-op. A program contains no vocabulary, so ``over`` is required.
+    ``locum.networks.compiler.values_of`` lists the values of an s-op that has finitely many. Running
+    the program on a value that is not listed, or on which the function raised, is an error. If the
+    results are of different kinds, or are not atoms (such as tuples), they are converted to text.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -53,10 +54,11 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
 
 
 class Domain:
-    """The values that an s-op takes, as Python has them and as the atoms that stand for them.
+    """The values of an s-op, as Python values and as the atoms that represent them.
 
-    ``own``: the s-op has these very values, whatever their kinds. Else values of several kinds, and
-    such as are not atoms (tuples), are the text that Python has for them.
+    With ``own``, the values are atoms, and each of them except None represents itself. Otherwise, if
+    the values are of different kinds or are not atoms (such as tuples), their Python text represents
+    them.
     """
 
     def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:
@@ -70,17 +72,17 @@ class Domain:
             self._none = self._below(name) if self._numeric else self._beside()
 
     def _below(self, name: str) -> int:
-        """Return an integer below all numbers."""
+        """Return a negative integer that is smaller than all values, as the encoding of None."""
         least = min((v for v in self.all if v is not None), default=0)
         if not least > -(2**53):
             raise GraphError(
-                f"{name}: expected numbers above -2^53 beside None, which is a number below all of "
-                f"them, got {least!r}"
+                f"{name}: expected numbers above -2^53 together with None, which is encoded below "
+                f"all of them, got {least!r}"
             )
         return int(min(0, least // 1)) - 1
 
     def _beside(self) -> str:
-        """Return a text that is none of the values."""
+        """Return a string that differs from all values, as the encoding of None."""
         texts = {value if self._own else repr(value) for value in self.all if value is not None}
         text = "None"
         while text in texts:
@@ -88,7 +90,7 @@ class Domain:
         return text
 
     def atom(self, value: Any) -> Atom:
-        """Return the atom that stands for a value."""
+        """Return the atom that represents ``value`` in the graph."""
         value = value.item() if hasattr(value, "item") else value
         if value is None:
             return self._none
@@ -96,17 +98,19 @@ class Domain:
 
     @property
     def numeric(self) -> bool:
-        """Whether all values but None are numbers or booleans."""
+        """Whether all values except None are numbers or booleans."""
         return self._numeric
 
     @property
     def as_they_are(self) -> bool:
-        """Whether every value is its own atom."""
+        """Whether every value is represented by itself."""
         return None not in self.all and self._own
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Return a value as Python has it, not NumPy: one that can be a key, and is equal to itself."""
+    """Convert a NumPy scalar to a Python value, and check that ``value`` is hashable and equal to
+    itself.
+    """
     try:
         plain = value.item() if hasattr(value, "item") else value
         hash(plain)
@@ -120,7 +124,10 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def domains(over: Iterable[Any] | None, count: int, name: str) -> list[Domain]:
-    """Read the values of ``count`` s-ops: one list, or one for each of several."""
+    """Return the values of ``count`` s-ops as one Domain each.
+
+    ``over`` is one list of values if ``count`` is 1, and otherwise contains a list for each s-op.
+    """
     if not isinstance(over, Iterable):
         lists = "values" if count == 1 else f"{count} lists of values, one for each s-op"
         raise GraphError(
@@ -150,9 +157,10 @@ def domains(over: Iterable[Any] | None, count: int, name: str) -> list[Domain]:
 def call_on_all(
     function: Callable[..., Any], sets: Sequence[Domain], name: str, *, strict: bool = False
 ) -> list[tuple[tuple[Any, ...], Any]]:
-    """Return every combination of values with what the function gives, where it gives something.
+    """Call a function on every combination of values, and return the combinations with their results.
 
-    ``strict``: of None it gives None, whatever it is.
+    Combinations for which the function raises an error are omitted. With ``strict``, the result is None
+    if an argument is None.
     """
     size = math.prod(len(each.all) for each in sets)
     if size > MAX_ROWS:
@@ -168,12 +176,15 @@ def call_on_all(
 
 
 def called(function: Callable[..., Any], row: Sequence[Any], *, strict: bool) -> tuple[Any] | None:
-    """Return the value of a function in a tuple; no tuple where it raises."""
+    """Return the result of a function in a 1-tuple, or None if the function raises.
+
+    With ``strict``, the result is None if an argument is None.
+    """
     if strict and any(value is None for value in row):
         return (None,)
     try:
         return (function(*row),)
-    except Exception:  # a lambda may raise anything where it is not defined
+    except Exception:  # a lambda may raise any error outside its domain
         return None
 
 
@@ -183,11 +194,14 @@ def table(
     results: Sequence[tuple[tuple[Any, ...], Any]],
     values: Domain,
 ) -> Node:
-    """Return a lookup table; of several arguments, by the number of their combination."""
+    """Return a node that looks up the results of a function in a table.
+
+    With several arguments, the key of the table is the index of the combination of their values.
+    """
     if len(nodes) == 1:
         pairs = ((sets[0].atom(row[0]), values.atom(result)) for row, result in results)
         return _lookup(nodes[0], _rows(pairs, "map"))
-    # By equality: 1, 1.0 and True are one key of a table.
+    # 1, 1.0 and True are equal and therefore one key of a table.
     places = [{each.atom(v): i for i, v in enumerate(each.all)} for each in sets]
     code: Node | None = None
     for node, each, place in zip(nodes, sets, places, strict=True):
@@ -212,7 +226,7 @@ def _lookup(node: Node, rows: Mapping[Any, Atom]) -> Node:
 
 
 def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
-    """Collect rows of a table; values that are one key (1, 1.0 and True) have to have one result."""
+    """Collect the rows of a table; equal keys (1, 1.0 and True) must have the same result."""
     results: dict[Atom, Atom] = {}
     for key, value in pairs:
         before = results.setdefault(key, value)
@@ -227,15 +241,15 @@ def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
 def selector(
     holds: Callable[[Any, Any], bool], keys: Node, queries: Node, of_keys: Domain, of_queries: Domain
 ) -> Node:
-    """Return the selector of a predicate, by the queries that select the same keys.
+    """Return the selector of a predicate, built from the classes of queries that select the same keys.
 
-    ``holds`` has a value for every key and query that is listed; those that are not are refused when
-    the program runs.
+    ``holds`` returns a boolean for every listed key and query. Running the program on other values is
+    an error.
     """
     rows: dict[tuple[Atom, ...], list[Atom]] = {}
     selected: dict[Atom, tuple[Atom, ...]] = {}
     for query in of_queries.all:
-        # By equality: 1, 1.0 and True are one key of a table, so they have to be treated alike.
+        # 1, 1.0 and True are equal and therefore one key, so the predicate must return one result.
         kept = _rows(((of_keys.atom(k), holds(k, query)) for k in of_keys.all), "select")
         row = tuple(key for key, is_selected in kept.items() if is_selected)
         one = of_queries.atom(query)
@@ -248,7 +262,9 @@ def selector(
         if one not in rows.setdefault(row, []):
             rows[row].append(one)
     some = [row for row in rows if row]
-    if sum(len(row) for row in some) == len({key for row in some for key in row}):  # equal or disjoint
+    if sum(len(row) for row in some) == len(
+        {key for row in some for key in row}
+    ):  # all classes are equal or disjoint
         number = {key: place for place, row in enumerate(some) for key in row}
         classes = {of_keys.atom(k): number.get(of_keys.atom(k), -1) for k in of_keys.all}
         classes_of_queries = {
@@ -275,9 +291,10 @@ def selector(
 
 
 def holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
-    """Return whether a predicate holds: of None, of which it is not asked, it does not.
+    """Return a function that evaluates a predicate on a key and a query as a boolean.
 
-    Where it raises is refused.
+    The function returns False if the key or the query is None. If the predicate raises an exception,
+    the function raises GraphError.
     """
 
     def holds(key: Any, query: Any) -> bool:
@@ -285,7 +302,7 @@ def holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
             return False
         try:
             return bool(predicate(key, query))
-        except Exception as error:  # a lambda may raise anything where it is not defined
+        except Exception as error:  # a lambda may raise any error outside its domain
             said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise GraphError(
                 "select: expected a function with a value for every key and query in over=…, got "

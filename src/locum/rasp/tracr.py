@@ -1,11 +1,11 @@
-"""Take programs over from Tracr: its Python objects become s-ops of ours.
+"""Convert Tracr programs to s-ops.
 
-Tracr itself is not needed: its objects are known by the names of their classes. Functions (lambdas of
-``Map`` and ``SequenceMap``) are called on our s-ops and kept if that gives the same values; else they
-become lookup tables over all values that their arguments take. Predicates that are not comparisons
-become classes of keys and queries. Tracr's ``None`` is a number below all others beside numbers, and
-the string "None" beside strings; where Tracr's evaluation has no value, or one that no atom stands for
-(a mean of None), running the program is an error.
+Tracr is not imported: its objects are recognised by the names of their classes. Functions (the lambdas
+of ``Map`` and ``SequenceMap``) are called on s-ops, and the resulting s-op is used if it computes the
+same values. Otherwise the functions become lookup tables over all values of their arguments. Predicates
+that are not comparisons become classes of keys and queries. Tracr's ``None`` becomes a smaller number
+if all other values are numbers, and otherwise a string such as "None". If Tracr's evaluation returns no
+value, or a value that is not an atom (a mean of None), running the program is an error.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ from locum.rasp.tabulated import MAX_ROWS, Domain, call_on_all, selector, table
 
 _MODULE = "tracr.rasp.rasp"
 _NAME = "from_tracr"
-#: What stands for a selection that is fine.
+#: The value that marks a position without an error.
 _FINE = "a value"
 
 
 def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
-    """Return the s-op that computes what a Tracr program (an ``SOp`` of ``tracr.rasp.rasp``) computes.
+    """Convert a Tracr program (an ``SOp`` of ``tracr.rasp.rasp``) to an s-op that computes the same
+    values.
 
-    ``vocabulary`` and ``length`` (the longest input) say over which values its functions are tabulated.
+    ``vocabulary`` and ``length`` (the maximum input length) determine the values over which the
+    functions of the program are tabulated.
 
     >>> from_tracr("a text", vocabulary="ab", length=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -61,22 +63,26 @@ def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
 
 
 def _is(item: Any, name: str) -> bool:
-    """Return whether an object is of a class of Tracr's, or of one derived from it."""
+    """Return whether an object is an instance of the Tracr class ``name`` or of one of its
+    subclasses.
+    """
     return any(kind.__name__ == name and kind.__module__ == _MODULE for kind in type(item).__mro__)
 
 
 @dataclass(frozen=True, eq=False)
 class _Imported:
-    """An s-op here, and the values that it takes, if they are finitely many."""
+    """An s-op converted from Tracr, and its possible values if they are known and finitely many."""
 
     sop: SOp
     values: Domain | None
-    #: Lists the values of means, and of what is computed from them, if they are not too many.
+    #: A function that lists the values of means, and of results computed from them, if there are few.
     listing: Callable[[], Domain | None] = lambda: None
 
     @cached_property
     def listed(self) -> Domain | None:
-        """The values that it takes, those of means included."""
+        """The possible values of the s-op, including values of means, or None if they are not
+        listed.
+        """
         return self.listing() if self.values is None else self.values
 
 
@@ -84,11 +90,13 @@ class _Importer:
     def __init__(self, vocabulary: Sequence[Atom], longest: int) -> None:
         self.vocabulary = vocabulary
         self.longest = longest
-        #: Held with what they stand for, so that no other object has their place in memory.
+        #: Converted objects by ``id``, with their originals, so that no new object reuses an ``id``.
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def sop(self, item: Any) -> _Imported:
-        """Take over an s-op, each once; without recursion over long chains of maps."""
+        """Convert a Tracr s-op and everything that it depends on, each object once and without
+        recursion.
+        """
         stack = [item]
         while stack:
             top = stack[-1]
@@ -148,11 +156,11 @@ class _Importer:
         if any(together.atom(v) != value.values.atom(v) for v in value.values.all):
             moved = lookup(moved, {value.values.atom(v): together.atom(v) for v in value.values.all})
         sop = aggregate(selector, moved, together.atom(item.default))
-        # A mean of texts is an error as it is.
+        # A mean of texts is already an error.
         if nones and not isinstance(together.atom(None), str) and not _selects_one(item.selector):
             several = selector_width(selector) > 1
             sop = _unless(several & (_share_of_none(selector, value) > 0), _AVERAGED, sop)
-            if bool in kinds:  # booleans, not the numbers that a sum makes of them
+            if bool in kinds:  # booleans, not the numbers into which a sum converts them
                 sop = lookup(sop, {together.atom(v): together.atom(v) for v in together.all})
         return _Imported(sop, together)
 
@@ -171,13 +179,13 @@ class _Importer:
             known = [values for values in listed if values is not None]
             if len(known) < len(sets) or math.prod(len(each.all) for each in known) > MAX_ROWS:
                 raise GraphError(
-                    "from_tracr: expected a function of means (or of what is computed from them) that "
-                    "is made of operators and conditions, or means of few integers, got another; try "
+                    "from_tracr: expected a function of means that consists of operators and "
+                    "conditions, or means with few possible values, got another function; try "
                     "a smaller length or vocabulary"
                 )
         defined = call_on_all(function, known, _NAME, strict=True)
         if len(known) > sum(values is not None for values in sets):
-            defined = _of_one_type(defined)  # the mean of one integer is an integer, of more a float
+            defined = _of_one_type(defined)  # the mean of one integer is an integer, of several a float
         values = Domain((result for _, result in defined), name=_NAME)
         traced = _traced(function, arguments) if all(v.as_they_are for v in known) else None
         if traced is not None and values.as_they_are and _agree(function, known, defined):
@@ -196,43 +204,50 @@ class _Importer:
             raise GraphError(f"from_tracr: expected a selector of {_MODULE}, got {type(item).__name__}")
         keys, queries = self._of(item.keys), self._of(item.queries)
         name = getattr(item.predicate, "name", None)
-        if name in ("TRUE", "FALSE"):
-            return full if name == "TRUE" else ~full
-        # A comparison with None has no value there, and texts of other values compare as texts.
+        # A comparison with None has no value, and values encoded as text would be compared as text.
         sets = [part.values for part in (keys, queries) if part.values is not None]
-        if name is not None and all(values.as_they_are for values in sets):
+        plain = all(values.as_they_are for values in sets)
+        if name == "FALSE" or (name == "TRUE" and plain):
+            return full if name == "TRUE" else ~full
+        if name is not None and plain:
             return select(keys.sop, queries.sop, str(item.predicate.value))
         of_keys, of_queries = keys.listed, queries.listed
         if of_keys is None or of_queries is None:
             raise GraphError(
-                "from_tracr: expected a comparison as a predicate on means, or means of few integers, "
-                "got another; try a smaller length or vocabulary"
+                "from_tracr: expected a comparison as a predicate on means, or means with few possible "
+                "values, got another predicate; try a smaller length or vocabulary"
             )
         nodes = keys.sop.node, queries.sop.node
         chosen = Selector(selector(_holding(item.predicate), *nodes, of_keys, of_queries))
         unclear = _unclear(item.predicate)
         if not any(unclear(k, q) for k in of_keys.all for q in of_queries.all):
             return chosen
-        # Among the values are such as never meet; those that do are refused.
+        # Some of these pairs may never occur on an input; a pair that occurs is an error.
         met = selector_width(Selector(selector(unclear, *nodes, of_keys, of_queries)))
         said = where(met > 0, _NO_TRUTH, _FINE)
         return chosen & select(constant(True), lookup(said, {_FINE: True}), "==")
 
 
 def _holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
-    """Say whether a predicate holds; not where it raises, nor of None, as in compiled networks."""
+    """Return a function that evaluates a predicate on a key and a query.
+
+    The function returns False if the predicate raises or if an argument is None, as in compiled
+    networks.
+    """
 
     def holds(key: Any, query: Any) -> bool:
         try:
             return None not in (key, query) and bool(predicate(key, query))
-        except Exception:  # a lambda may raise anything where it is not defined
+        except Exception:  # a lambda may raise any error outside its domain
             return False
 
     return holds
 
 
 def _two_arguments(item: Any) -> Callable[..., Any]:
-    """Return the function of a SequenceMap; a difference as one, without factors of 1 and −1."""
+    """Return the function of a SequenceMap; a linear map with the factors 1 and −1 becomes a
+    subtraction.
+    """
     function: Callable[..., Any] = item.f
     if _is(item, "LinearSequenceMap") and (item.fst_fac, item.snd_fac) == (1, -1):
         return operator.sub
@@ -240,37 +255,46 @@ def _two_arguments(item: Any) -> Callable[..., Any]:
 
 
 def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
-    """Say where Tracr's evaluation raises, or selects None, which its compiled networks do not."""
+    """Return a function that finds the pairs on which Tracr's evaluation and its networks differ.
+
+    The function returns True for a key and a query if Tracr's evaluation raises an error or selects
+    None for them, and Tracr's compiled networks do not.
+    """
 
     def unclear(key: Any, query: Any) -> bool:
         none = key is None or query is None
         try:
             return bool(predicate(key, query)) and none
-        except Exception:  # of None that is not a selection, as in its networks
+        except Exception:  # for None this is no selection, as in Tracr's networks
             return not none
 
     return unclear
 
 
-#: What errors say of selections that Tracr gives no number for, and of pairs without a truth value.
+#: Error messages for selections without a number in Tracr, and for pairs without a truth value.
 _NO_TRUTH = "a pair without a truth value"
 _AVERAGED, _EMPTY = "a mean of None", "a mean of nothing"
 
 
 def _unless(condition: SOp, problem: str, sop: SOp) -> SOp:
-    """Return an s-op that has no value where the condition holds; it costs a network nothing."""
+    """Return ``sop`` with an error at positions where the condition holds.
+
+    The check adds nothing to a compiled network.
+    """
     said = where(condition, problem, _FINE)
     return sop + lookup(said, {_FINE: 0})
 
 
 def _share_of_none(selector: Selector, value: _Imported) -> SOp:
-    """Return the share of None among what is selected."""
+    """Return an s-op that computes the fraction of None among the selected values."""
     assert value.values is not None
     return aggregate(selector, indicator(value.sop == value.values.atom(None)))
 
 
 def _selects_one(selector: Any) -> bool:
-    """Say whether a selector of Tracr's is written so that it selects one key at most."""
+    """Return whether a Tracr selector selects at most one key because it compares the keys' indices by
+    ==.
+    """
     if _is(selector, "SelectorAnd"):
         return _selects_one(selector.fst) or _selects_one(selector.snd)
     equal = _is(selector, "Select") and getattr(selector.predicate, "name", None) == "EQ"
@@ -278,23 +302,26 @@ def _selects_one(selector: Any) -> bool:
 
 
 def _parts(item: Any) -> list[Any]:
-    """Return what a construct of Tracr is made of."""
+    """Return the s-ops and selectors that a Tracr object contains as operands."""
     names = ("inner", "fst", "snd", "sop", "selector", "keys", "queries")
     parts = [getattr(item, name) for name in names if hasattr(item, name)]
     return [part for part in parts if _is(part, "SOp") or _is(part, "Selector")]
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp | None:
-    """Return the function called on s-ops, if it is made of operators that they have."""
+    """Call a function on s-ops, and return the resulting s-op or, if this fails, None."""
     try:
         traced = function(*(argument.sop for argument in arguments))
-    except Exception:  # a lambda may do anything with what it is called on
+    except Exception:  # functions may raise any error on these arguments
         return None
     return traced if isinstance(traced, SOp) else None
 
 
 def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _Imported | None:
-    """Return a function that branches on numbers, with its values where all paths have few."""
+    """Convert a function that branches on numbers, or return None if it cannot be converted.
+
+    The possible values of the result are listed if every path returns a constant or a boolean.
+    """
     domains = [argument.values for argument in arguments if argument.values is not None]
     if not all(domain.as_they_are and domain.numeric for domain in domains):
         return None
@@ -314,14 +341,16 @@ def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _
 
 
 def _of_one_type(rows: list[tuple[tuple[Any, ...], Any]]) -> list[tuple[tuple[Any, ...], Any]]:
-    """Make integers among results floats, if there are floats among them."""
+    """Convert all integer results to floats if any result is a float."""
     if not any(isinstance(result, float) for _, result in rows):
         return rows
     return [(row, float(result) if type(result) is int else result) for row, result in rows]
 
 
 def _results(function: Callable[..., Any], arguments: Sequence[_Imported]) -> Domain | None:
-    """List the values of a function over the values of its arguments, if they are few."""
+    """Return the results of a function on all values of its arguments, or None if there are
+    too many.
+    """
     listed = [argument.listed for argument in arguments]
     known = [values for values in listed if values is not None]
     if len(known) < len(listed) or math.prod(len(each.all) for each in known) > MAX_ROWS:
@@ -330,7 +359,7 @@ def _results(function: Callable[..., Any], arguments: Sequence[_Imported]) -> Do
 
 
 def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain | None:
-    """List the means of up to ``count`` integers, if they are few."""
+    """Return the possible means of up to ``count`` integers, or None if there are too many."""
     numbers = [value for value in values.all if value is not None] if values is not None else []
     if not numbers or not all(isinstance(value, int) for value in numbers):
         return None
@@ -347,7 +376,9 @@ def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain 
 def _agree(
     function: Callable[..., Any], sets: Sequence[Domain], defined: Sequence[tuple[Any, Any]]
 ) -> bool:
-    """Return whether the function of s-ops has the values of the function, wherever it has one."""
+    """Return whether a function computes the same values on s-ops as on plain values, where it is
+    defined.
+    """
     rows = [row for row, _ in defined]
     columns = [lookup(tokens, dict(enumerate(row[i] for row in rows))) for i in range(len(sets))]
     try:

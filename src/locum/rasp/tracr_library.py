@@ -1,9 +1,9 @@
-"""The programs of Tracr's library, in our language: what its benchmark runs.
+"""Define the programs of Tracr's library as s-ops, for its benchmark.
 
-Each :class:`Program` gives, for a maximal length, the program and its vocabulary. Tracr's ``None``
-(what its aggregates hold where nothing is selected, and what every function of that is) has no
-counterpart here: an aggregate of strings holds ``""`` there, so a comparison with it is False.
-``numerical`` and ``categorical`` are encodings of Tracr and say nothing about values: left out.
+Each :class:`Program` builds an s-op and its vocabulary for a maximum input length. Tracr's ``None``,
+the value of an aggregate that selects no key, has no counterpart. Aggregates of strings return ``""``
+instead, so comparing this value with a token returns False. Tracr's encodings ``numerical`` and
+``categorical`` do not change values and are omitted.
 """
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ reverse = aggregate(select(indices, length - indices - 1, "=="), tokens)
 
 
 def count(token: Atom) -> SOp:
-    """Return how many positions hold this token."""
+    """Return an s-op that counts the positions whose token equals ``token``."""
     return selector_width(select(tokens, token, "=="))
 
 
 def count_less_freq(n: int) -> SOp:
-    """Return how many positions hold a token that occurs at most ``n`` times."""
+    """Return an s-op that counts the positions whose token occurs at most ``n`` times."""
     return selector_width(select(hist, n, "<="))
 
 
 def frac_prevs(condition: SOp) -> SOp:
-    """Return the share of positions up to here where it holds."""
+    """Return the fraction of positions up to the current position at which the condition holds."""
     return aggregate(up_to_here, indicator(condition))
 
 
 def shift_by(offset: int) -> SOp:
-    """Return the token ``offset`` places before, or "" where there is none."""
+    """Return the token ``offset`` positions before the current position, or "" if there is none."""
     return aggregate(select(indices + offset, indices, "=="), tokens, "")
 
 
 def detect_pattern(pattern: str) -> SOp:
-    """Return whether the pattern ends here."""
+    """Return an s-op that is true where an occurrence of ``pattern`` ends."""
     matches = [shift_by(i) == letter for i, letter in enumerate(reversed(pattern))]
     return reduce(lambda a, b: a & b, reversed(matches))
 
 
 def sort_unique(values: SOp, keys: SOp) -> SOp:
-    """Return ``values`` in the order of ``keys``, which are all different."""
+    """Sort ``values`` by ``keys``, which must be distinct."""
     place = selector_width(select(keys, keys, "<"))
     return aggregate(select(place, indices, "=="), values)
 
 
 def sort(values: SOp, keys: SOp, max_length: int) -> SOp:
-    """Return ``values`` in the order of ``keys``, which are integers; ties in their old order."""
+    """Sort ``values`` by integer ``keys``; ties keep their order."""
     return sort_unique(values, keys + 1 * indices / max_length)
 
 
@@ -78,12 +78,15 @@ def sort_freq(max_length: int) -> SOp:
 
 
 def pair_balance(opening: str, closing: str) -> SOp:
-    """Return the share of opening brackets up to here minus that of closing ones."""
+    """Return the fraction of opening brackets minus the fraction of closing brackets.
+
+    Both fractions count the positions up to the current one.
+    """
     return frac_prevs(tokens == opening) - frac_prevs(tokens == closing)
 
 
 def shuffle_dyck(pairs: Sequence[str]) -> SOp:
-    """Return whether each kind of bracket is balanced by itself in the whole input."""
+    """Return whether each type of bracket is balanced in the whole input."""
     balances = [pair_balance(opening, closing) for opening, closing in map(tuple, pairs)]
     negative = reduce(lambda a, b: a | b, [balance < 0 for balance in balances])
     some_negative = aggregate(full, indicator(negative))
@@ -94,11 +97,11 @@ def shuffle_dyck(pairs: Sequence[str]) -> SOp:
 
 @dataclass(frozen=True)
 class Program:
-    """A program for every maximal length, with the tokens it is run on."""
+    """Functions that build a program, its vocabulary and random inputs for a maximum length."""
 
     make: Callable[[int], SOp]
     vocabulary: Callable[[int], Sequence[Atom]]
-    #: An input of this length.
+    #: A function that draws a random input of a given length.
     draw: Callable[[random.Random, Sequence[Atom], int], list[Atom]]
 
 
@@ -111,7 +114,7 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 
 
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
-    """Draw brackets: two in four balanced (if the length is even), one changed, one at random."""
+    """Draw brackets: 50 % balanced (if the length is even), 25 % with one change, 25 % random."""
     kind = chance.randrange(4)
     if kind == 0:
         return _any(chance, vocabulary, size)
@@ -138,7 +141,7 @@ def _fixed(
     vocabulary: Sequence[Atom] = LETTERS,
     draw: Callable[[random.Random, Sequence[Atom], int], list[Atom]] = _any,
 ) -> Program:
-    """Return a program that does not depend on the maximal length."""
+    """Return a :class:`Program` whose s-op and vocabulary do not depend on the maximum length."""
     return Program(lambda n: program, lambda n: vocabulary, draw)
 
 

@@ -1,9 +1,10 @@
-"""U, the universal simulator: ⟨T, X⟩ in, T(X) out; and the T's it simulates.
+"""Simulate attention with the universal simulator U, which maps ⟨T, X⟩ to T(X).
 
-Read ``formula/head.py`` and ``formula/layer.py`` first: they contain the formula of U. ``modules/`` has
-the T's, each with its direct computation. ``conversion.py`` makes T's from layers
-of PyTorch and from arrays. ``order.py`` has the sizes that U is built from, ``layout.py`` the positions
-of the entries in the sequence, and ``universal.py`` the simulator.
+T is an attention or transformer layer, and X is its input. To understand the code, first read
+``formula/head.py`` and ``formula/layer.py``, which contain the formula of U. ``modules/`` defines the
+layers T, each with a direct computation. ``conversion.py`` converts PyTorch layers and arrays to such a
+T. ``order.py`` defines the sizes that determine U, ``token_layout.py`` defines the positions of matrix
+entries in the sequence, and ``universal.py`` defines the simulator.
 
 >>> import numpy as np
 >>> T = Attention(A=np.eye(2), V=[[1.0], [2.0]])

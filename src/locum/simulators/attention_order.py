@@ -1,4 +1,4 @@
-"""The order of an attention: sizes and kinds, whatever the number of rows it is applied to."""
+"""Define the order of an attention layer: its sizes and kind, independent of the number of rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from locum.execution.array_activations import ACTIVATIONS
 from locum.settings import Setting, normalise_settings, require_choice
 from locum.simulators.token_layout import Block
 
-#: None: every key is seen. causal: those not after the query. matrix: a 0/1 matrix among the tokens.
-#: rows: the first m keys, m being a token (for a smaller T on a larger U). keys: a row of 0 and 1 among
-#: the tokens, one for each key (for sequences that are padded to a common length).
+#: With "causal", the keys up to the query are visible. "matrix" is a 0/1 matrix among the tokens. With
+#: "rows", the first m keys are visible, where m is a token (for a smaller T on a larger U). "keys" is a
+#: row of zeros and ones among the tokens, one per key (for sequences padded to a common length).
 MASKS = (None, "causal", "matrix", "rows", "keys")
-#: What becomes of the scores: softmax, or the mean over the maxima (GAHAT), or the leftmost (GUHAT).
+#: How scores become weights: softmax, the mean over the maxima (GAHAT), or the leftmost maximum
+#: (GUHAT).
 POOLINGS = ("softmax", "average", "unique")
 COMBINATIONS = ("concatenate", "sum")
 FEATURE_MAPS = ("identity", "elu+1")
@@ -23,111 +24,113 @@ FEATURE_MAPS = ("identity", "elu+1")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of attention: the class of T, and what an order of this kind has."""
+    """A kind of attention: the class of the module T, and the fields that its order uses."""
 
-    #: The class, which takes the matrices in the order of ``blocks`` and the settings by keyword.
+    #: The class. Its arguments are the matrices in the order of ``blocks``; settings are keywords.
     module: Any
-    #: Returns the matrices of all heads, without W_O, from the order and the number of keys.
+    #: Function from the order and the number of keys to the blocks of all heads, without W_O.
     blocks: Callable[[AttentionOrder, int], list[Block]]
-    #: Returns the default sizes, of width, rank and hidden, from n and d.
+    #: Function from n and d to the default sizes: width, rank and hidden.
     sizes: Callable[[int, int], dict[str, int]] = lambda n, d: {}
-    #: Field of the order → keyword of the class.
+    #: Maps fields of the order to keyword arguments of the class.
     settings: Mapping[str, str] = field(default_factory=lambda: {"bias": "biased"})
-    #: Other fields that only orders of this kind have.
+    #: Further fields of the order that apply to this kind.
     fields: tuple[str, ...] = ()
     masks: tuple[str | None, ...] = (None,)
-    #: Whether the weights are a softmax, whose exponential may have another base than e.
+    #: Whether the weights are a softmax, whose base may differ from e.
     exponential: bool = False
-    #: Whether all heads are columns of the same matrices.
+    #: Whether all heads are stored in the same matrices, each head as a range of columns.
     whole: bool = False
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """Names of the matrices, without biases and W_O."""
+        """Names of the matrices of a module of this kind, without biases and W_O."""
         sample = AttentionOrder("softmax", 1, 1, width=1, rank=1, hidden=1)
         return tuple(block.name for block in self.blocks(sample, 1))
 
 
-#: The kinds of attention by name: ``modules/attention_kinds.py`` enters them, beside their classes.
+#: The kinds of attention by name; ``modules/attention_kinds.py`` adds them.
 KINDS: dict[str, Kind] = {}
-#: U has nodes for every head. The program of more heads takes gigabytes.
+#: Maximum number of heads. A program with more heads could need gigabytes of memory.
 MAX_HEADS = 10_000
-#: Fields of an order that some kinds have.
+#: Fields of an order that apply only to some kinds.
 _OF_KINDS = ("pooling", "feature_map", "nonlinearity", "key_heads", "rotary", "score_bias")
 
 
 @dataclass(frozen=True)
 class AttentionOrder:
-    """The order of an attention, whatever the number of rows it is applied to."""
+    """The order of an attention layer: its sizes and kind, independent of the number of rows."""
 
     kind: Annotated[str, Setting("a text", choices=KINDS)]
     d: Annotated[int, Setting("an integer", least=1)]
     d_v: Annotated[int, Setting("an integer", least=1)]
     heads: Annotated[int, Setting("an integer", least=1, most=MAX_HEADS)] = 1
-    #: How heads come together, and the columns of W_O behind them (0: there is none).
+    #: How heads are combined, and the number of columns of W_O (0 without W_O).
     combine: Annotated[str, Setting("a text", choices=COMBINATIONS)] = "concatenate"
     projection: int = 0
     output_bias: bool = False
-    #: Whether projections have biases: then A and V have one row (A one column) more, for a 1; in the
-    #: factored kind they are rows of their own.
+    #: Whether projections have biases. If so, X is extended by a column of ones, and A and V have one
+    #: more row (A also one more column). In the factored kind, biases are separate vectors.
     bias: bool = False
     mask: Annotated[str | None, Setting("a text", choices=MASKS)] = None
     pooling: Annotated[str, Setting("a text", choices=POOLINGS)] = "softmax"
-    #: Columns of the keys' input: d, or those of the memory.
+    #: Number of columns of the input of the keys, or 0 for d columns.
     d_keys: int = 0
-    #: Columns of W_Q and W_K; rows of E and F, features of the Performer, columns of the Sumformer's φ;
-    #: hidden units of the Sumformer's ψ. 0 where the kind has no such thing.
+    #: Number of columns of W_Q and W_K. For other kinds: rows of E and F (Linformer), features
+    #: (Performer), columns of φ and hidden units of ψ (Sumformer). 0 if the kind has none.
     width: int = 0
     rank: int = 0
     hidden: int = 0
-    #: What linear attention does to queries and keys; identity: nothing, and no denominator either.
+    #: The feature map of linear attention. With "identity", the weights are not normalised.
     feature_map: Annotated[str, Setting("a text", choices=FEATURE_MAPS)] = "identity"
-    #: The Sumformer's activation.
+    #: The activation function of the Sumformer.
     nonlinearity: Annotated[str, Setting("a text", choices=tuple(ACTIVATIONS))] = "relu"
-    #: Heads of keys and values, each shared by equally many heads of queries (0: one for each). This
-    #: and what follows belong to the factored kind.
+    #: Number of key–value heads, each shared by a group of query heads (0: one for each query head).
+    #: This and the following fields belong to the factored kind.
     key_heads: int = 0
-    #: Whether queries and keys are turned by their positions (rotary embeddings): q∘C + (qR)∘S.
+    #: Whether queries and keys have rotary position embeddings: q∘C + (qR)∘S.
     rotary: bool = False
-    #: Whether every head has a matrix that is added to its scores (relative positions).
+    #: Whether each head has a matrix that is added to its scores (relative position bias).
     score_bias: bool = False
 
     def __post_init__(self) -> None:
         normalise_settings(self, GraphError)
         if self.projection and self.combine == "sum":
-            raise GraphError("W_O projects heads that lie side by side: combine must be concatenate")
+            raise GraphError("W_O requires concatenated heads; try combine='concatenate'")
         kind = KINDS[self.kind]
         if kind.whole and self.combine == "sum":
-            raise GraphError(f"{self.kind} heads lie side by side: combine must be concatenate")
+            raise GraphError(f"{self.kind} heads are always concatenated; try combine='concatenate'")
         require_choice(self.mask, kind.masks, f"mask of kind {self.kind}", GraphError)
         for name in _OF_KINDS:
             value, default = getattr(self, name), getattr(type(self), name)
             if value != default and name not in (*kind.settings, *kind.fields):
                 raise GraphError(f"{name}: expected {default!r} for kind {self.kind}, got {value!r}")
         if self.heads % self.shared_heads:
-            raise GraphError(f"{self.heads} heads cannot share {self.key_heads} key heads equally")
+            raise GraphError(
+                f"expected a number of heads divisible by {self.key_heads} key heads, got {self.heads}"
+            )
 
     @property
     def columns(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result of the attention layer."""
         if self.projection:
             return self.projection
         return self.d_v * (self.heads if self.combine == "concatenate" else 1)
 
     @property
     def shared_heads(self) -> int:
-        """Heads of keys and values."""
+        """Number of key–value heads, which groups of query heads may share."""
         return self.key_heads or self.heads
 
     @property
     def exponential(self) -> bool:
-        """Whether its weights are a softmax, whose exponential may have another base than e."""
+        """Whether the attention weights are a softmax, whose base may differ from e."""
         return KINDS[self.kind].exponential and self.pooling == "softmax"
 
     def blocks(self, n: int, m: int, prefix: str = "", batch: int = 1) -> list[Block]:
-        """Return the matrices that characterise it, for n rows that attend to m rows.
+        """Return the blocks of T's matrices, for n rows that attend to m rows.
 
-        A mask for each X.
+        In a batch, masks have a copy for each X. ``prefix`` is prepended to the names.
         """
         kind = KINDS[self.kind]
         shapes = kind.blocks(self, m)

@@ -1,10 +1,10 @@
-"""Make a T from a layer of PyTorch or from arrays.
+"""Convert a PyTorch layer or arrays to a module T that U can simulate.
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
 nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The types of a module
-and of its parts must be PyTorch's own: a subclass with new methods, a replaced part, a method set on
-the instance or a forward hook raises an error, because it may change the result. The weights are copied
-in double precision, and the module is not called. This file does not import torch.
+and of its parts must be PyTorch's own classes. A subclass with new methods, a replaced part, a method
+set on the instance or a forward hook raises an error, because it may change the result. The weights are
+copied in double precision, and the module is not called. This file does not import torch.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from locum.simulators.modules.encoder_layers import DecoderLayer, Encoder
 from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.module import AttentionModule, Mask, Module, Numbers
 
-#: The first is the default.
+#: Forms of a converted attention layer; the first form is the default.
 FORMS = ("paper", "factored")
-#: What a dict of arrays may have; the first three must be there.
+#: The names of arrays that ``from_arrays`` accepts; the first three are required.
 NAMES = (
     *("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"),
     *("W1", "b1", "W2", "b2", "gain1", "bias1", "gain2", "bias2"),
@@ -46,7 +46,10 @@ def make_attention(
     mask: Mask,
     form: str,
 ) -> AttentionModule:
-    """Make the attention of W_Q, W_K, W_V (inputs×outputs, heads side by side) and b_Q, b_K, b_V."""
+    """Return the attention layer with these projections W_Q, W_K and W_V, and with biases if given.
+
+    Weights are inputs×outputs, with the columns of all heads side by side.
+    """
     require_choice(form, FORMS, "form", error=GraphError)
     if form == "factored":
         W_Q, W_K, W_V = weights
@@ -79,11 +82,12 @@ def from_arrays(
     mask: Mask = None,
     form: str = FORMS[0],
 ) -> Module:
-    """Make T of plain arrays: W_Q, W_K, W_V and, if there, W_O, b_Q, …, W1, b1, W2, b2, gain1, ….
+    """Convert arrays to a module T that U can simulate.
 
-    Weights are inputs×outputs, all heads side by side. ``scale`` is 1/√(columns of one head's W_Q)
-    unless given. With W1 and W2 it is an encoder layer; with gains, one with norms (post, unless
-    ``norm`` says).
+    ``arrays`` maps the names W_Q, W_K, W_V, and optionally W_O, b_Q, …, W1, b1, W2, b2, gain1, …, to
+    arrays. Weights are inputs×outputs, with the columns of all heads side by side. ``scale`` is
+    1/√(columns of W_Q per head) by default. With W1 and W2, the result is an encoder layer. With gains,
+    the encoder layer has norms (post-norm, unless ``norm`` is given).
 
     >>> T = from_arrays({name: [[1.0]] for name in ("W_Q", "W_K", "W_V")})
     >>> T([[2.0]]).tolist()
@@ -115,7 +119,7 @@ def from_arrays(
     for number in ("1", "2"):
         pair = (arrays.get("gain" + number), arrays.get("bias" + number))
         if (pair[0] is None) != (pair[1] is None):
-            raise InputError(f"a norm has a gain and a bias: give both gain{number} and bias{number}")
+            raise InputError(f"expected both gain{number} and bias{number}, got one of them")
         if pair[0] is not None:
             layer["norm" + number] = pair
     if not layer and norm is None:
@@ -126,24 +130,24 @@ def from_arrays(
 
 
 def _split(part: Numbers, heads: int) -> list[Numbers]:
-    """Return the columns of each head (or its range of a vector)."""
+    """Split a matrix into the columns of each head, or a vector into the entries of each head."""
     size = part.shape[-1]
     if size % heads:
-        raise InputError(f"{heads} heads cannot share {size} columns equally")
+        raise InputError(f"expected a number of columns divisible by {heads} heads, got {size}")
     width = size // heads
     return [part[..., h * width : (h + 1) * width] for h in range(heads)]
 
 
-#: Names that a subclass may define without changing the result.
+#: Attributes that a subclass may define without changing the result.
 _HARMLESS = {"__module__", "__doc__", "__qualname__", "__annotations__", "__init__", "__constants__"}
-#: The module of hooks that PyTorch sets while it counts operations; they change nothing.
+#: The module of hooks that PyTorch sets while it counts operations; they do not change results.
 _TRACKER = "torch.utils.module_tracker"
 
 
 def from_torch(
     module: Any, *, mask: Mask = None, memory_mask: Mask = None, form: str = FORMS[0]
 ) -> Module:
-    """Read a layer of PyTorch as a T.
+    """Convert a PyTorch attention, encoder or decoder layer to a module T that U can simulate.
 
     ``mask`` is the mask of the self-attention: "causal", a matrix [query, key] that is 1 where a query
     attends to a key, or a vector that is 0 at padded keys. Boolean masks of PyTorch's modules have the
@@ -184,9 +188,9 @@ def _nn() -> Any:
 
 
 def _is_of(module: Any, base: type) -> bool:
-    """Return whether a module is of this class, or of a subclass that computes the same.
+    """Return whether the class of a module is ``base``, or a subclass that computes the same function.
 
-    The classes of torch's parametrisations only define parameters.
+    The classes that PyTorch creates for parametrised modules only define parameters and are accepted.
     """
     kind = type(module)
     if kind is base:
@@ -202,7 +206,7 @@ def _is_of(module: Any, base: type) -> bool:
 
 
 def _unknown(module: Any) -> str:
-    """Return the message about a module that is not supported."""
+    """Return the error message for a module that is not supported."""
     kind, nn = type(module), _nn()
     names = ("MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer")
     base = None
@@ -211,7 +215,7 @@ def _unknown(module: Any) -> str:
     hint = ""
     if base is not None:
         hint = (
-            f", a subclass with methods of its own, which may change the result; try loading its "
+            f", a subclass that defines methods, which may change the result; try loading its "
             f"state_dict into an nn.{base}"
         )
     elif nn is not None and isinstance(module, nn.Module):
@@ -223,7 +227,9 @@ def _unknown(module: Any) -> str:
 
 
 def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None:
-    """Raise an error if the type of a part is not one of these, or the part was changed."""
+    """Raise an error if a part of a layer is not of an expected type, or if its methods or hooks were
+    changed.
+    """
     types = (expected,) if isinstance(expected, type) else tuple(expected)
     if not any(_is_of(part, kind) for kind in types):
         names = " or ".join(f"nn.{kind.__name__}" for kind in types)
@@ -235,7 +241,7 @@ def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None
 
 
 def _require_untouched(module: Any, what: str) -> None:
-    """Raise an error if a module has hooks, or methods that were set on the instance."""
+    """Raise an error if a module has forward hooks, or methods that were set on the instance."""
     common: Any = sys.modules["torch.nn.modules.module"]
     for hooks, owner in (
         (module._forward_hooks, what),
@@ -260,7 +266,7 @@ def _require_untouched(module: Any, what: str) -> None:
 
 
 def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
-    """Read an attention with all heads, biases and the output projection."""
+    """Convert an nn.MultiheadAttention with all heads, biases and the output projection."""
     nn = _nn()
     _require_type(module, nn.MultiheadAttention, "the attention")
     linear = nn.modules.linear.NonDynamicallyQuantizableLinear
@@ -298,7 +304,11 @@ def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
 
 
 def _around(module: Any, count: int) -> dict[str, Any]:
-    """Read the feed-forward and the norms of an encoder or decoder layer, as keyword arguments."""
+    """Return the feed-forward and the norms of an encoder or decoder layer, as keyword arguments of
+    ``Encoder``.
+
+    ``count`` is the number of norms.
+    """
     nn = _nn()
     for name, part in module.named_children():
         if name.startswith("dropout"):
@@ -319,7 +329,9 @@ def _around(module: Any, count: int) -> dict[str, Any]:
 
 
 def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
-    """Read the gains, the biases and the common epsilon of the norms, as keyword arguments."""
+    """Return the gains, the biases and the common epsilon of the norms, as keyword arguments of
+    ``Encoder``.
+    """
     for name, norm in norms.items():
         _require_type(norm, _nn().LayerNorm, name)
         if tuple(norm.normalized_shape) != (columns,):
@@ -341,7 +353,7 @@ def _gain_and_bias(norm: Any, columns: int) -> tuple[Numbers, Numbers]:
 
 
 def _read(parameter: Any, name: str) -> Numbers:
-    """Copy a parameter in double precision."""
+    """Return a copy of a parameter in double precision."""
     require_readable(parameter, name)
     if not parameter.is_floating_point():
         raise InputError(f"{name}: expected floating-point numbers, got {parameter.dtype}")
@@ -349,9 +361,9 @@ def _read(parameter: Any, name: str) -> Numbers:
 
 
 def _layer_activation(module: Any) -> str:
-    """Return the name of the activation of a layer."""
+    """Return the name of the activation function of an encoder or decoder layer."""
     name = _activation(module.activation)
-    noted = getattr(module, "activation_relu_or_gelu", None)  # used by the fast path of PyTorch
+    noted = getattr(module, "activation_relu_or_gelu", None)  # read by PyTorch's fast path
     expected = {"relu": 1, "gelu": 2}.get(name, 0)
     if noted not in (None, 0, expected):  # with 0, PyTorch calls the activation
         raise InputError(
@@ -362,7 +374,7 @@ def _layer_activation(module: Any) -> str:
 
 
 def _activation(function: Any) -> str:
-    """Return the name of an activation of PyTorch: a function, or a module."""
+    """Return the name of a PyTorch activation, which is given as a function or as a module."""
     torch: Any = sys.modules["torch"]
     nn = torch.nn
     known: dict[str, tuple[Any, ...]] = {
@@ -387,7 +399,7 @@ def _activation(function: Any) -> str:
 
 
 def _require_default(activation: Any) -> None:
-    """Raise an error for settings of an activation module that are not supported."""
+    """Raise an error if an activation module has options that are not supported."""
     approximation = getattr(activation, "approximate", "none")
     if approximation not in ("none", "tanh"):
         raise InputError(f"GELU: expected approximate to be none or tanh, got {approximation!r}")

@@ -1,10 +1,11 @@
-"""A smaller T on a larger U (Corollary hierarchy), corrected.
+"""Run a smaller T on a larger U (Corollary hierarchy, corrected).
 
-The paper pads X, A and V with zeros. That is not exact (erratum E15): the n − m padded keys score 0,
-and each adds e⁰ to the denominator Z of a row, so that what comes out is T(X)·Z/(Z + n − m).
-:func:`paper_padding` runs that, :func:`padding_formula` predicts it. :func:`embed` is what is right:
-the softmax counts the first m keys only, m being one more token, so that one program serves every m.
-(A causal U needs no such token: no row ever looks at the padding, which comes last.)
+The paper pads X, A and V with zeros. This padding is not exact (erratum E15): the n − m padded keys
+have score 0, and each adds e⁰ to the denominator Z of a row. The result is T(X)·Z/(Z + n − m).
+:func:`paper_padding` computes this result, and :func:`padding_formula` predicts it. :func:`embed` is
+correct, since its softmax includes only the first m keys. The number m is an additional token, so one
+program works for every m. A causal U does not need this token: the padding comes last, and no row of X
+attends to it.
 
 >>> from locum.simulators import Attention, UniversalSimulator
 >>> T, U = Attention(A=[[0.0]], V=[[1.0]]), UniversalSimulator(2, 1, 1)
@@ -27,12 +28,14 @@ from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
 
-#: What may be smaller in T than in U; everything else must agree.
+#: The fields that may be smaller in T than in U. All other fields must be equal.
 _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
-    """Compute T(X) by a U of the same kind whose order is larger, or equal."""
+    """Return T(X), computed by a U of the same kind whose order is larger than or equal to the order of
+    T.
+    """
     order, original = U.order, X
     X = computable(matrix(X, "X"), "X")
     small = T.order(len(X))
@@ -48,7 +51,7 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
     if small.n < order.n and _sees_padded_rows(order):
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
-    simulator.require_length(executor)  # before anything of that size is made
+    simulator.require_length(executor)  # checked before anything of that size is allocated
     if "b_O" in matrices:
         wide = np.zeros((1, order.attention.columns))
         wide[:, _attention_columns(small.attention, order.attention)] = numpy_of(matrices["b_O"][0])
@@ -59,10 +62,10 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
 
 
 def _sees_padded_rows(order: Order) -> bool:
-    """Return whether padded rows of X would count as keys: then the rows that do are a token.
+    """Return whether padded rows of X would count as keys, so that the number of rows must be a token.
 
-    Rows of zeros add nothing to linear attention, but behind a norm with a bias they are not zeros. A
-    causal attention never looks at the padding, which comes last.
+    A causal attention does not attend to the padding, which comes last. Rows of zeros add nothing to
+    linear attention, but they are not zero after a norm with a bias.
     """
     if order.attention.mask == "causal":
         return False
@@ -70,7 +73,10 @@ def _sees_padded_rows(order: Order) -> bool:
 
 
 def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
-    """Run the paper's padding on U, zeros and identity block as in its proof: it is not T(X)."""
+    """Run T on a larger U with the paper's padding, whose result differs from T(X).
+
+    The padding consists of zeros and an identity block in A, as in the paper's proof.
+    """
     X = matrix(X, "X")
     small = T.order(len(X))
     require_smaller(small, U.order)
@@ -82,23 +88,26 @@ def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | 
 
 
 def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
-    """Compute T(X)·Z/(Z + n − m), Z the denominators of T's softmax: what the paper's padding gives."""
+    """Return T(X)·Z/(Z + n − m), the result of the paper's padding of m rows to n rows.
+
+    Z are the denominators of T's softmax.
+    """
     steps = T.steps(X)
     weights = np.exp(steps["scores"]).sum(axis=1, keepdims=True)
     return np.asarray(steps["output"] * weights / (weights + (n - len(steps["scores"]))))
 
 
 def require_smaller(small: Order, large: Order) -> None:
-    """Refuse a T that does not fit, with the reason."""
+    """Raise an error with the reason if T, of order ``small``, cannot run on a U of order ``large``."""
     for name in ("n", "d", "d_v", "heads", "projection", "width"):
         owner = small if name == "n" else small.attention
         size, room = getattr(owner, name), getattr(large if name == "n" else large.attention, name)
         if size > room:
-            raise InputError(f"T is larger than U: its {name} is {size}, and U has room for {room}")
+            raise InputError(f"T is larger than U: its {name} is {size}, but {name} of U is {room}")
     for d1, d2 in zip(small.feed_forward or (), large.feed_forward or (), strict=False):
         if d1 > d2:
             raise InputError(f"T is larger than U: its feed-forward is {small.feed_forward}")
-    # One head alone is the same side by side as added up.
+    # For a single head, concatenation and summation are equivalent.
     one_alone = small.attention.heads == 1 and not small.attention.projection
     for a, b in ((small, large), (small.attention, large.attention)):
         for field in fields(a):
@@ -119,30 +128,33 @@ def require_smaller(small: Order, large: Order) -> None:
 def _require_padding_is_harmless(small: Order, large: Order) -> None:
     inner, outer = small.attention, large.attention
     if large.norm != "none" and inner.d != outer.d:
-        raise InputError(f"a layer norm takes its mean over all columns: d must be {outer.d} in T, too")
+        raise InputError(f"a layer norm takes its mean over all columns: d must also be {outer.d} in T")
     if outer.kind not in ("softmax", "linear") or (outer.kind == "linear" and not _plain(outer)):
         raise InputError(f"embedding is for softmax and plain linear attention, not {outer.kind}")
     side_by_side = inner.combine == "concatenate" and not inner.projection and inner.heads > 1
     if side_by_side and large.residual and inner.d_v != outer.d_v:
-        raise InputError("heads side by side in a residual sum need the same d_v in T and U")
+        raise InputError("concatenated heads with a residual sum require the same d_v in T and U")
     if large.memory or outer.mask not in (None, "causal"):
         raise InputError("embedding is for self-attention without a mask, or with a causal one")
 
 
 def _plain(attention: AttentionOrder) -> bool:
-    """Return whether padded rows, which are 0, add nothing to a linear attention."""
+    """Return whether padded rows of zeros add nothing to this linear attention."""
     return attention.feature_map == "identity" and not attention.bias
 
 
 def _columns(small: Order, large: Order) -> list[int]:
-    """List the columns of U's result in which T's are."""
+    """Return the indices of the columns of U's result that contain T(X)."""
     if small.feed_forward is not None:
         return list(range(small.columns))
     return _attention_columns(small.attention, large.attention)
 
 
 def _attention_columns(inner: AttentionOrder, outer: AttentionOrder) -> list[int]:
-    """List the columns of U's attention in which T's are: of heads side by side, those of each head."""
+    """Return the indices of the columns of U's attention that contain T's attention.
+
+    If heads are concatenated, these are the first columns of each head.
+    """
     if inner.projection or inner.combine == "sum":
         return list(range(inner.columns))
     return [h * outer.d_v + j for h in range(inner.heads) for j in range(inner.d_v)]

@@ -1,6 +1,6 @@
-"""U for one order: its program, its runs on ⟨T, X⟩, and its steps.
+"""Build U for one order, run it on ⟨T, X⟩, and compare its steps with direct computation.
 
-The program is built from the order and the style alone, before any T is known.
+The program is built only from the order and the style, before any T is given.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ Matrix: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True)
 class _Again:
-    """How U ran on a tensor: an X of the same shape, type and device needs fewer checks."""
+    """A record of the previous run on a tensor, so that the next run needs fewer checks.
 
-    #: The matrices that T remembers until one of its attributes is set: recognised by identity.
+    The record is used if T is unchanged and X has the same shape, type and device.
+    """
+
+    #: The matrices that T caches until one of its attributes is set. They are compared by identity.
     own: list[Array]
     kind: Any
     shape: Any
@@ -54,16 +57,16 @@ class _Again:
     device: Any
     layout: Any
     places: Places
-    #: The cache of plans holds the plan.
+    #: A weak reference, since the cache of plans owns the plan.
     plan: weakref.ref[Plan]
-    #: Runs the plan on a GPU; None on a CPU, or if T needs gradients.
+    #: The CUDA graph that runs the plan on a GPU; None on a CPU, or if T needs gradients.
     runner: GraphRunner | None
 
     @classmethod
     def of(cls, T: Module, X: Array, places: Places, plan: Plan | None) -> _Again | None:
-        """Return how U ran; None if the next run may need all checks."""
+        """Return the record of a run, or None if the next run may need all checks."""
         own = T.__dict__.get("remembered_parts")
-        if own is None or plan is None or plan.has_structured:  # such a step may refuse its numbers
+        if own is None or plan is None or plan.has_structured:  # such a step may reject its numbers
             return None
         runner = None
         if X.is_cuda and not any(part.requires_grad for part in own):
@@ -74,7 +77,11 @@ class _Again:
         return cls(*known, weakref.ref(plan), runner)
 
     def run(self, T: Module, X: Any, check: bool) -> Array | None:
-        """Return T(X); None if anything about T or X is different, or X is not finite."""
+        """Return T(X), or None if all checks are needed.
+
+        All checks are needed if T or the shape or type of X differs from the previous run. With
+        ``check``, they are also needed if X is not finite.
+        """
         plan = self.plan()
         if (
             plan is None
@@ -89,7 +96,7 @@ class _Again:
             return None
         if self.runner is not None and not X.requires_grad:
             result, total = self.runner([X, *self.own])
-            # Read last: reading a number waits for the GPU.
+            # The sum is read last, since reading a number synchronises with the GPU.
             return None if check and not math.isfinite(total.item()) else self.places.take(result)
         if check and not math.isfinite(X.sum().item()):
             return None
@@ -97,24 +104,24 @@ class _Again:
 
 
 def _run_and_sum(plan: weakref.ref[Plan], parts: list[Array]) -> list[Array]:
-    """Return the result of a plan, and the sum of X."""
+    """Return the result of a plan and the sum of X; the sum is used to test whether X is finite."""
     known = plan()
     assert known is not None
     return [known.run_checked(parts), parts[0].sum()]
 
 
 class LayerSimulator(Simulator):
-    """The program for all T of one order: an attention, an encoder or a decoder layer."""
+    """A simulator of all modules T of one order: attention layers, encoder layers or decoder layers."""
 
     def __init__(self, order: Order, style: Style) -> None:
-        """Write the formula of ``order`` in the recipe that ``style`` names."""
+        """Build the program for ``order`` with the recipes of ``style``."""
         if order.batch > 1 and style.recipe == "width-1":
             raise GraphError("the width-1 recipe has one head in each layer, and a batch is a family")
         self.order = order
         self.style = style
         self._takes_one = order.batch == 1
         self._order_of_T = order if self._takes_one else replace(order, batch=1)
-        #: An order that was compared with this one, and is equal: that of the T that ran last.
+        #: The order of the T that ran last; it equals the order of this simulator.
         self._accepted = self._order_of_T
         self._again: _Again | None = None
         self._batches: dict[int, LayerSimulator] = {}
@@ -125,11 +132,13 @@ class LayerSimulator(Simulator):
         super().__init__(layout, output, formula.steps)
 
     def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
-        """Flatten ⟨T, X⟩ into tokens: X, then the matrices of T, then blanks; an array of X's kind."""
+        """Flatten ⟨T, X⟩ into tokens: X, the memory, the matrices of T and blanks, in an array of the
+        type of X.
+        """
         return self.flattened(self.parts_of(T, X, memory))
 
     def parts_of(self, T: Module, X: Array, memory: Array | None = None) -> list[Array]:
-        """List the matrices of ⟨T, X⟩ in the order of the sequence: what is run."""
+        """Check T, X and the memory, and return the matrices of ⟨T, X⟩ in the order of the sequence."""
         plain = memory is None and type(T) is Attention
         if plain and T.__dict__.get("remembered_order_of_parts") is self.order:
             parts = [computable(X, "X"), *T.__dict__["remembered_parts"]]
@@ -178,12 +187,13 @@ class LayerSimulator(Simulator):
         executor: str | None = None,
         check: bool = True,
     ) -> Any:
-        """Compute T(X) by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch.
+        """Compute T(X) with U; the result is a NumPy array, or a PyTorch tensor if X is one.
 
-        A batch of X's, [batch, row, column], is one run of the program for so many (``of_batch``).
+        A batch of X's, [batch, row, column], is one run of the program for that batch size
+        (:meth:`of_batch`).
 
-        An X that is not finite raises an error. On a GPU this check waits for the result. With
-        ``check=False``, calls after the first do not check tensors.
+        An X that is not finite raises an error. On a GPU, this check waits for the result. With
+        ``check=False``, calls after the first call do not check tensors.
         """
         again = self._again
         if again is not None and memory is None and executor is None:
@@ -200,7 +210,7 @@ class LayerSimulator(Simulator):
         return self._run_batch(T, X, memory, executor)
 
     def _run_batch(self, T: Module, X: Array, memory: Array | None, executor: str | None) -> Array:
-        """Compute T of each X of a batch, or of X if it is a list of rows."""
+        """Return T(X) for each X of a batch, or for a single X that is given as a list of rows."""
         if self._takes_one:
             require_module(T, X)
             X = real_numbers(X, "X", copy=False)
@@ -216,13 +226,13 @@ class LayerSimulator(Simulator):
         return as_given(rows.reshape(self.order.batch, self.order.n, -1), X)
 
     def of_batch(self, batch: int) -> LayerSimulator:
-        """Return the simulator of the same order that takes so many X's at once; made once each."""
+        """Return the simulator of the same order for batches of this size; simulators are cached."""
         if batch not in self._batches:
             self._batches[batch] = LayerSimulator(replace(self.order, batch=batch), self.style)
         return self._batches[batch]
 
     def _rows(self, array: Array, name: str) -> Array:
-        """Return the rows of a batch, one X below the other."""
+        """Return a batch of matrices as one matrix that contains the rows of all matrices."""
         batch = self.order.batch
         if batch == 1:
             return array
@@ -233,17 +243,19 @@ class LayerSimulator(Simulator):
 
     @cached_property
     def _of_each(self) -> set[str]:
-        """The blocks of T of which each X of a batch has its own copy: masks."""
+        """Names of the blocks of T that each X of a batch has separately, which are masks."""
         return {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
 
     def explained(self, error: ExecutionError) -> ExecutionError:
-        """Say what helps where an exponential overflows, or all of a row are 0."""
+        """Add advice to an error caused by exponentials of large scores, or by a row whose exponentials
+        are all 0.
+        """
         beyond = {"OverflowError": "above 709", "ZeroDivisionError": "below −745"}
         if self.style.stable or error.kind not in beyond or not self.order.attention.exponential:
             return error
         what = "overflow" if error.kind == "OverflowError" else "are 0, all of a row"
         return ExecutionError(
-            f"{error.problem}; this U takes exponentials of the scores as they are, and "
+            f"{error.problem}; this U takes exponentials of the unshifted scores, and "
             f"{beyond[error.kind]} (for base e) they {what}: stable=True subtracts the row maximum "
             'first, as all recipes but paper and width-1 do, such as recipe="fetch"',
             "the softmax of the scores",
@@ -251,16 +263,16 @@ class LayerSimulator(Simulator):
         )
 
     def check(self, T: Module, X: Array, memory: Array | None = None) -> None:
-        """Refuse X, a memory or a T that are not of this simulator's order."""
+        """Raise an error if X, the memory or T does not fit the order of this simulator."""
         X, memory = self.read(T, X, memory)
         self.layout.block("X").require(self._rows(X, "X"), joined=True)
         if memory is not None:
             self.layout.block("M").require(self._rows(memory, "the memory"), joined=True)
 
     def read(self, T: Module, X: Array, memory: Array | None) -> tuple[Array, Array | None]:
-        """Return X and the memory as arrays of finite numbers, if T is of this simulator's order.
+        """Check the order of T, and return X and the memory as arrays of finite numbers.
 
-        Their shapes are compared with the layout where all matrices' are.
+        Their shapes are checked later, together with the shapes of all matrices.
         """
         require_module(T, X)
         X = computable(X, "X")
@@ -273,7 +285,9 @@ class LayerSimulator(Simulator):
         return X, memory
 
     def check_module(self, T: Module) -> None:
-        """Refuse a T of another order, and say how it differs."""
+        """Raise an error that lists the differences if the order of T is not the order of this
+        simulator.
+        """
         order = self._order_of_T
         order_of_T = T.order(order.n, order.memory)
         if order_of_T is self._accepted:
@@ -287,7 +301,7 @@ class LayerSimulator(Simulator):
         self._accepted = order_of_T
 
     def direct_steps(self, T: Module, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute the steps of the simulation directly, by NumPy."""
+        """Return the steps of the simulation by name, computed directly with NumPy."""
         steps = T.steps(X, memory)
         if self.style.recipe == "inverse":
             attention = T.attention if isinstance(T, Layer) else T
@@ -298,17 +312,20 @@ class LayerSimulator(Simulator):
 
     @cached_property
     def masked(self) -> LayerSimulator:
-        """The same simulator with one more token: how many rows of X count."""
+        """A simulator of the same order with one additional token: the number of visible rows of X."""
         attention = replace(self.order.attention, mask="rows")
         return LayerSimulator(replace(self.order, attention=attention), self.style)
 
 
 def require_module(T: Any, X: Any = None) -> Module:
-    """Return T if it is a module and does not stand in the place of X."""
+    """Return T if it is a module; otherwise raise an error, which also detects exchanged arguments."""
     if isinstance(T, Module):
         return T
     if isinstance(X, Module):
-        raise InputError("T and X are in each other's place: T comes first, as in U(T, X)")
+        raise InputError(
+            "expected T as the first argument and X as the second, got them in the other order; try "
+            "U(T, X)"
+        )
     raise InputError(
         "T: expected an Attention, a MultiHeadAttention, an Encoder or another module of "
         f"locum.simulators, got {type(T).__name__}"
@@ -317,7 +334,7 @@ def require_module(T: Any, X: Any = None) -> Module:
 
 @dataclass(frozen=True)
 class ExplainedStep:
-    """One step: U's matrix, NumPy's, and the greatest difference of their entries."""
+    """One step of a simulation: the matrix that U computes, and the matrix that NumPy computes."""
 
     name: str
     matrix: Numbers
@@ -325,17 +342,17 @@ class ExplainedStep:
 
     @property
     def error(self) -> float:
-        """The largest absolute difference."""
+        """Largest absolute difference between the matrices of U and NumPy."""
         return float(np.abs(self.matrix - self.direct).max())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary for scripts."""
+        """Return the name, matrix and error of the step as a dictionary that can be written as JSON."""
         return {"name": self.name, "matrix": self.matrix.tolist(), "error": self.error}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """All steps of a simulation, the last of them T(X)."""
+    """All steps of a simulation, compared with direct computation; the last step is T(X)."""
 
     steps: tuple[ExplainedStep, ...]
 
@@ -351,7 +368,7 @@ class Explanation:
 
     @property
     def error(self) -> float:
-        """The error of the result."""
+        """Largest absolute error of the result T(X)."""
         return self.steps[-1].error
 
     def _repr_html_(self) -> str:
@@ -377,7 +394,11 @@ def explain(
     executor: str | None = None,
     finished: Callable[[str], None] = lambda name: None,
 ) -> Explanation:
-    """Run each step by itself on the same tokens; ``finished`` is called with the name of each."""
+    """Run each step of a simulation separately on the same tokens, and compare it with direct
+    computation.
+
+    ``finished`` is called with the name of each completed step.
+    """
     parts = U.parts_of(T, X, memory)
     matrices = {}
     for name, value in U.each_step():

@@ -1,8 +1,7 @@
-"""Matrices as users hand them over: NumPy arrays, lists, or torch tensors; checked here, once.
+"""Convert and check matrices given by users: NumPy arrays, lists or PyTorch tensors.
 
-What comes in as a torch tensor stays one (its type and device are those of the answer); everything
-else becomes a NumPy array of floats. torch is never imported: only a tensor that is already there
-is asked for anything.
+PyTorch tensors remain tensors, and results have their type and device. All other values become NumPy
+arrays of floats. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ def matrix(
     *,
     copy: bool = True,
 ) -> Array:
-    """Return ``value`` as a finite matrix of this shape (None: any), or raise an error that names it.
+    """Return ``value`` as a finite matrix with this shape, or raise an error that contains ``name``.
 
-    What is kept must be a copy, or it changes with the user's array; what is only read need not be.
+    None in ``shape`` allows any size. Matrices that are stored must be copied, so that later changes of
+    the user's array have no effect.
     """
     array = real_numbers(value, name, copy=copy)
     if 0 in array.shape:
@@ -39,7 +39,7 @@ def matrix(
 
 
 def row(value: Any, name: str, columns: int) -> Array:
-    """Return ``value`` as a 1×columns matrix: a bias or a gain, given as a vector or as one row."""
+    """Return ``value``, a vector or a matrix with one row, as a 1×columns matrix."""
     array = real_numbers(value, name)
     if array.ndim == 1:
         array = array.reshape(1, -1)
@@ -50,11 +50,15 @@ def row(value: Any, name: str, columns: int) -> Array:
 
 
 def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
-    """Read ``value`` as an array of finite real numbers, of any shape."""
+    """Return ``value`` as an array or tensor of finite real numbers, or raise an error that contains
+    ``name``.
+    """
     if is_tensor(value):
         return _tensor(value, name)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InputError(f"{name} is a masked array, whose mask means nothing here: fill it first")
+        raise InputError(
+            f"{name}: expected an array without a mask, got a masked array; try {name}.filled(0)"
+        )
     try:
         array = np.asarray(value)
     except ValueError:
@@ -68,17 +72,19 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
 
 
 def computable(value: Any, name: str) -> Array:
-    """Read ``value`` as numbers to compute with: half types in single precision.
+    """Convert ``value`` to numbers in a precision for computing; float16 and bfloat16 become float32.
 
-    Squares of deviations overflow in float16, and an ε of 1e-12 is 0 there; torch's own norms and
-    softmaxes accumulate in float32, too. Results are rounded once (:func:`as_given`).
+    In float16, squares of deviations overflow and an ε of 1e-12 becomes 0. PyTorch's norms and
+    softmaxes also accumulate in float32. Results are rounded once, by :func:`as_given`.
     """
     array = real_numbers(value, name, copy=False)
     return array.float() if is_half(array) else array
 
 
 def stacked_rows(matrices: Sequence[Array]) -> Array:
-    """Return matrices of one kind and width, one below the other; one alone is not copied."""
+    """Concatenate matrices of the same type and width vertically; a single matrix is returned without a
+    copy.
+    """
     if len(matrices) == 1:
         return matrices[0]
     if not is_tensor(matrices[0]):
@@ -88,34 +94,38 @@ def stacked_rows(matrices: Sequence[Array]) -> Array:
 
 
 def contiguous(array: Array) -> Array:
-    """Lay an array out row by row, as tokens lie: else every run would copy it."""
+    """Return an array in row-major order, which is the order of tokens, so that later runs need not
+    copy it.
+    """
     return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)
 
 
 def is_half(array: Array) -> bool:
-    """Return whether an array is a tensor of float16 or bfloat16."""
+    """Return whether an array is a PyTorch tensor of type float16 or bfloat16."""
     return is_tensor(array) and array.dtype.is_floating_point and array.dtype.itemsize == 2
 
 
 def as_given(result: Array, original: Any) -> Array:
-    """Round a result to the half type that was given, if it was one."""
+    """Round ``result`` to the type of ``original`` if that type is float16 or bfloat16."""
     return result.to(original.dtype) if is_half(original) else result
 
 
 def require_readable(tensor: Array, name: str) -> None:
-    """Refuse a tensor whose numbers cannot be read as they are."""
+    """Raise an error for a tensor that is sparse, on the meta device, or not of a supported
+    floating-point type.
+    """
     torch: Any = sys.modules["torch"]
     dtype, dense = tensor.dtype, tensor.layout is torch.strided
     if dense and dtype.is_floating_point and dtype.itemsize > 1 and not tensor.is_meta:
         return
     if not dense:
-        raise InputError(f"{name} is a sparse tensor: expected a dense one; try .to_dense()")
+        raise InputError(f"{name}: expected a dense tensor, got a sparse one; try .to_dense()")
     if tensor.is_meta:
-        raise InputError(f"{name} is on the meta device: it has a shape, but no numbers")
+        raise InputError(f"{name}: expected a tensor with data, got one on the meta device")
     if tensor.is_complex() or tensor.is_quantized:
         raise InputError(f"{name}: expected real numbers, got the type {tensor.dtype}")
     if dtype.is_floating_point:
-        raise InputError(f"{name} is of type {tensor.dtype}, which has no arithmetic: try .float()")
+        raise InputError(f"{name}: expected a type with arithmetic, got {tensor.dtype}; try .float()")
 
 
 def _tensor(value: Array, name: str) -> Array:
@@ -123,14 +133,14 @@ def _tensor(value: Array, name: str) -> Array:
     tensor = value if value.dtype.is_floating_point else value.double()
     if not is_readable(tensor):  # traced, compiled or mapped: there are no numbers yet
         return tensor
-    # A finite sum has finite terms only, and is quicker than a look at each of them.
+    # A finite sum has only finite terms, and is faster to test than each of them.
     if not (math.isfinite(tensor.sum().item()) or bool(tensor.isfinite().all())):
         raise _not_finite(tensor, name)
     return tensor
 
 
 def _not_finite(array: Array, name: str) -> InputError:
-    """Name the first entry that is not a finite number."""
+    """Return the error for the first entry that is not a finite number."""
     entries = numpy_of(array)
     index = np.unravel_index(int(np.flatnonzero(~np.isfinite(entries.ravel()))[0]), entries.shape)
     place = ", ".join(str(int(i)) for i in index)

@@ -1,7 +1,7 @@
-"""The order of a T: the numbers and kinds that U is built from, and nothing of T's values.
+"""Define the order of a module T: the sizes and kinds from which U is built, without the values of T.
 
-The paper's order is (n, d, d_v), with d₁ and d₂ for a feed-forward. Here it has more parts, since T's
-have: heads, biases, masks, norms, the kind of attention. Two T's of equal order are served by one U.
+The paper's order is (n, d, d_v), with d₁ and d₂ for a feed-forward. In Locum, the order also includes
+heads, biases, masks, norms and the kind of attention. All T's of equal order run on the same U.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _SIZE = Setting("an integer", least=1)
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a T on n rows: an attention, or a whole encoder or decoder layer.
+    """The order of a module T on n rows, where T is an attention layer, an encoder layer or a decoder
+    layer.
 
     >>> from locum import UniversalSimulator
     >>> from locum.simulators import Order
@@ -39,9 +40,10 @@ class Order:
 
     n: Annotated[int, _SIZE]
     attention: AttentionOrder
-    #: Rows of the memory, if there is one: what a cross-attention, or a decoder, attends to.
+    #: Number of rows of the memory that a cross-attention or a decoder attends to; 0 without memory.
     memory: Annotated[int, Setting("an integer", least=0)] = 0
-    #: A decoder's second attention, to the memory. Without it the (only) attention reads the memory.
+    #: The cross-attention of a decoder layer. If it is None and the order has a memory, ``attention``
+    #: itself attends to the memory.
     cross: AttentionOrder | None = None
     residual: bool = False
     feed_forward: Annotated[
@@ -51,28 +53,28 @@ class Order:
     feed_forward_residual: bool = False
     activation: Annotated[str, Setting("a text", choices=tuple(ACTIVATIONS))] = "relu"
     norm: Annotated[str, Setting("a text", choices=NORMS)] = "none"
-    #: Whether norms have gains and biases.
+    #: Whether norms have gains and biases (RMSNorm: only gains).
     affine: bool = False
-    #: How many X's (each with its memory and its mask) one run takes; T is there once.
+    #: Number of X's (each with a separate memory and mask) in one run, all with the same T.
     batch: Annotated[int, _SIZE] = 1
-    #: Whether norms divide by the root mean square alone; such a norm has no bias.
+    #: Whether norms are RMSNorm, which has no bias.
     rms: bool = False
     #: Whether the hidden units are multiplied by activation(y W_gate).
     gated: bool = False
-    #: Whether attention and feed-forward both read X, each behind its own norm, and are added to it.
+    #: Whether attention and feed-forward both read X, each after a separate norm, and are added to X.
     parallel: bool = False
 
     def __post_init__(self) -> None:
         normalise_settings(self, GraphError)
         d, columns = self.attention.d, self.attention.columns
         if self.attention.mask == "causal" and self.memory and self.cross is None:
-            raise GraphError("an attention to a memory is not causal: its rows have no common order")
+            raise GraphError("attention to a memory does not support a causal mask")
         if self.attention.d_keys not in (0, d) and (not self.memory or self.cross is not None):
             raise GraphError(
                 f"A must be square where X attends to itself, but it is {d}×{self.attention.d_keys}"
             )
         if self.norm != "none" and not self.residual:
-            raise GraphError("norms belong to encoders, which have residual sums")
+            raise GraphError("norms require a residual sum; try residual=True")
         if self.residual and columns != d:
             raise GraphError(
                 f"X + attention(X) needs as many columns on both sides (erratum E19), but X has {d} "
@@ -85,7 +87,7 @@ class Order:
             )
         if self.feed_forward is not None:
             if not self.residual:
-                raise GraphError("a feed-forward belongs to an encoder, which has a residual sum")
+                raise GraphError("a feed-forward requires a residual sum; try residual=True")
             _, d2 = self.feed_forward
             if self.feed_forward_residual and d2 != d:
                 raise GraphError(f"expected d2 = {d} for a residual around the feed-forward, got {d2}")
@@ -94,29 +96,32 @@ class Order:
         ):
             raise GraphError("a parallel layer has a norm before, and a residual around, its two parts")
         if self.gated and self.feed_forward is None:
-            raise GraphError("gated hidden units belong to a feed-forward, and there is none")
+            raise GraphError("gated hidden units require a feed-forward, but there is none")
         if self.feed_forward_bias and self.feed_forward is None:
-            raise GraphError("feed_forward_bias belongs to a feed-forward, and there is none")
+            raise GraphError("feed_forward_bias requires a feed-forward, but there is none")
         if self.affine and self.norm == "none":
-            raise GraphError("affine says that norms have gains and biases, but there are no norms")
+            raise GraphError("affine requires norms, but there are none")
 
     @classmethod
     def of(
         cls, n: int, d: int | None, d_v: int | None = None, *, kind: str = "softmax", **options: Any
     ) -> Self:
-        """Make the order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
+        """Return the order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
 
         ``options`` are the other fields of :class:`Order` and of :class:`AttentionOrder`.
 
-        - ``d_v`` is d unless given.
-        - ``residual``: an encoder, X + attention(X); the default where there is a feed-forward or norm.
-        - ``projection``: the columns of W_O (0: none); d in an encoder of several heads.
-        - ``bias``, ``output_bias``, ``feed_forward_bias``, ``affine``: whether T has biases in its
-          projections, behind W_O, in its feed-forward; gains and biases in its norms.
-        - ``memory``: the number of rows that X attends to instead of itself.
-        - ``batch``: how many X's one run takes.
-        - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F; features), ``hidden``
-          (Sumformer) and ``feature_map`` (linear) belong to the other kinds.
+        - ``d_v``: d by default.
+        - ``residual``: whether T is an encoder layer, X + attention(X); true by default if the order
+          includes a feed-forward or norms.
+        - ``projection``: the number of columns of W_O, or 0 without W_O; d by default in an encoder
+          layer with several heads.
+        - ``bias``, ``output_bias``, ``feed_forward_bias``: whether T has biases in its projections,
+          after W_O and in its feed-forward.
+        - ``affine``: whether the norms have gains and biases.
+        - ``memory``: the number of rows of the memory that X attends to instead of attending to itself.
+        - ``batch``: the number of X's in one run.
+        - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F, or features), ``hidden``
+          (Sumformer) and ``feature_map`` (linear attention) apply only to some kinds of attention.
 
         >>> str(Order.of(4, 3, 2, heads=2))
         '(4, 3, 2), 2 heads'
@@ -152,12 +157,12 @@ class Order:
 
     @property
     def columns(self) -> int:
-        """Columns of T(X)."""
+        """Number of columns of T(X)."""
         return self.attention.columns if self.feed_forward is None else self.feed_forward[1]
 
     @property
     def normed(self) -> list[int]:
-        """The layer norms, each by its columns."""
+        """Number of columns that each layer norm normalises, in the order of the norms."""
         if self.norm == "none":
             return []
         widths = [self.attention.d] * (1 + (self.cross is not None))
@@ -167,13 +172,16 @@ class Order:
 
     @property
     def norm_parts(self) -> tuple[str, ...]:
-        """What each norm has: a gain and a bias, or the gain alone, or nothing."""
+        """Names of the parameters of each norm: gain and bias, only the gain (RMSNorm), or none."""
         if not self.affine:
             return ()
         return ("gain",) if self.rms else ("gain", "bias")
 
     def blocks(self) -> list[Block]:
-        """Return all blocks of the sequence, X first: results and X lie alike, so their sum is free."""
+        """Return all blocks of the token sequence, beginning with X.
+
+        X is at the same positions as results, so that residual sums need no head.
+        """
         d, n = self.attention.d, self.n
         reads_memory = self.memory and self.cross is None
         blocks = [Block("X", n, d, self.batch)]
@@ -212,7 +220,7 @@ class Order:
         return ", ".join([f"({', '.join(map(str, paper))})", *more])
 
     def differences(self, other: Order) -> list[str]:
-        """Return in what another order differs: ``heads 2 instead of 1``."""
+        """Return descriptions of the differences from ``other``, such as ``heads 2 instead of 1``."""
         mine, its = _fields(self), _fields(other)
         return [
             f"{name} {its.get(name)} instead of {mine.get(name)}"
@@ -222,7 +230,9 @@ class Order:
 
 
 def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, Any]:
-    """Fill in the sizes that a kind of attention has, and refuse those that it has not."""
+    """Return all sizes that a kind of attention has; raise an error if ``sizes`` contains any other
+    size.
+    """
     defaults = KINDS[kind].sizes(n, d)
     for name, value in sizes.items():
         if value is not None and name not in defaults:
@@ -234,7 +244,7 @@ def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -
 
 
 def _fields(order: Order) -> dict[str, Any]:
-    """Return all fields by readable names, those of the attentions among them."""
+    """Return all fields of an order by readable names, including the fields of its attentions."""
     named: dict[str, Any] = {}
     for name, value in asdict(order).items():
         if name == "attention":

@@ -1,8 +1,8 @@
-"""What all simulators share: one program over one sequence of tokens, run in one place.
+"""Run one program over one sequence of tokens: the base class of all simulators.
 
-A simulator is built from an order alone. ``encode`` flattens ⟨T, X⟩ into tokens, which is all that the
-host ever computes of T; ``run_parts`` runs the program on them; ``decode`` reads the matrix off the
-result.
+A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens, which is the only
+computation on T outside the program. ``run_parts`` runs the program on these tokens, and ``decode``
+reads the result matrix from the output.
 """
 
 from __future__ import annotations
@@ -34,42 +34,44 @@ from locum.simulators.token_layout import Layout, device_of
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
 
-#: The executor that runs U unless another is named.
+#: The default executor of U.
 DEFAULT_EXECUTOR = "auto"
-#: Longer sequences are not run: they would fill the memory.
+#: Maximum number of tokens. Longer sequences are rejected, since they would need too much memory.
 MAX_TOKENS = 2**28
 
 
 class Simulator:
-    """A program over a layout of tokens, whose result is a matrix."""
+    """A program that reads tokens in a given layout and whose result is a matrix."""
 
     def __init__(self, layout: Layout, output: Matrix, steps: Sequence[NamedStep]) -> None:
-        #: Which token is which entry.
+        #: The layout, which maps tokens to entries of matrices.
         self.layout = layout
         #: The result, as a view of the program's sequence.
         self.output = output
-        #: Intermediate results, by name.
+        #: Named intermediate results.
         self.named_steps = tuple(steps)
-        #: How many tokens the sequence has: those of the layout, and blanks where results need room.
+        #: Number of tokens: the tokens of the layout, and blanks if results need more positions.
         self.length = max(layout.size, *(step.value.needs for step in steps), output.needs)
 
     @property
     def program(self) -> SOp:
-        """The one program."""
+        """The program, as the s-op of the result."""
         return self.output.sop
 
     @property
     def architecture(self) -> Architecture:
-        """Layers and heads of the transformer that the program describes."""
+        """The layers and heads of the transformer that the program describes."""
         return self.program.architecture
 
     @property
     def hash(self) -> str:
-        """The program's stable hash: it does not depend on any T or X."""
+        """Stable hash of the program, which is the same for every T and X."""
         return stable_hash(self.program)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary for scripts: what it is for, and how large it is."""
+        """Return the order, the number of tokens, the layers and heads, and the hash of the program as
+        a dictionary.
+        """
         return {
             "order": str(getattr(self, "order", "")),
             "tokens": self.length,
@@ -80,36 +82,39 @@ class Simulator:
 
     @cached_property
     def _places(self) -> Places:
-        """Where the entries of the result are: asked for on every run."""
+        """Positions of the entries of the result; cached, since every run needs them."""
         return self.output.places
 
     @cached_property
     def _plans(self) -> dict[Hashable, weakref.ref[Plan]]:
-        """The plans that ran last, by the kind of their arrays; the cache of plans holds them."""
+        """Weak references to recently used plans, by program, positions, type and device; the plan
+        cache owns the plans.
+        """
         return {}
 
     def parts(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> list[Array]:
-        """List the matrices in the order of the sequence, in the kind of array that ``model`` is.
+        """Return the matrices in the order of the sequence, with the array type, dtype and device of
+        ``model``.
 
-        Each is checked against its block, and converted if it has to be: here, and nowhere else.
+        The shape of each matrix is checked against its block of the layout.
         """
         parts = self.layout.parts(matrices)
         if not is_tensor(model):
             return [numpy_of(part) for part in parts]
         dtype, device = model.dtype, model.device
         for number, part in enumerate(parts):
-            # No array of NumPy has a dtype of torch's.
+            # The dtype of a NumPy array is never a dtype of PyTorch.
             if part.dtype is not dtype or part.device != device:
                 parts[number] = like(part, model)
         return parts
 
     def flattened(self, parts: Sequence[Array]) -> Array:
-        """Join the parts into one sequence, with its blanks."""
+        """Concatenate matrices and blanks into one sequence of tokens."""
         blanks = np.zeros(self.length - self.layout.size)
         return flat([*parts, like(blanks, parts[0])])
 
     def decode(self, result: Any) -> Array:
-        """Read the matrix off the result of the program."""
+        """Return the result matrix, given the output of the program at all positions."""
         if not is_tensor(result):
             try:
                 result = np.asarray(result, dtype=np.float64)
@@ -118,10 +123,11 @@ class Simulator:
         return read(self._places, result)
 
     def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
-        """Run the program of ``value`` on the sequence of these parts: the only place where U is run.
+        """Run the program of ``value`` on the sequence of these matrices; every run of a simulator
+        calls this method.
 
-        ``parts`` are the matrices of the blocks, as :meth:`parts` gives them or those of a block joined
-        into one, all of one type and device. Gives the matrix, an array of that kind.
+        ``parts`` are the matrices of the blocks, as returned by :meth:`parts`, or one stacked matrix
+        per block. All have the same type and device. The result is an array of the same type.
         """
         places = self._places if value is self.output else value.places
         if executor is None or executor in ("fast", "auto"):
@@ -152,25 +158,27 @@ class Simulator:
         return read(places, like(values, parts[0]), positions.start)
 
     def explained(self, error: ExecutionError) -> ExecutionError:
-        """Say more of an error, if this simulator knows what helps."""
+        """Return the error of a run, to which subclasses can add advice."""
         return error
 
     def _plan(self, value: Matrix, places: Places, parts: Sequence[Array]) -> Plan | None:
-        """Return the plan that alone runs the program of ``value`` on such arrays, if there is one."""
+        """Return a plan with which the fast executor alone can run ``value`` on arrays like ``parts``,
+        or None.
+        """
         first, node = parts[0], value.sop.node
-        # Several steps may be views of one s-op: the plan is that of the places that are asked for.
+        # Several steps may be views of one s-op, so the plan depends on the requested positions.
         kind = (node, places, len(parts), first.dtype, device_of(first))
         known = self._plans.get(kind)
         plan = None if known is None else known()
         if plan is None:
-            length = max(self.length, value.needs)  # steps of all heads may need more room
+            length = max(self.length, value.needs)  # steps of all heads may need more positions
             plan = fast.plan_for(node, parts, length, places.positions)
             if plan is not None:
                 self._plans[kind] = weakref.ref(plan)
         return plan
 
     def require_length(self, executor: str | None = None) -> None:
-        """Refuse to run a sequence that is too long for the executor."""
+        """Raise an error if the sequence of this simulator is too long for the executor."""
         limit = MAX_TOKENS
         if executor == "dense":
             from locum.execution.dense import MAX_CELLS
@@ -183,7 +191,9 @@ class Simulator:
             )
 
     def each_step(self) -> list[tuple[str, Matrix]]:
-        """List intermediate results by their full names: those of a family, head by head."""
+        """Return the intermediate results as pairs of full name and matrix; a step of several heads is
+        listed per head.
+        """
         named: list[tuple[str, Matrix]] = []
         for _, group in itertools.groupby(self.named_steps, _families):
             steps = list(group)
@@ -198,7 +208,9 @@ class Simulator:
 
 
 def read(places: Places, values: Any, begin: int = 0) -> Array:
-    """Read the entries at these places off the values of a sequence from position ``begin`` on."""
+    """Return the matrix entries at ``places``, given the values of a sequence from position ``begin``
+    on.
+    """
     sequence = values if is_tensor(values) else numpy_of(values)
     first, last = places.positions.start - begin, places.positions.stop - begin
     if sequence.ndim != 1 or len(sequence) < last:
@@ -209,12 +221,16 @@ def read(places: Places, values: Any, begin: int = 0) -> Array:
 
 
 def _families(step: NamedStep) -> list[Node]:
-    """Return the families of a step: its batch and its heads."""
+    """Return the families on which a step depends: the family of its batch and the families of its
+    heads.
+    """
     return [family.node for family, _ in (*([step.batch] if step.batch else []), *step.families)]
 
 
 def _members(step: NamedStep) -> list[tuple[dict[Node, Node], str]]:
-    """Return each member of the families of a step as numbers, and how it is called: [item][head]."""
+    """Return each assignment of numbers to the families of a step, with a label such as
+    ``[item][head]``.
+    """
     batch = [step.batch] if step.batch else []
     renamings = []
     for item in itertools.product(*(range(size) for _, size in batch)):

@@ -1,9 +1,9 @@
-"""U for one T: what is left of the universal simulator when T is known (a Futamura projection).
+"""Specialise U for one T by evaluating the program of U partially, with T known (a Futamura
+projection).
 
-U's program is evaluated in part, with the matrices of T as constants. The heads that fetched entries of
-T are gone, the input is X alone, and what is left is an ordinary attention. Compiled by the recipe
-``native`` it is one: rows of X are brought together, and a single softmax head has A between its
-queries and keys, and V as its values.
+The matrices of T become constants, and the heads that fetched entries of T disappear. The input is only
+X, and the result is an ordinary attention layer. The recipe ``native`` compiles the result to one
+softmax head that uses A between its queries and keys, and V in its values.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 
 
 class Specialised:
-    """The program that is left of U for one T: X in, T(X) out."""
+    """The program of U specialised for one T, which maps X to T(X)."""
 
     def __init__(self, simulator: LayerSimulator, T: Module) -> None:
         order = simulator.order
         if order.memory or order.batch > 1:
-            raise InputError("only a U that reads one X, and no memory, is specialised")
+            raise InputError("expected a U for one X without a memory, got another U")
         blank = np.zeros((order.n, order.attention.d))
         sequence = np.asarray(simulator.encode(T, blank), dtype=np.float64)
         size = simulator.layout.block("X").size
@@ -74,56 +74,58 @@ class Specialised:
         known = {place: float(sequence[place]) for place in range(size, simulator.length)}
         node, length = specialise(simulator.program.node, simulator.length, known, answers)
         self.order = order
-        #: What is left, and how many tokens it reads: X, row by row, then blanks for other results.
+        #: The program, and its number of tokens: X, row by row, and blanks for intermediate results.
         self.program = SOp(node)
         self.length = max(length, size)
         self._places, self._size = places, size
         self._layout = simulator.layout
         self._base = simulator.style.base
-        # T may be changed later; what is left is that of the T that was given.
+        # T may be changed later; the program uses copies of its present matrices.
         self._matrices = {
             name: [np.array(one) for one in copies] for name, copies in T.matrices().items()
         }
 
     @property
     def architecture(self) -> Architecture:
-        """Layers and heads of what is left."""
+        """The layers and heads of the transformer that the specialised program describes."""
         return self.program.architecture
 
     @property
     def hash(self) -> str:
-        """The stable hash of what is left: it depends on T, as U's does not."""
+        """Stable hash of the specialised program, which depends on T."""
         return stable_hash(self.program)
 
     def encode(self, X: Array) -> Any:
-        """Flatten X into tokens, with blanks behind it."""
+        """Flatten X into tokens, row by row, followed by blanks."""
         X = matrix(X, "X", (self.order.n, self.order.attention.d))
         sequence = np.zeros(self.length)
         sequence[: self._size] = numpy_of(X).reshape(-1)
         return sequence
 
     def decode(self, result: Any) -> Array:
-        """Read T(X) off the result."""
+        """Return the matrix T(X), given the output of the program at all positions."""
         return read(self._places, numpy_of(result))
 
     def __call__(self, X: Array, *, executor: str = "auto") -> Array:
-        """Return T(X). Gradients do not pass: X of torch that asks for them is refused."""
+        """Return T(X); PyTorch tensors that require gradients are not supported."""
         if getattr(X, "requires_grad", False):
-            raise InputError(
-                "gradients do not pass through a specialised U: try X.detach(), or U(T, X)"
-            )
+            raise InputError("a specialised U does not support gradients; try X.detach(), or U(T, X)")
         result = self.decode(execution.run(self.program.node, self.encode(X), executor=executor))
         return as_given(like(result, real_numbers(X, "X")), X)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile what is left to weights; ``recipe="native"`` for a host with softmax heads.
+        """Compile the program to weights; ``recipe="native"`` is for transformers with softmax heads.
 
-        Without a recipe, hidden units are native where one softmax head can be, and instructions
-        (``feed_forward="exact"``) are the program itself.
+        Without a recipe, networks with MLPs use ``native`` if one softmax head can compute T.
+        Otherwise, and with symbolic feed-forwards (``feed_forward="exact"``), the program itself is
+        compiled.
         """
         settled = {"length", "numeric", "fixed"} & options.keys()
         if settled:
-            raise CompileError(f"{', '.join(sorted(settled))} follow from the order: leave them out")
+            raise CompileError(
+                f"expected no {', '.join(sorted(settled))}, which the order determines; try without "
+                "these options"
+            )
         target = target_for(self.length, options)
         if recipe is None and target.feed_forward != "exact" and is_plain(self.order):
             recipe = "native"
@@ -138,12 +140,16 @@ class Specialised:
         return compile_for(target, root, name, reference=self.program.node, softmax_scores=scores)
 
     def _native(self, target: Target) -> tuple[Node, dict[Node, Scores]]:
-        """Return T(X) by one softmax head over rows of X: A is in its scores, V in its values."""
+        """Return a program for T(X) with one softmax head over rows of X, and the scores of its
+        selector.
+
+        The scores contain A, and the values contain V.
+        """
         require_plain(self.order)
         n, d, d_v = self.order.n, self.order.attention.d, self.order.attention.d_v
         A, V = (np.asarray(self._matrices[name][0], dtype=np.float64) for name in ("A", "V"))
-        row = where(indices < n * d_v, indices // d_v, 0)  # of the entry at this position
-        key = where(indices < n, indices, 0)  # of X, at the first n positions
+        row = where(indices < n * d_v, indices // d_v, 0)  # the row of the entry at this position
+        key = where(indices < n, indices, 0)  # the row of X, at the first n positions
         X = self._layout.view(SOp(build("tokens", cast="asis")), "X")
         mine = [X.at(row, t).node for t in range(d)]
         theirs = [X.at(key, t).node for t in range(d)]

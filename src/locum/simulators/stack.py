@@ -1,6 +1,6 @@
-"""U's connected in series: the result of one is the X of the next, inside one sequence and one program.
+"""Connect simulators in series in one program: the result of one simulator is the X of the next.
 
-The tokens are X and the matrices of T₁, T₂, …; nothing passes through the host between the layers.
+The tokens are X and the matrices of T₁, T₂, …; all data between the layers remain inside the program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from locum.simulators.universal import UniversalSimulator
 
 
 class Stack(Simulator):
-    """Simulators one after another, as one program.
+    """Simulators connected in series, as one program.
 
     >>> import numpy as np
     >>> from locum import Attention, UniversalSimulator
@@ -32,7 +32,7 @@ class Stack(Simulator):
     """
 
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
-        """Put T's one after another: each takes n×d, and gives what the next one takes."""
+        """Connect simulators in series; the shape of each result must equal the shape of the next X."""
         if not isinstance(simulators, Sequence):
             raise GraphError(f"expected a list of simulators, got {type(simulators).__name__}")
         self.simulators = tuple(simulators)
@@ -54,9 +54,12 @@ class Stack(Simulator):
                     f"that takes {shapes[1]}"
                 )
         if any(simulator.order.memory for simulator in self.simulators):
-            raise GraphError("a stack is of encoders and self-attentions: none may need a memory")
+            raise GraphError(
+                "expected encoders and self-attentions in a stack, got a simulator that requires a "
+                "memory"
+            )
         if any(simulator.order.batch > 1 for simulator in self.simulators):
-            raise GraphError("a stack takes one X: none of its simulators may be for a batch")
+            raise GraphError("expected simulators for one X in a stack, got a simulator for a batch")
         blocks = [self.simulators[0].layout.block("X")]
         for number, simulator in enumerate(self.simulators, start=1):
             blocks += numbered(simulator.layout.blocks.values(), number)
@@ -71,15 +74,17 @@ class Stack(Simulator):
 
     @classmethod
     def of(cls, modules: Sequence[Module], n: int, recipe: str = "fetch") -> Stack:
-        """Return the stack for these T's on n rows, and for all others of their orders."""
+        """Return the stack for these modules T₁, T₂, … on n rows; it also simulates all others of the
+        same orders.
+        """
         return cls([UniversalSimulator.of(T, n, recipe=recipe) for T in modules])
 
     def encode(self, modules: Sequence[Module], X: Array) -> Array:
-        """Encode ⟨T₁, T₂, …, X⟩ as tokens."""
+        """Flatten ⟨T₁, T₂, …, X⟩ into tokens."""
         return self.flattened(self.parts_of(modules, X))
 
     def parts_of(self, modules: Sequence[Module], X: Array) -> list[Array]:
-        """Return the same, matrix by matrix: what is run."""
+        """Return the matrices of ⟨T₁, T₂, …, X⟩ in the order of the sequence."""
         if not isinstance(modules, Sequence):
             raise InputError(f"expected a list of T's, got {type(modules).__name__}")
         if len(modules) != len(self.simulators):
@@ -92,7 +97,7 @@ class Stack(Simulator):
         return self.parts(matrices, X)
 
     def __call__(self, modules: Sequence[Module], X: Array, *, executor: str | None = None) -> Array:
-        """Compute … T₂(T₁(X)) by the one program."""
+        """Compute … T₂(T₁(X)) with one program."""
         return as_given(self.run_parts(self.output, self.parts_of(modules, X), executor), X)
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Which token is which entry: the sequence prop(X) ∥ prop(A⁰) ∥ … that U receives (Proposition 1D).
+"""Map tokens to entries of matrices: the sequence prop(X) ∥ prop(A⁰) ∥ … of U (Proposition 1D).
 
-A :class:`Block` is a matrix, or several of one shape (one per head) that follow each other; a
-:class:`Layout` is blocks one after another from position 0 on. A block of H matrices is seen as one
-view that moves with the head: its offset contains the family h (Lemma multi-head).
+A :class:`Block` is one matrix, or a sequence of matrices of the same shape (one per head). A
+:class:`Layout` is a sequence of blocks from position 0. The H matrices of a block are one view, whose
+offset contains the family h (Lemma multi-head).
 
 >>> layout = Layout([Block("X", 2, 3), Block("A", 3, 3, copies=2)])
 >>> layout.size, layout.position("A", 0, 1, head=1), layout.entry(16)
@@ -26,34 +26,37 @@ from locum.rasp.handles import SOp
 
 @dataclass(frozen=True)
 class Block:
-    """One or more matrices of one shape in the sequence."""
+    """One or more matrices of the same shape that are consecutive in the token sequence."""
 
     name: str
     rows: int
     columns: int
-    #: How many there are: one per head.
+    #: Number of matrices, one per head (or per X of a batch).
     copies: int = 1
-    #: Whether the last row, or the last column, stands for the constant 1 that carries biases.
+    #: Whether the last row, or the last column, multiplies the constant 1 and contains biases.
     ones_row: bool = False
     ones_column: bool = False
-    #: One matrix that belongs to so many heads, "columns" or "rows" of it to each, in their order.
+    #: How one matrix is divided among heads: into ranges of "columns" or of "rows".
     split: str = ""
     heads: int = 1
     offset: int = 0
 
     @property
     def size(self) -> int:
-        """The number of tokens that it takes up."""
+        """Number of tokens in the block."""
         return self.copies * self.rows * self.columns
 
     @property
     def shape(self) -> str:
-        """``2 × 3×3``, say."""
+        """Number and shape of the matrices as text, such as ``2 × 3×3``."""
         each = f"{self.rows}×{self.columns}"
         return each if self.copies == 1 else f"{self.copies} × {each}"
 
     def require(self, matrix: Array, joined: bool = False) -> None:
-        """Refuse an array that is not one of the block's matrices, or all, one below the other."""
+        """Raise an error if ``matrix`` does not have the shape of one matrix of the block.
+
+        If ``joined`` is true, it must be all matrices of the block, stacked.
+        """
         rows = self.copies * self.rows if joined else self.rows
         if matrix.shape != (rows, self.columns):
             shape = "×".join(map(str, matrix.shape)) or "a single number"
@@ -62,12 +65,16 @@ class Block:
 
 
 def numbered(blocks: Iterable[Block], number: int) -> list[Block]:
-    """Return the blocks of one of several layers, with its number; X is what the one before gives."""
+    """Return the blocks of layer ``number`` in a stack of layers, with this number prepended to their
+    names.
+
+    The block X is omitted, since the X of a layer is the result of the layer before.
+    """
     return [replace(block, name=f"{number}: {block.name}") for block in blocks if block.name != "X"]
 
 
 class Layout:
-    """Blocks one after another."""
+    """The token sequence of a simulator: blocks at consecutive positions from 0."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks: dict[str, Block] = {}
@@ -78,13 +85,15 @@ class Layout:
         self._shapes = {name: (block.rows, block.columns) for name, block in self.blocks.items()}
 
     def block(self, name: str) -> Block:
-        """Return the block of that name."""
+        """Return the block with this name, including its offset."""
         if name not in self.blocks:
             raise GraphError(f"expected one of the blocks {', '.join(self.blocks)}, got {name}")
         return self.blocks[name]
 
     def view(self, sop: SOp, name: str, head: SOp | int = 0) -> Matrix:
-        """Return one matrix of a block as a view of the sequence; ``head`` may be a family."""
+        """Return the matrix of one head in a block as a view of the sequence; ``head`` may be a
+        family.
+        """
         block = self.block(name)
         rows, columns = block.rows, block.columns
         step = rows * columns if block.copies > 1 else 0
@@ -99,19 +108,21 @@ class Layout:
         return Matrix(sop, rows, columns, offset, row_stride=block.columns)
 
     def joined(self, sop: SOp, name: str) -> Matrix:
-        """Return all matrices of a block, one below the other, as a view of the sequence."""
+        """Return all matrices of a block, stacked vertically, as a view of the sequence."""
         block = self.block(name)
         return Matrix(sop, block.copies * block.rows, block.columns, block.offset)
 
     def position(self, name: str, i: int, j: int, head: int = 0) -> int:
-        """Return the position of entry (i, j) of a matrix."""
+        """Return the position of entry (i, j) of the matrix of one head in a block."""
         block = self.block(name)
         if not (0 <= i < block.rows and 0 <= j < block.columns and 0 <= head < block.copies):
             raise GraphError(f"{name} is {block.shape}: it has no entry ({i}, {j}) of head {head}")
         return block.offset + (head * block.rows + i) * block.columns + j
 
     def entry(self, position: int) -> str:
-        """Name the token at a position: ``A[1][0, 2]``, or ``blank`` behind everything."""
+        """Return the name of the token at a position, such as ``A[1][0, 2]``; positions after the last
+        block are ``blank``.
+        """
         if position < 0:
             raise GraphError(f"position: expected 0 or more, got {position}")
         for block in self.blocks.values():
@@ -123,7 +134,9 @@ class Layout:
         return "blank"
 
     def fits(self, parts: Sequence[Array]) -> bool:
-        """Return whether arrays, one per block, have the blocks' shapes, one type and one device."""
+        """Return whether arrays, one per block, have the shapes of the blocks, the same type and the
+        same device.
+        """
         dtype, device = parts[0].dtype, device_of(parts[0])
         for part, shape in zip(parts, self._shapes.values(), strict=True):
             if part.shape != shape or part.dtype is not dtype or device_of(part) != device:
@@ -131,7 +144,7 @@ class Layout:
         return True
 
     def parts(self, matrices: Mapping[str, Sequence[Array]]) -> list[Array]:
-        """List the matrices in the order of the sequence, each checked against its block."""
+        """Return the matrices in the order of the sequence, after checking each against its block."""
         parts: list[Array] = []
         for name, block in self.blocks.items():
             copies = matrices[name]
@@ -139,14 +152,18 @@ class Layout:
             if len(copies) != block.copies and not joined:
                 raise InputError(f"{name}: expected {block.shape}, got {len(copies)}")
             for copy in copies:
-                # One matrix is all of them, one below the other: the first alone would not do.
+                # A single array must contain all matrices of the block, stacked.
                 if (joined and block.copies > 1) or copy.shape != self._shapes[name]:
-                    block.require(copy, joined)  # which says what is wrong
+                    block.require(copy, joined)  # which raises an error with the reason
             parts += copies
         return parts
 
     def enlarged(self, matrices: Mapping[str, Sequence[Array]]) -> dict[str, list[Array]]:
-        """Set smaller matrices into blocks of zeros; rows and columns of ones stay the last ones."""
+        """Pad smaller matrices with zeros to the shapes of their blocks, and add zero matrices for
+        missing heads.
+
+        A row or column for the constant 1 remains the last row or column.
+        """
         return {
             block.name: [
                 *(_set_into(block, copy) for copy in matrices[block.name]),
@@ -167,7 +184,7 @@ class Layout:
 
 
 def device_of(array: Array) -> Any:
-    """Return the device of a tensor; arrays of NumPy have the one, or none before its version 2."""
+    """Return the device of a PyTorch tensor or a NumPy array (None for arrays before NumPy 2)."""
     return getattr(array, "device", None)
 
 

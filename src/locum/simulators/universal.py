@@ -1,8 +1,9 @@
-"""U, the universal simulator: ⟨T, X⟩ in, T(X) out (Theorem 1, its corollaries, Theorem on H heads).
+"""Define U, the universal simulator, which maps ⟨T, X⟩ to T(X) (Theorem 1, its corollaries, Theorem on
+H heads).
 
-The program is built from the order alone; one U serves every T of that order. The paper asks for
-n ≤ min(d, d_v); any order works here, since the sequence is padded where a product needs room
-(erratum E17).
+The program depends only on the order: one U simulates every T of that order. The paper requires n ≤
+min(d, d_v). In Locum any order is supported, since the sequence is padded if a product needs more
+positions (erratum E17).
 
 >>> import numpy as np
 >>> from locum.simulators.modules.attention import Attention
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class UniversalSimulator(LayerSimulator):
-    """One network for all T of one order.
+    """One network that simulates every T of one order: ``U(T, X)`` returns T(X).
 
     >>> import numpy as np
     >>> from locum import Attention
@@ -64,13 +65,14 @@ class UniversalSimulator(LayerSimulator):
     ) -> None:
         """Build U for an order; ``UniversalSimulator(n, d, d_v)`` is short for ``Order.of(n, d, d_v)``.
 
-        - ``order``: ``Order.of(n, d, d_v, heads=…, feed_forward=…)``, or that of a T, ``T.order(n)``.
-        - ``recipe``: fetch, paper (the paper's heads and layers), tiled, width-1 (three heads, one
-          above the other: ``formula/width_one.py``), or inverse (the alternative construction, for
-          non-singular A and V: ``formula/inverse.py``).
-        - ``stable``: whether the row maximum is subtracted from the scores before the exponential. It
-          is, except in the recipes paper and width-1, where scores above 709 overflow.
-        - ``base``: that of the softmax, e unless given.
+        - ``order``: ``Order.of(n, d, d_v, heads=…, feed_forward=…)``, or the order of a given T,
+          ``T.order(n)``.
+        - ``recipe``: fetch, paper (the paper's heads and layers), tiled, width-1 (three heads in
+          successive layers: ``formula/width_one.py``), or inverse (the alternative construction for
+          non-singular A and V: ``formula/inverse_recipe.py``).
+        - ``stable``: whether the row maximum is subtracted from the scores before the exponential. The
+          default is true, except in the recipes paper and width-1, where scores above 709 overflow.
+        - ``base``: base of the softmax, by default e.
         """
         if not isinstance(order, Order):
             order = Order.of(order, d, d_v)
@@ -81,7 +83,7 @@ class UniversalSimulator(LayerSimulator):
         attention = order.attention
         if base is not None and not attention.exponential:
             kind = attention.kind if attention.pooling == "softmax" else f"{attention.pooling} pooling"
-            raise GraphError(f"base: expected softmax attention beside it, got {kind}: leave it out")
+            raise GraphError(f"base: expected softmax attention, got {kind}; try it without base")
         super().__init__(order, Style(recipe, stable, base))
 
     @classmethod
@@ -95,39 +97,42 @@ class UniversalSimulator(LayerSimulator):
         stable: bool | None = None,
         base: float | None = None,
     ) -> Self:
-        """Build U for the order that T has on n rows: for this T, and for every other like it."""
+        """Build U for the order of T on n rows; the result simulates every T of this order."""
         order = require_module(T).order(n, memory)
         return cls(order, recipe=recipe, stable=stable, base=base)
 
     def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
-        """Run a smaller T on this U, exactly (Corollary hierarchy, corrected: ``hierarchy.py``)."""
+        """Compute T(X) exactly for a T that is smaller than the order of this U (see
+        ``hierarchy.py``).
+        """
         self._require_one("embed")
         return embed(self, require_module(T, X), X, executor=executor)
 
     def explain(
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
     ) -> Explanation:
-        """Run every step of the simulation, each with its error against direct computation."""
+        """Run every step of the simulation separately and compare each step with direct computation."""
         self._require_one("explain")
         return explain(self, T, X, memory, executor=executor)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile U into the weights of a transformer (``weights.py``), from the order alone.
+        """Compile U to the weights of a transformer, which depend only on the order.
 
-        ``recipe``: one of U's own, or native, on a host with softmax heads.
-        ``options`` are those of ``locum.compile``. Hidden units (relu, unless ``feed_forward`` says
-        otherwise) serve numbers between −1 and 1, or ``ranges=(low, high)``; ``feed_forward="exact"``,
-        a reference for analysis, serves all numbers by instructions instead of weights.
+        ``recipe`` is one of U's recipes, or ``native``, which uses a softmax head of the transformer as
+        the simulated softmax. ``options`` are the options of ``locum.compile``. By default,
+        feed-forwards are MLPs of ReLU units, which support numbers between −1 and 1, or in
+        ``ranges=(low, high)``. ``feed_forward="exact"`` uses symbolic feed-forwards, which are executed
+        as instructions and support all numbers.
         """
         from locum.simulators.universal_weights import (
-            compile_simulator,  # the compiler, only where it is used
+            compile_simulator,  # the compiler is imported only here
         )
 
         return compile_simulator(self, recipe, **options)
 
     def specialise(self, T: Module) -> Specialised:
-        """Evaluate U in part, for one T: what is left takes X alone (``specialised.py``)."""
-        from locum.simulators.specialised import Specialised  # the compiler, only where it is used
+        """Specialise U for one T; the input of the result is only X (``specialised.py``)."""
+        from locum.simulators.specialised import Specialised  # the compiler is imported only here
 
         return Specialised(self, require_module(T))
 
@@ -138,7 +143,7 @@ class UniversalSimulator(LayerSimulator):
             )
 
     def describe(self) -> str:
-        """Describe it in words: order, tokens, layers and heads."""
+        """Return a text that describes U: order, recipe, tokens, layout, layers and heads."""
         style = self.style
         base = "e" if style.base is None else f"{style.base:g}"
         blanks = self.length - self.layout.size

@@ -1,12 +1,13 @@
-"""U as weights: one transformer for every T of an order, built before any T exists.
+"""Compile U to weights: one transformer for every T of an order, built before any T is given.
 
-The recipe ``native`` is for hosts with softmax heads, whose last head *is* the simulated softmax. Hard
-attention has to build a softmax out of exponentials and a division; a softmax head computes it: if
-position p holds the row of XA that its entry needs as its query, and position j < n the rows j of X and
-of XV as its key and value, then one head gives Σ_j softmax(XA·Xᵀ)_pj XV_j, with no exponential and no
-division in any feed-forward. Keys that are not rows of X are kept out by a penalty, which is exactly 0
-for those that are, so that it costs no precision. Three layers: the products XA and XV; the rows to
-where they are needed; the softmax, and the choice of each entry's column.
+The recipe ``native`` is for transformers with softmax heads: its last head *is* the simulated softmax.
+With hard attention, a softmax must be computed from exponentials and a division. A softmax head needs
+neither of them. The query at position p is the row of XA that the entry at p needs. At positions j < n,
+the key is row j of X and the value is row j of XV. One head then returns Σ_j softmax(XA·Xᵀ)_pj XV_j.
+Keys at other positions are excluded by a penalty. The penalty is exactly 0 for rows of X, so it does
+not reduce precision. The network has three layers: the first computes the products XA and XV, the
+second moves their rows to the entries, and the third computes the softmax and selects the column of
+each entry.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
@@ -41,14 +42,15 @@ from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
 from locum.simulators.token_layout import Layout
 
-#: How U can be built as a network.
+#: Recipes for building U as a network.
 RECIPES = (*PROGRAM_RECIPES, "native")
-#: Between which numbers T and X lie, where hidden units are made for them and nobody says.
+#: Default range of the numbers in T and X if feed-forwards are MLPs.
 RANGES = (-1.0, 1.0)
-#: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
+#: Penalty that is subtracted from the scores of excluded keys. The resulting weight is 0 in this type.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
-#: Taken off the scores of keys that a causal mask hides: unlike those, they may lead by any amount.
-#: Where inputs have no ranges it is subtracted from all others, too, lest it is lost in rounding.
+#: Penalty that is subtracted from the scores of keys hidden by a causal mask, which may be arbitrarily
+#: larger than the other scores. If inputs have no ranges, it is also the penalty for keys outside X, so
+#: that neither penalty is lost in rounding.
 HIDDEN = {"float64": 2.0**500, "float32": 2.0**100}
 
 
@@ -59,13 +61,14 @@ def compile_simulator(
     stable: bool = False,
     **options: Any,
 ) -> CompiledTransformer:
-    """Compile U in a recipe: weights read what ``encode`` writes, ``decode`` reads the answer.
+    """Compile U by a recipe to weights that read the tokens of ``encode``.
 
-    ``stable`` takes the greatest score of each row off before the exponential, which hard attention
-    pays for with more heads and layers; without it, scores above 709 are an error, never a wrong
-    number. Options as of ``locum.compile``: attention, feed_forward, tolerance, ranges, dtype, ….
-    Hidden units serve numbers between −1 and 1, unless ``ranges`` says otherwise. Without a ``recipe``
-    they are native, where one softmax head can be; else the simulator's own.
+    ``decode`` reads the result from the output. If ``stable`` is true, the row maximum is subtracted
+    from the scores before the exponential, which needs more heads and layers with hard attention. If
+    ``stable`` is false, scores above 709 raise an error. ``options`` are the options of
+    ``locum.compile``: attention, feed_forward, tolerance, ranges, dtype, …. MLPs support numbers
+    between −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the simulator's recipe.
+    However, networks with MLPs use native instead of fetch if one softmax head can compute T.
     """
     target = target_for(simulator.length, options)
     if recipe is None:
@@ -83,27 +86,32 @@ def compile_simulator(
     built = LayerSimulator(simulator.order, style)
     if built.length > simulator.length:
         raise CompileError(
-            f"the recipe {recipe} needs {built.length} tokens, and this U has {simulator.length}: make "
-            f"UniversalSimulator(…, recipe={recipe!r}) and compile that"
+            f"expected a U of at least {built.length} tokens for the recipe {recipe}, got "
+            f"{simulator.length}; try UniversalSimulator(…, recipe={recipe!r})"
         )
     same = built.output.places == simulator.output.places
     if not same:
-        raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
+        raise CompileError(
+            f"the recipe {recipe} places its result at other positions; try UniversalSimulator(…, "
+            f"recipe={recipe!r})"
+        )
     return _with_layout(compile_for(target, built.program.node, name), simulator)
 
 
 def target_for(length: int, options: Mapping[str, Any]) -> Target:
-    """Return the target of a U: real numbers, for hidden units within :data:`RANGES`."""
+    """Return the compilation target of U: real-valued tokens, within :data:`RANGES` if feed-forwards
+    are MLPs.
+    """
     target = Target.read(length=length, numeric=True, fixed=True, **options)
     unlimited = target.feed_forward == "exact" or options.get("ranges") is not None
     return target if unlimited else replace(target, ranges=RANGES)
 
 
 def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> CompiledTransformer:
-    """Return the model, whose report also says which tokens are which matrix, and where T(X) stands.
+    """Return the model with a report that maps tokens to matrices and contains the positions of T(X).
 
-    ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what
-    the network gives elsewhere means nothing.
+    In the report, ``layout`` contains [first position, copies, rows, columns] for each block.
+    ``answer`` contains the positions of T(X). Outputs at other positions are meaningless.
     """
     blocks = simulator.layout.blocks.values()
     layout = {block.name: [block.offset, block.copies, block.rows, block.columns] for block in blocks}
@@ -114,14 +122,16 @@ def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> Compi
 def native(
     order: Order, layout: Layout, target: Target, base: float | None = None
 ) -> tuple[Node, dict[Node, Scores]]:
-    """Return the program of T(X), with one selector for the softmax head, and that head's scores."""
+    """Return a program for T(X) in which one softmax head is the simulated softmax, and the scores of
+    its selector.
+    """
     require_plain(order)
     penalties = penalties_for(target)
     n, d, d_v = order.n, order.attention.d, order.attention.d_v
     X, A, V = (layout.view(tokens, name) for name in ("X", "A", "V"))
     XA, XV = matmul(X, A, "fetch"), matmul(X, V, "fetch")
-    row = where(indices < n * d_v, indices // d_v, 0)  # of the entry at this position
-    key = where(indices < n, indices, 0)  # of X, at the first n positions
+    row = where(indices < n * d_v, indices // d_v, 0)  # the row of the entry at this position
+    key = where(indices < n, indices, 0)  # the row of X, at the first n positions
     queries = [term(XA.at(row, t).node, exponent_of(base)) for t in range(d)]
     keys = [X.at(key, t).node for t in range(d)]
     scores = softmax_scores(
@@ -131,7 +141,12 @@ def native(
 
 
 def one_softmax_head(scores: Scores, values: Sequence[SOp]) -> tuple[Node, dict[Node, Scores]]:
-    """Return a program in which one softmax head with these scores attends to columns of values."""
+    """Return the root of a program with one softmax head, and a dictionary from the head's selector to
+    ``scores``.
+
+    The head averages each of ``values`` with the same attention weights. The output at position p is
+    the average of the value with index p modulo the number of values.
+    """
     everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
     entry = None
     for column, value in enumerate(values):
@@ -151,7 +166,11 @@ def softmax_scores(
     *,
     causal: bool,
 ) -> Scores:
-    """Return Σ query·key over n keys at the first positions; ``row`` is the query's, for a mask."""
+    """Return the scores Σ query·key for the keys at the first n positions; other keys receive a
+    penalty.
+
+    ``row`` is the row of X that a position queries, which is needed for a causal mask.
+    """
     pairs = [(query, term(key)) for query, key in zip(queries, keys, strict=True)]
     outside = indicator(indices >= n).node
     penalty, hidden = penalties
@@ -164,20 +183,24 @@ def softmax_scores(
 
 
 def penalties_for(target: Target) -> tuple[float, float]:
-    """Return what is subtracted from the scores of keys outside of X, and of keys that a mask hides."""
+    """Return the penalties on the scores of keys outside X, and on the scores of keys hidden by a
+    mask.
+    """
     hidden = HIDDEN[target.dtype]
-    if target.feed_forward == "exact":  # any input is taken, however large its scores
+    if target.feed_forward == "exact":  # any input is accepted, however large its scores
         return hidden, hidden
     return PENALTY[target.dtype], min(hidden, HIDDEN["float32"])
 
 
 def exponent_of(base: float | None) -> float:
-    """Return the factor of the scores with which a softmax of base e is one of this base."""
+    """Return the factor of the scores that converts a softmax of base e to a softmax of base
+    ``base``.
+    """
     return 1.0 if base is None else math.log(base)
 
 
 def is_plain(order: Order) -> bool:
-    """Say whether one softmax head computes it."""
+    """Return whether one softmax head can compute every T of this order."""
     attention = order.attention
     return (
         attention.kind == "softmax"
@@ -194,7 +217,7 @@ def is_plain(order: Order) -> bool:
 
 
 def require_plain(order: Order) -> None:
-    """Refuse what one softmax head does not compute."""
+    """Raise an error for an order that one softmax head cannot compute."""
     if not is_plain(order):
         raise CompileError(
             "the native recipe is for one head of softmax attention, with a causal mask or none: "

@@ -1,16 +1,17 @@
-"""Number domains: what a value is, and what each elementwise operation does to it.
+"""Define number domains: the values of a run, and the elementwise operations on them.
 
-The dense executor gives a program its meaning; a domain gives numbers theirs. The same literal run
-is a computation in floats, a proof in symbols or a certificate in balls, according to the domain.
+The domain determines whether dense execution computes with floats, proves statements symbolically or
+certifies bounds with balls.
 
-A domain has, for every elementwise operation of the table, either a function of scalars
-(``meanings``) or a reason why there is none (``refusals``); it casts tokens, lifts constants, takes
-means, and says which sequences are legal. ``select``, ``best`` and ``aggregate`` are written here
-once, as literally as their definition; a domain may override them with something faster that gives
-the very same answer (``floats.py`` does, and a test compares the two).
+For every elementwise operation of the table, a domain defines either a function of scalars
+(``meanings``) or a reason why the operation is not supported (``refusals``). A domain also converts
+tokens and constants, computes means and decides which sequences are valid. This module implements
+``select``, ``best`` and ``aggregate`` by their definitions. A domain may override them with faster
+implementations that return the same result. ``floats.py`` overrides them, and a test compares the two
+implementations.
 
-Functions of scalars report a value they do not have by raising ``ArithmeticError``, ``TypeError`` or
-``ValueError`` with a message for people; the executor adds which s-op and which position.
+If the result is undefined, functions of scalars raise ``ArithmeticError``, ``TypeError`` or
+``ValueError`` with a readable message. The executor adds the s-op and the position.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ from numpy.typing import NDArray
 from locum.graph import COMPARISONS, Atom
 from locum.graph.atoms import short
 
-#: A scalar of some domain: an atom, a rational, a ball, a polynomial…
+#: A scalar of some domain: an atom, a rational, a ball, a polynomial, …
 Value: TypeAlias = Any
 #: The value of a selector: [query, key].
 Pattern: TypeAlias = NDArray[np.bool_]
 
 
 class AverageError(TypeError):
-    """A mean was asked for of values that are not all numbers."""
+    """Raised for a mean of values that are not all numbers."""
 
 
 class NotRealError(ValueError):
-    """A value that is not a real number, such as the square root of −1."""
+    """Raised for a result that is not a real number, such as the square root of −1."""
 
 
 class MissingError(ValueError):
-    """A table was asked for something it does not have."""
+    """Raised for a key that is not in a table."""
 
 
 class PairError(TypeError):
-    """A comparison that failed, with the query and the key it failed for."""
+    """Raised if a comparison of a key with a query is undefined."""
 
     def __init__(self, problem: str, query: int, key: int) -> None:
         self.query = query
@@ -52,21 +53,21 @@ class PairError(TypeError):
 
 
 class Domain(ABC):
-    """A kind of number to run programs on."""
+    """A kind of number on which programs can be run."""
 
     name: ClassVar[str]
-    #: Elementwise operation → function of scalars (attributes come as keywords).
+    #: Maps elementwise operations to functions of scalars (attributes are keyword arguments).
     meanings: Mapping[str, Callable[..., Value]]
-    #: Elementwise operation → why it has no meaning here.
+    #: Maps elementwise operations to the reason why they are not supported.
     refusals: Mapping[str, str] = {}
 
     @abstractmethod
     def token(self, value: Value, cast: str) -> Value:
-        """Return an input value as the program sees it through ``tokens_<cast>``."""
+        """Convert an input value as ``tokens_<cast>`` does."""
 
     @abstractmethod
     def constant(self, atom: Atom) -> Value:
-        """Return an atom of the program as a scalar of this domain."""
+        """Convert an atom of the program to a scalar of this domain."""
 
     @abstractmethod
     def accepts(self, value: object) -> bool:
@@ -74,24 +75,24 @@ class Domain(ABC):
 
     @abstractmethod
     def mixture(self, values: Sequence[Value]) -> str | None:
-        """Say why these values cannot stand in one sequence; None where they can."""
+        """Return the reason why these values cannot be in one sequence, or None if they can."""
 
     @abstractmethod
     def is_numeric(self, values: Sequence[Value]) -> bool:
-        """Return whether a sequence may be averaged."""
+        """Return whether the values of a sequence may be averaged."""
 
     @abstractmethod
     def mean(self, values: Sequence[Value]) -> Value:
         """Return the arithmetic mean of two or more numbers."""
 
     def result(self, value: Value) -> Any:
-        """Return a scalar in the form in which it is handed to the user."""
+        """Convert a scalar to the form in which it is returned to the user."""
         return value
 
-    # Attention, literally ---------------------------------------------------------------------
+    # Attention by its definition ---------------------------------------------------------------------
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
-        """Return pattern[q, k] = keys[k] ? queries[q]"""
+        """Return the pattern whose entry [q, k] is ``keys[k] predicate queries[q]``."""
         holds = self.meanings[COMPARISONS[predicate].operation]
         pattern = np.zeros((len(queries), len(keys)), dtype=np.bool_)
         for q, query in enumerate(queries):
@@ -106,7 +107,7 @@ class Domain(ABC):
         return pattern
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
-        """Keep of the selected keys of each query those that no other selected key exceeds."""
+        """Return, for each query, the selected keys with the highest score."""
         greater = self.meanings["greater"]
         pattern = np.zeros_like(selected)
         for q, row in enumerate(selected):
@@ -116,7 +117,11 @@ class Domain(ABC):
         return pattern
 
     def aggregate(self, selected: Pattern, values: Sequence[Value], default: Value) -> list[Value]:
-        """Aggregate: no key gives the default, one its value, more the mean, of numbers only."""
+        """Return, for each query, the mean of the values at its selected keys.
+
+        A query that selects no key receives ``default``. The value of a single selected key is returned
+        unchanged. If a query selects several keys, all values must be numbers.
+        """
         self.require_numbers(selected, values)
         result = []
         for row in selected:
@@ -130,14 +135,17 @@ class Domain(ABC):
         return result
 
     def widths(self, selected: Pattern) -> list[Value]:
-        """Return how many keys each query selects."""
+        """Return the number of keys that each query selects."""
         return [self.constant(int(count)) for count in selected.sum(axis=1)]
 
     def require_numbers(self, selected: Pattern, values: Sequence[Value]) -> None:
-        """Refuse a mean unless *all* values are numbers, as RASP does: the selected and the others."""
+        """Raise an error if a query selects several keys and some value is not a number.
+
+        As in RASP, *all* values must be numbers, selected or not.
+        """
         if not self.is_numeric(values) and bool((selected.sum(axis=1) > 1).any()):
             raise AverageError(
-                "asked to average several values, but they are not all numbers "
+                "expected numbers to average, got several values that are not all numbers "
                 f"({', '.join(map(short, values[:4]))}{', …' if len(values) > 4 else ''}); "
-                "select one key per query, or average numbers such as indicator(…)"
+                "try a selector of one key per query, or numbers such as indicator(…)"
             )

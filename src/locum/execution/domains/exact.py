@@ -1,9 +1,9 @@
-"""The domain of exact rationals: no rounding anywhere, so equality is equality.
+"""Run programs on exact rational numbers, without rounding.
 
-Integers are Python's, fractions are flint's ``fmpq`` inside and :class:`fractions.Fraction` in
-the result. A float in the program or the input is taken for exactly the number that it is
-(0.5 is 1/2; 0.1 is 3602879701896397/36028797018963968: write 1/10 if that is meant).
-What leads out of the rationals is refused, never approximated.
+Integers are Python integers. Fractions are flint's ``fmpq`` internally, and :class:`fractions.Fraction`
+in the result. A float in the program or the input is the rational number that it represents: 0.5 is
+1/2, and 0.1 is 3602879701896397/36028797018963968. Write 1/10 instead for one tenth. Operations with
+irrational results are not supported.
 
 >>> import locum
 >>> locum.aggregate(locum.full, locum.tokens)([1, 2, 4], domain="exact")
@@ -25,13 +25,13 @@ from locum.execution.domains.floats import SHARED, FloatDomain
 from locum.graph import Atom, is_atom
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
-#: Compares integers as they are, by NumPy where it holds them.
+#: A domain that compares integers exactly, with NumPy if they fit into 64 bits.
 _INTEGERS = FloatDomain()
 _LEAVES = "it leaves the rationals; run it in the float domain"
 
 
 def _rational(value: Value) -> Value:
-    """Return floats and fractions as ``fmpq``; ints, bools and strings as they are."""
+    """Convert floats and fractions to ``fmpq``; return ints, bools and strings unchanged."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{value!r} is not a rational number")
@@ -73,7 +73,9 @@ def _round(a: Value) -> int:
 
 
 def _root(a: fmpq, degree: int) -> fmpq:
-    """Return the rational root, if there is one."""
+    """Return the rational root of ``a`` with this degree, or raise an error if the root is not
+    rational.
+    """
     if a < 0 and degree % 2 == 0:
         raise NotRealError(f"{a} has no real root of degree {degree}")
     sign = -1 if a < 0 else 1
@@ -114,7 +116,7 @@ def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
 
 
 class ExactDomain(Domain):
-    """Rational numbers, bools and strings."""
+    """The domain of rational numbers, booleans and strings."""
 
     name = "exact"
     meanings: Mapping[str, Callable[..., Value]] = {
@@ -166,7 +168,7 @@ class ExactDomain(Domain):
         return bool(kinds - {bool}) and not any(issubclass(kind, str) for kind in kinds)
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
-        if {*map(type, keys), *map(type, queries)} <= {bool, int}:  # positions, most often
+        if {*map(type, keys), *map(type, queries)} <= {bool, int}:  # the common case of positions
             return _INTEGERS.select(keys, queries, predicate)
         return super().select(keys, queries, predicate)
 

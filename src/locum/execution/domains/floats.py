@@ -1,11 +1,12 @@
-"""The domain of RASP itself: Python's bool, int, float and str, computed as Python computes.
+"""Run programs on Python's bool, int, float and str, as RASP does.
 
-Integers are unbounded, ``/`` gives floats, halves round to even, comparing a string with a
-number is an error: just as in Weiss's implementation. Where Python would build a gigantic number
-or string, there is a limit and a clear error instead.
+Integers are unbounded, ``/`` returns floats, ties are rounded to even, and comparing a string with a
+number is an error, as in Weiss's implementation. Numbers and strings that would be too large raise an
+error.
 
-``select``, ``best`` and ``aggregate`` use NumPy where that gives the same answer to the last bit:
-numbers that NumPy holds exactly, strings by their rank, sums from left to right.
+``select``, ``best`` and ``aggregate`` use NumPy where the result is identical: for numbers that NumPy
+represents exactly, and for strings, which are replaced by their ranks. Sums are computed from left to
+right.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
-#: Numbers in one temporary array.
+#: Number of elements in one temporary array.
 _CHUNK = 2**22
-#: Digits of an integer that Python reads and writes: more would take time in their square.
+#: Maximum number of digits of an integer that Python converts; longer conversions take quadratic time.
 _MOST_DIGITS = sys.int_info.default_max_str_digits
 
 
 def to_integer(value: Any) -> int:
-    """Return a token as an integer; texts of thousands of digits are refused."""
+    """Convert a token to an integer; a text with thousands of digits raises an error."""
     try:
         return int(value)
     except ValueError:
@@ -60,7 +61,7 @@ _CASTS: dict[str, Callable[[Any], Atom]] = {
 }
 
 
-#: Texts of Python's own errors that say less than the operation and its operands.
+#: Messages of Python that are less precise than a message about the operation and its operands.
 _PYTHON = (
     "math domain error",
     "math range error",
@@ -72,7 +73,7 @@ _PYTHON = (
 
 
 def describe_failure(error: Exception, op: str, values: Sequence[Value]) -> str:
-    """Return the error of a function of scalars as a sentence about the operation."""
+    """Describe the error of a function of scalars in a sentence about the operation."""
     listed = " and ".join(map(short, values))
     if isinstance(error, ZeroDivisionError):
         return "division by zero"
@@ -91,7 +92,7 @@ def _add(a: Value, b: Value) -> Value:
 
 
 def _multiply(a: Value, b: Value) -> Value:
-    if type(a) is float:  # no product of these is large, and most are of these
+    if type(a) is float:  # the common case, in which no product is large
         return a * b
     if isinstance(a, int) and isinstance(b, int):
         if a.bit_length() + b.bit_length() > MAX_BITS:
@@ -104,7 +105,7 @@ def _multiply(a: Value, b: Value) -> Value:
 
 
 def _modulo(a: Value, b: Value) -> Value:
-    if isinstance(a, str):  # Python would format a string
+    if isinstance(a, str):  # Python would format the string
         raise TypeError("unsupported operand type(s) for %: strings have no remainder")
     return a % b
 
@@ -123,7 +124,7 @@ def _if_else(condition: Value, then: Value, otherwise: Value) -> Value:
 
 
 def _member(a: Value, *, values: tuple[Atom, ...]) -> bool:
-    return any(a == value for value in values)  # not "in": that finds NaN if it is the same object
+    return any(a == value for value in values)  # not ``in``, which finds a NaN if it is the same object
 
 
 def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
@@ -131,24 +132,24 @@ def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
         if key == a:
             return value
     shown = ", ".join(short(key) for key, _ in table[:6]) + (", …" if len(table) > 6 else "")
-    raise MissingError(f"the table has nothing for {short(a)}; its keys are {shown}")
+    raise MissingError(f"expected a key of the lookup table ({shown}), got {short(a)}")
 
 
 def _round_to(dtype: str) -> Callable[[Value], float]:
-    """Return the function that rounds a number to a floating-point type."""
+    """Return a function that rounds a number to the floating-point type ``dtype``."""
 
     def rounded(value: Value) -> float:
         if isinstance(value, str):
             raise TypeError(f"expected a number to round to {dtype}, got the string {short(value)}")
         result = float(round_array(np.asarray(float(value)), dtype))
         if math.isinf(result) and math.isfinite(value):
-            raise OverflowError(f"it exceeds the largest {dtype}")
+            raise OverflowError(f"the value exceeds the largest {dtype}")
         return result
 
     return rounded
 
 
-#: Meanings that any domain of real numbers with Python's operators can share.
+#: Meanings shared by all domains of real numbers with Python's operators.
 SHARED: Mapping[str, Callable[..., Value]] = {
     "subtract": operator.sub,
     "divide": operator.truediv,
@@ -170,7 +171,7 @@ SHARED: Mapping[str, Callable[..., Value]] = {
 
 
 class FloatDomain(Domain):
-    """Python's numbers, and strings."""
+    """The domain of Python's numbers, booleans and strings."""
 
     name = "float"
     meanings: Mapping[str, Callable[..., Value]] = {
@@ -205,13 +206,13 @@ class FloatDomain(Domain):
 
     def mean(self, values: Sequence[Value]) -> float:
         total: Any = 0
-        for value in values:  # not sum(): newer Pythons compensate there
+        for value in values:  # not sum(), which newer versions of Python compensate
             total += value
         mean = float(total * 1.0 / len(values))
         if math.isfinite(mean):
             return mean
         infinite = [value for value in values if not math.isfinite(value)]  # or NaN
-        # If there are none, the sum overflows, and the mean does not.
+        # Without infinite values, the sum overflows but the mean does not.
         return sum(infinite) if infinite else float(sum(map(Fraction, values)) / len(values))
 
     # Attention, with NumPy ----------------------------------------------------------------------
@@ -221,7 +222,7 @@ class FloatDomain(Domain):
         if together is None:
             apart = len(_strings(keys)) == 1 and len(_strings(queries)) == 1
             if apart and predicate in ("==", "!="):
-                # Strings on one side, numbers on the other: these are never equal.
+                # Strings on one side and numbers on the other are never equal.
                 return np.full((len(queries), len(keys)), predicate == "!=")
             return super().select(keys, queries, predicate)
         k, q = together[: len(keys)], together[len(keys) :]
@@ -232,10 +233,10 @@ class FloatDomain(Domain):
         array = _comparable(scores)
         if array is None:
             return super().best(selected, scores)
-        _, order = np.unique(array, return_inverse=True)  # equal scores share a rank, 0 upwards
-        never = array != array  # nothing exceeds a NaN, and it exceeds nothing
+        _, order = np.unique(array, return_inverse=True)  # equal scores share a rank, from 0 on
+        never = array != array  # NaN is neither greater nor less than anything
         pattern = np.empty_like(selected)
-        step = max(1, _CHUNK // len(array))  # so many rows at a time: all ranks would be large
+        step = max(1, _CHUNK // len(array))  # some rows at a time, since all ranks would be large
         for start in range(0, len(selected), step):
             rows = selected[start : start + step]
             ranked = np.where(rows & ~never, order[None, :], -1)
@@ -264,12 +265,12 @@ class FloatDomain(Domain):
         if array is None or not _sums_are_exact(values):
             return [self.mean([values[k] for k in np.flatnonzero(row).tolist()]) for row in rows]
         zero, means = array.dtype.type(0), list[float]()
-        step = max(1, _CHUNK // len(array))  # so many rows at a time: a whole copy would be large
+        step = max(1, _CHUNK // len(array))  # some rows at a time, since a full copy would be large
         for start in range(0, len(rows), step):
-            # where, not a product with the pattern: inf · 0 would be nan. accumulate, not sum: it
-            # adds from left to right, as the definition does, and so gives the same float.
+            # ``where`` instead of a product with the pattern, since inf · 0 is NaN. ``accumulate``
+            # instead of ``sum``, since it adds from left to right as the definition does.
             chosen = np.where(rows[start : start + step], array[None, :], zero)
-            with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or nan
+            with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or NaN
                 totals = zero + np.add.accumulate(chosen, axis=1)[:, -1]
                 means += (totals.astype(np.float64) / counts[start : start + step]).tolist()
         for row in np.flatnonzero(~np.isfinite(means)).tolist():
@@ -278,16 +279,21 @@ class FloatDomain(Domain):
 
 
 def _strings(values: Sequence[Value]) -> set[bool]:
-    """Return which of strings and others there are among some values."""
+    """Return a set that contains True if some value is a string, and False if some value is not a
+    string.
+    """
     return {isinstance(value, str) for value in values}
 
 
 def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
-    """Return numbers that compare as the values do: themselves, or their ranks; None if some do not."""
+    """Return an array of numbers that compare as the values do (the values or their ranks), or None.
+
+    The result is None for a mixture of strings and other values.
+    """
     array = _as_array(values)
     if array is not None:
         return array
-    if len(_strings(values)) == 2:  # strings and numbers, be it NaN alone
+    if len(_strings(values)) == 2:  # strings and numbers, including NaN
         return None
     ranks = np.full(len(values), np.nan)
     numbers = [place for place, value in enumerate(values) if value == value]  # NaN has no rank
@@ -300,7 +306,10 @@ def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
 
 
 def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
-    """Return the values as an int64 or float64 array that compares just as they do, or None."""
+    """Return values, or the ranks of strings, as an int64 or float64 array that compares identically.
+
+    The result is None if there is no such array.
+    """
     types = set(map(type, values))
     if types == {str}:
         ranks = {text: rank for rank, text in enumerate(sorted(set(values)))}
@@ -315,7 +324,7 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
 
 
 def _sums_are_exact(values: Sequence[Value]) -> bool:
-    """Return whether integers can be added in NumPy's types without a rounding Python would not do."""
+    """Return whether NumPy adds the integers among the values without more rounding than Python."""
     whole = sum(abs(value) for value in values if type(value) is not float)
     mixed = any(type(value) is float for value in values)
     return bool(whole < (LARGEST_EXACT if mixed else INT64_LIMIT))

@@ -1,6 +1,6 @@
-"""The domain of IEEE 754: every operation on floats has a value, infinities and NaN included.
+"""Run programs on floats with IEEE 754 arithmetic, including infinities and NaN.
 
-This is how torch and NumPy compute. Integers (positions, counts, tables) stay Python's.
+torch and NumPy compute in this way. Integers (positions, counts, tables) are Python integers.
 
 >>> from locum.graph import build
 >>> from locum.execution import run
@@ -31,7 +31,7 @@ def _divide(a: Value, b: Value) -> Value:
 
 
 def _numpy(function: Callable[..., Value]) -> Callable[..., Value]:
-    """Compute floats as NumPy does; integers as Python does wherever it has a value for them."""
+    """Return a function that applies a NumPy function to its arguments as float64, without warnings."""
 
     def compute(*values: Value) -> Value:
         with np.errstate(all="ignore"):
@@ -41,7 +41,9 @@ def _numpy(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _whole_or(python: Callable[..., Value], floats: Callable[..., Value]) -> Callable[..., Value]:
-    """Compute integers by ``python``, unless that has no value; everything else by ``floats``."""
+    """Return a function that applies ``python`` to integers if the result is defined, else
+    ``floats``.
+    """
     on_floats = _numpy(floats)
 
     def compute(*values: Value) -> Value:
@@ -90,7 +92,7 @@ def _bfloat16(a: Value) -> float:
 
 
 class IeeeDomain(FloatDomain):
-    """Floats as IEEE 754 has them."""
+    """The domain of floats with IEEE 754 arithmetic."""
 
     name = "ieee"
     meanings: Mapping[str, Callable[..., Value]] = {

@@ -1,9 +1,10 @@
-"""Fast execution: the same program by views and matrix products instead of heads.
+"""Execute programs by array views and matrix products instead of heads.
 
-``symbolic_lowering.py`` lowers a program to sums of products of loads at affine positions,
-``emission.py`` turns these into steps on whole arrays, and ``fusion.py`` fuses steps. What cannot be
-lowered, the structured tier runs in O(N log N); what that cannot do, dense execution does. This is an
-optimised execution of the program, not a run of its heads: ``executor="heads"`` is that.
+``symbolic_lowering.py`` lowers a program to sums of products of loads at affine positions.
+``emission.py`` turns these sums into steps on whole arrays, and ``fusion.py`` fuses steps. The
+structured tier runs the s-ops that cannot be lowered, in O(N log N). If it does not support them
+either, dense execution runs the program. The fast executor does not run the heads of a program; use
+``executor="heads"`` for that.
 """
 
 from locum.execution.fast.execute import (

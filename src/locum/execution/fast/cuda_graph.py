@@ -1,6 +1,7 @@
-"""Record the runs of a plan on a GPU as a CUDA graph, so that a run has one launch.
+"""Record the runs of a plan on a GPU as a CUDA graph, so that a run needs only one launch.
 
-A small model on a GPU spends its time on launching kernels. A CUDA graph launches all of them at once.
+If a model is small, most of its GPU time is spent on launching kernels. A CUDA graph launches all
+kernels at once.
 """
 
 from __future__ import annotations
@@ -16,43 +17,43 @@ from locum.execution.arrays import lasting
 from locum.shared_state import Lock
 
 Tensors = list[torch.Tensor]
-#: Runs before a plan is recorded. They also initialise the libraries of CUDA.
+#: Number of ordinary runs before a plan is recorded. These runs also initialise the CUDA libraries.
 _RUNS_BEFORE = 2
-#: How often a plan is recorded again, because its operands are in other memory than before.
+#: Maximum number of recordings of a plan. It is recorded again if addresses of operands have changed.
 _MOST_RECORDINGS = 4
-#: The most bytes of operands and of results that are copied in a run: 0.2 ms on an H200.
+#: Maximum number of bytes of operands, or of results, that are copied in a run: 0.2 ms on an H200.
 _MOST_COPIED = 2**29
-#: The most graphs that are kept. The least recently used one is dropped first.
+#: Maximum number of cached graphs. The least recently used graph is dropped first.
 _MOST_GRAPHS = 32
 
-#: Held during a run: graphs share their memory.
+#: Lock that is held during a run, since graphs share their memory.
 _lock = Lock()
 _kept: OrderedDict[int, weakref.ref[GraphRunner]] = OrderedDict()
 
 
 class GraphRunner:
-    """Runs a function of tensors of fixed shapes; as a CUDA graph when it is called again.
+    """A function of tensors of fixed shapes that is run as a CUDA graph after two ordinary runs.
 
-    The function must not wait for the GPU. Results are copies, so that the next run does not change
-    them. Operands at the same address as in the run before, such as parameters, are read where they
-    are, and all others are copied to the memory that the graph reads.
+    The function must not wait for the GPU. Results are copies, so the next run does not change them.
+    The graph reads operands in place if their address has been the same in all runs, such as
+    parameters. All other operands are first copied to the memory that the graph reads.
     """
 
     def __init__(self, function: Callable[[Tensors], Tensors]) -> None:
         self._function = function
         self._addresses: list[int] = []
-        #: The places of operands that were at different addresses.
+        #: The indices of operands whose address has changed between runs.
         self._moving: set[int] = set()
         self._runs = self._recordings = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._stream: torch.cuda.Stream | None = None
         self._operands: Tensors = []
         self._results: Tensors = []
-        #: The places of operands that are copied.
+        #: The indices of operands that are copied before the graph runs.
         self._copied: set[int] = set()
 
     def __call__(self, operands: Tensors) -> Tensors:
-        """Return the results of the function."""
+        """Return the results of the function on ``operands``, from the CUDA graph if there is one."""
         is_off = self._graph is None and self._recordings >= _MOST_RECORDINGS
         if is_off or torch.cuda.is_current_stream_capturing():
             return self._function(operands)
@@ -76,7 +77,7 @@ class GraphRunner:
         return results
 
     def drop(self) -> None:
-        """Free the graph."""
+        """Delete the CUDA graph, and free its memory."""
         self._graph, self._operands, self._results, self._runs = None, [], [], 0
 
     def _give_up(self) -> None:
@@ -84,18 +85,20 @@ class GraphRunner:
         self._recordings = _MOST_RECORDINGS
 
     def _record(self, operands: Tensors, stream: torch.cuda.Stream) -> bool:
-        """Record a graph; return False if the function cannot be recorded, or copies too much."""
+        """Record a graph; return False if the function cannot be recorded, or copies too many bytes."""
         copied = set(self._moving)
         if _count_bytes([operands[n] for n in copied]) > _MOST_COPIED:
             self._give_up()
             return False
         self.drop()
         self._recordings += 1
-        with lasting(), torch.no_grad():  # inference mode does not allow later copies to its tensors
+        with lasting(), torch.no_grad():  # tensors created in inference mode cannot be written to later
             own = [operand.clone() if n in copied else operand for n, operand in enumerate(operands)]
         device = operands[0].device
         graph, recorder = torch.cuda.CUDAGraph(), _recorders.get(device)
-        if recorder is None:  # torch's own is on the device that was current when it was made
+        if (
+            recorder is None
+        ):  # torch's default stream is on the device that was current when it was created
             recorder = _recorders[device] = _make_stream(device)
         try:
             with (
@@ -112,7 +115,7 @@ class GraphRunner:
             self._give_up()
             return False
         self._graph, self._stream, self._results = graph, stream, results
-        # Memory that is not copied belongs to the caller, who may free it.
+        # Operands that are not copied belong to the caller and are not kept here.
         self._copied, self._operands = copied, [own[n] for n in sorted(copied)]
         _keep(self)
         return True
@@ -130,7 +133,7 @@ def _count_bytes(tensors: Tensors) -> int:
 
 
 def _keep(runner: GraphRunner) -> None:
-    """Remember a runner as the one that was used last, and drop the graph that was used first."""
+    """Mark a runner as most recently used, and drop the oldest graphs above the limit."""
     number = id(runner)
     _kept[number] = weakref.ref(runner, lambda _: _kept.pop(number, None))
     _kept.move_to_end(number)
@@ -140,12 +143,12 @@ def _keep(runner: GraphRunner) -> None:
             oldest.drop()
 
 
-#: The stream of each device on which graphs are recorded.
+#: For each device, the stream on which graphs are recorded.
 _recorders: dict[torch.device, torch.cuda.Stream] = {}
 _make_stream: Callable[[torch.device], torch.cuda.Stream] = torch.cuda.Stream
 
 
-#: The memory of the graphs that run on a stream, one after another.
+#: For each stream, the memory pool of the graphs that run in sequence on it.
 _pools: dict[torch.cuda.Stream, torch.cuda.MemPool] = {}
 
 

@@ -1,8 +1,8 @@
-"""Run programs fast: by plans, by the structured tier, or, where neither can, by dense execution.
+"""Run programs by plans, by the structured tier, or, if neither is possible, by dense execution.
 
-Numbers are run by a plan (``plan_cache.py``). Programs with strings, tokens that are strings, and
-integers that floating point would round are run by the structured tier, on the tokens as they were
-given. The values equal those of dense execution and have one type (``types.py``).
+Programs on numbers are run by a plan (``plan_cache.py``). The structured tier runs programs on the
+original tokens if strings occur, or if floating point would round integers. The values equal those of
+dense execution, except that all values of a result have one type (``types.py``).
 
 >>> from locum import aggregate, indices, length, select, tokens
 >>> aggregate(select(indices, length - 1 - indices, "=="), tokens)([1, 2.5, 3], executor="fast")
@@ -33,66 +33,71 @@ from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
 from locum.shared_state import Lock
 
-#: Longer sequences are not handed to dense execution: it would take minutes, and all memory. U on
-#: longer ones warns if there is no plan.
+#: Maximum length of sequences that fall back to dense execution, which needs much time and memory. For
+#: longer sequences, U warns if a part of it is not run by a plan.
 _DENSE = 4_096
 
-#: Facts by the types of tokens, and the warnings that were given: as long as their program lives.
+#: For each program, its facts by types of tokens, and the warnings already given. Entries are kept as
+#: long as the program exists.
 _known: WeakKeyDictionary[Node, dict[Hashable, Any]] = WeakKeyDictionary()
 _lock = Lock()
 
 
 class FallbackWarning(UserWarning):
-    """A program, or a part of U, is run more slowly than by a plan; the warning says why."""
+    """Warning that a program, or a part of U, is not run by a plan and is therefore slower."""
 
 
 class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
-    """Why a program cannot be run fast on this input."""
+    """Raised with the reason why a fast tier cannot run a program on this input."""
 
 
 class _Unplanned(_Unfit):
-    """Why no plan can run a program on this input; the structured tier may."""
+    """Raised with the reason why no plan can run a program on this input.
+
+    The structured tier may still be able to run the program.
+    """
 
 
 class _NoPlan(_Unplanned):
-    """Why there is no plan, whatever the numbers are."""
+    """Raised with the reason why a program cannot have a plan, for any input values."""
 
 
 def forget_plans() -> None:
-    """Drop every plan, and the memory that plans hold; warn again when programs fall back."""
+    """Drop all cached plans and their memory, so that later fallbacks give their warnings again."""
     plan_cache.clear_plans()
     with _lock:
         _known.clear()
 
 
-#: Why plans cannot run a program on some tokens.
+#: Reason why plans cannot run a program on some tokens.
 _ROUNDED = "integers that floating point may round"
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is known of a program before it runs on tokens of some types."""
+    """Facts about a program for given types of tokens, determined before the program runs."""
 
-    #: The type of the values.
+    #: The type of the values of the result.
     result: type
-    #: Why plans cannot run it; None if they can.
+    #: Reason why plans cannot run the program, or None.
     unplanned: str | None
-    #: Why only dense execution can run it; None if others can.
+    #: Reason why only dense execution can run the program, or None.
     dense_only: str | None
-    #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
+    #: Whether the program computes with its numbers. Plans compute in a different order, in which 0 · ∞
+    #: may be 0.
     has_arithmetic: bool
-    #: Why it cannot run on a tensor unless a plan can run it; None if it can.
+    #: Reason why only a plan can run the program on a tensor, or None.
     no_tensor: str | None
 
 
 def _facts(root: Node, tokens: types.Types, length: int) -> _Facts:
-    longest = 2 ** length.bit_length()  # few lengths have facts of their own
+    longest = 2 ** length.bit_length()  # similar lengths share their facts, to limit the cache
 
     def find() -> _Facts:
         possible = types.possible_types(root, tokens)
         strings = "the program has strings" if types.has_strings(root) else None
         large = types.has_large_integers(possible, longest)
-        # Only arrays of NumPy are checked for integers that were rounded.
+        # Only NumPy arrays are checked for rounded integers.
         mixed = int in tokens and types.computed_mixtures(possible, longest)
         return _Facts(
             types.join(possible[root]),
@@ -116,10 +121,11 @@ def evaluate(
     strict: bool = False,
     kinds: types.Types | None = None,
 ) -> Any:
-    """Return the value of a program on one sequence: a list or an array of one value per position.
+    """Return the value of a program on one sequence, a list or an array with one value per position.
 
-    ``kinds`` are the types of the tokens of a list, if they are known. If the program cannot be run
-    fast, dense execution runs it, and there is a :class:`FallbackWarning`; with ``strict``, an error.
+    ``kinds`` contains the types of the tokens, if they are known. If neither a plan nor the structured
+    tier can run the program, dense execution runs it and a :class:`FallbackWarning` is given. With
+    ``strict``, an error is raised instead.
     """
     asked = range(len(tokens)) if positions is None else positions
     reason = ""
@@ -139,18 +145,18 @@ def evaluate(
 
 
 def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _Facts) -> Any:
-    """Return the value of an s-op: by a plan, else by the structured tier."""
+    """Return the value of an s-op, computed by a plan or else by the structured tier."""
     if facts.dense_only is not None:
         raise _Unfit(facts.dense_only)
     on_tensor = is_tensor(tokens.values)
-    # Floats are made only where they are read: integers may be moved or sorted as they are.
+    # Tokens are converted to floats only if needed: integers may be moved or sorted unchanged.
     if facts.unplanned is None and (tokens.whole is not None or tokens.numbers is not None):
         with contextlib.suppress(_Unplanned):
             plan = _plan(root, len(tokens), positions, strict, [tokens.numbers] if on_tensor else None)
             if facts.result is int and tokens.whole is not None and plan.only_moves:
                 return plan.move(tokens.whole)
             if plan.has_structured and not root.height and not on_tensor:
-                with contextlib.suppress(_Unfit):  # one tier alone keeps integers exact
+                with contextlib.suppress(_Unfit):  # only this tier keeps integers exact
                     return _structured(root, tokens, positions, strict)
             is_exact = on_tensor or not facts.has_arithmetic or tokens.is_finite
             if is_exact and tokens.numbers is not None:
@@ -163,7 +169,7 @@ def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _F
 
 
 def _whole(value: Any, result: type) -> Any:
-    """Return values unless they should be integers, and floating point may have rounded them."""
+    """Return ``value``, or raise an error if its integers may have been rounded to floats."""
     has_floats = not is_tensor(value) and value.dtype.kind == "f"
     if result is int and has_floats and not types.is_whole(value):
         raise _Unplanned("integers that floating point rounds")
@@ -180,7 +186,10 @@ def evaluate_parts(
     positions: range,
     strict: bool = False,
 ) -> Any:
-    """Return the value at ``positions``, on tokens in several arrays and blanks behind them."""
+    """Return the value of ``root`` at ``positions``, on tokens in several arrays.
+
+    Blanks follow the tokens. ``length`` is the total number of tokens, including blanks.
+    """
     kinds = frozenset[type]().union(*map(types.types_of, parts))
     facts = _facts(root, kinds, length)
     is_exact = is_tensor(parts[0]) or not facts.has_arithmetic or all(map(is_finite, parts))
@@ -200,10 +209,10 @@ def evaluate_parts(
 
 
 def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) -> Plan | None:
-    """Return the plan that alone runs an s-op on arrays of floats such as these, if there is one.
+    """Return a plan that runs an s-op on arrays of floats such as ``parts``, or None if there is none.
 
-    Where it raises an :class:`ExecutionError`, or gives a NumPy array that is not finite,
-    :func:`evaluate_parts` says what becomes of that.
+    The result is also None if the plan may compute integers beyond 2⁵³. If the plan raises
+    :class:`ExecutionError`, or returns a NumPy array that is not finite, call :func:`evaluate_parts`.
     """
     if _facts(root, frozenset([float]), length).unplanned is not None:
         return None
@@ -220,7 +229,7 @@ def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) ->
 def _plan(
     root: Node, length: int, positions: range, strict: bool, parts: Sequence[Any] | None = None
 ) -> Plan:
-    """Return the plan for arrays such as these parts; for one NumPy array of floats without them."""
+    """Return the plan for arrays such as ``parts``, by default for one NumPy array of float64."""
     segments = None if parts is None else [tuple(part.shape) for part in parts]
     like = None if parts is None else parts[0]
     try:
@@ -239,7 +248,7 @@ def _planned(
     strict: bool,
     kinds: types.Types,
 ) -> Any:
-    """Return the value by a plan, on tokens of these types that come in parts."""
+    """Return the value computed by a plan, on tokens of types ``kinds`` in several arrays."""
     plan = _plan(root, length, positions, strict, parts)
     greatest = max(map(largest, parts)) if kinds != {float} else 0.0
     if plan.greatest_integer(kinds, greatest) >= LARGEST_EXACT:
@@ -254,7 +263,7 @@ def _planned(
 
 
 def _structured(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
-    """Return the value by the structured tier alone, on the tokens as they were given."""
+    """Return the value computed only by the structured tier, on the original tokens."""
     try:
         array, known = tokens.series(postorder(root))
         value = structured.evaluate(root, array, known=known, allow_masks=not strict)
@@ -265,7 +274,7 @@ def _structured(root: Node, tokens: Tokens, positions: range, strict: bool) -> A
 
 
 def _own(array: Any, tokens: Tokens) -> Any:
-    """Return an array in memory that is not part of the tokens, and can be written to."""
+    """Return an array that shares no memory with the tokens and is writable."""
     shared = not array.flags.writeable or (
         tokens.is_array and np.may_share_memory(array, tokens.values)
     )
@@ -281,20 +290,27 @@ def _fall_back(
     names: dense.Names | None,
     strict: bool,
 ) -> Any:
-    """Run by dense execution, and say once why; refused if strict. Its errors are the right ones."""
+    """Run a program by dense execution and warn once with the reason, or raise an error if ``strict``.
+
+    Errors that dense execution raises are passed to the user.
+    """
     if strict:
-        raise ExecutionError(f"it cannot be run fast: {reason}", abbreviate(root), kind="not fast")
+        problem = f"the fast executor does not support this program: {reason}"
+        raise ExecutionError(problem, abbreviate(root), kind="not fast")
     plain = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
     if len(plain) > _DENSE:
-        problem = f"{reason}; and {len(plain):,} tokens are too many to try dense execution instead"
+        problem = (
+            f"expected at most {_DENSE:,} tokens for a program that the fast executor does not support "
+            f"({reason}), got {len(plain):,}"
+        )
         raise ExecutionError(problem, abbreviate(root), kind="too large")
     value = dense.evaluate(root, plain, domain, names)
-    _warn(root, f"run by dense execution: {reason}")
+    _warn(root, f"{abbreviate(root)} is run by dense execution: {reason}")
     return value[positions.start : positions.stop] if isinstance(value, list) else value
 
 
 def _warn(root: Node, message: str) -> None:
-    """Warn once that a program is not run by a plan."""
+    """Warn once for each program and message that the program is not run by a plan."""
     _remember(root, message, lambda: warnings.warn(message, FallbackWarning, stacklevel=8))
 
 

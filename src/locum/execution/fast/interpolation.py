@@ -1,8 +1,8 @@
-"""Make plans from other plans: join plans of parts, and interpolate between two lengths.
+"""Make plans from other plans: join plans of small programs, and interpolate between two lengths.
 
-Plans of one program for two lengths often have the same steps, whose sizes, strides and offsets grow
-linearly with the length. A plan for a length between them then has the same steps, and the numbers are
-interpolated.
+Plans of one program for two lengths often have the same steps, with sizes, strides and offsets that
+grow linearly with the length. A plan for a length between them then has the same steps, with
+interpolated sizes, strides and offsets.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from locum.graph import Node
 
 
 class NotLinearError(Exception):
-    """Two values differ in more than integers, or an integer does not grow linearly."""
+    """Raised if two values differ in more than integers, or if an integer does not grow linearly."""
 
 
-#: Returns the value after a number of steps of ``count``.
+#: Function that returns the interpolated value after a number of steps from 0 to ``count``.
 Line = Callable[[int], Any]
 
 
 def draw_line(first: Any, last: Any, count: int) -> Line:
     """Return the function that interpolates between two values, which are ``count`` steps apart.
 
-    Integers in tuples, lists, dictionaries, ranges and data classes are interpolated. All else must be
-    equal. The function raises an error where an integer would become a fraction.
+    Integers in tuples, lists, dictionaries, ranges and data classes are interpolated. Everything else
+    must be equal in both values, otherwise :class:`NotLinearError` is raised. The returned function
+    raises it if an interpolated integer would be a fraction.
 
     >>> line = draw_line({"shape": (2, 10), "op": "add"}, {"shape": (2, 20), "op": "add"}, 5)
     >>> line(1)
@@ -82,7 +83,7 @@ def draw_line(first: Any, last: Any, count: int) -> Line:
 
 
 class _Constant:
-    """The line of a value that does not change."""
+    """An interpolating function that always returns the same value."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -104,7 +105,7 @@ def _between(first: int, difference: int, count: int) -> Line:
 def _join(
     make: Callable[[list[Any]], Any], first: Iterable[Any], last: Iterable[Any], count: int
 ) -> Line:
-    """Return the line of a value that is made of parts."""
+    """Return the interpolating function of a value that consists of parts, which ``make`` combines."""
     lines = [draw_line(a, b, count) for a, b in zip(first, last, strict=True)]
     if all(isinstance(line, _Constant) for line in lines):
         return _Constant(make([line(0) for line in lines]))
@@ -124,7 +125,7 @@ def is_same(first: Any, last: Any) -> bool:
 
 
 class PlanFamily:
-    """Plans for the lengths between those of two plans, which are ``count`` steps apart."""
+    """Plans that are interpolated between two plans of one program, in ``count`` steps of length."""
 
     def __init__(self, first: Plan, last: Plan, count: int) -> None:
         self._first = first
@@ -132,9 +133,9 @@ class PlanFamily:
             raise NotLinearError
         place_in_first = {step: place for place, step in enumerate(first.steps)}
         place_in_last = {step: place for place, step in enumerate(last.steps)}
-        #: The shapes and settings of the steps.
+        #: For each step, the interpolating function of its shape and settings.
         self._lines: dict[Step, Line] = {}
-        known: dict[Hashable, Line] = {}  # steps of equal layers share lines
+        known: dict[Hashable, Line] = {}  # steps of equal layers share interpolating functions
         for a, b in zip(first.steps, last.steps, strict=True):
             is_alike = (a.op, a.boolean) == (b.op, b.boolean) and _has_same_value(a, b)
             if not is_alike or [place_in_first[i] for i in a.inputs] != [
@@ -143,7 +144,7 @@ class PlanFamily:
                 raise NotLinearError
             ends = ((a.shape, a.settings), (b.shape, b.settings))
             self._lines[a] = known.get(ends) or known.setdefault(ends, draw_line(*ends, count))
-        #: Steps that have the same function at each length, for each function that changes.
+        #: Groups of steps that change with the length and have equal functions at every length.
         self._alike: dict[Hashable, list[Step]] = {}
         for step, line in self._lines.items():
             lines = (line, *(self._lines[i] for i in step.inputs))
@@ -151,12 +152,15 @@ class PlanFamily:
                 self._alike.setdefault((step.op, *lines), []).append(step)
 
     def make(self, number: int) -> Plan:
-        """Return the plan after a number of steps."""
+        """Return the plan that is interpolated ``number`` steps after the first plan."""
         changed = [(self._change(steps[0], number), steps) for steps in self._alike.values()]
         return self._first.with_functions(changed, lambda: self._make_steps(number))
 
     def _change(self, step: Step, number: int) -> Step:
-        """Return a step after a number of steps, on inputs that only have a shape and a value."""
+        """Return a step of the plan that is interpolated ``number`` steps after the first plan.
+
+        The inputs of the returned step contain only a shape and a value.
+        """
         inputs = tuple(
             Step("input", (), self._lines[i](number)[0], (), i.boolean, i.value) for i in step.inputs
         )
@@ -172,7 +176,7 @@ class PlanFamily:
         return list(new.values())
 
     def has(self, plan: Plan, number: int) -> bool:
-        """Return whether a plan that was made for its length is the interpolated one."""
+        """Return whether ``plan``, made for its length directly, equals the interpolated plan."""
         made = self.make(number)
         return len(made.steps) == len(plan.steps) and all(
             (a.op, a.shape, a.settings, a.boolean) == (b.op, b.shape, b.settings, b.boolean)
@@ -182,7 +186,7 @@ class PlanFamily:
 
 
 def _has_same_value(a: Step, b: Step) -> bool:
-    """Return whether two steps are the same constant, or neither is one."""
+    """Return whether two steps are the same constant, or neither of them is a constant."""
     if a.value is None or b.value is None:
         return a.value is b.value
     return a.value is b.value or (
@@ -192,28 +196,28 @@ def _has_same_value(a: Step, b: Step) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """A small program, and the arrays that it reads and computes. Arrays are named by nodes."""
+    """A small program with the arrays that it reads and computes, which are identified by nodes."""
 
-    #: The s-ops that are computed, with their positions.
+    #: The s-ops that are computed, with the needed positions of each.
     roots: Mapping[Node, range]
-    #: The arrays that they become, in the same order.
+    #: The arrays of the results, in the order of ``roots``.
     results: Sequence[Node]
-    #: The arrays whose entries are the tokens, one after another.
+    #: The arrays whose entries, one array after another, are the tokens.
     operands: Sequence[Node]
     length: int
-    #: The number of positions of s-ops that are storages of tensors.
+    #: The s-ops that are storages of tensors, with their numbers of positions.
     storages: Mapping[Node, int] = field(default_factory=dict)
-    #: What is said after an error.
+    #: The source of the program, which is part of error messages.
     origin: str = ""
 
 
 def plan_calls(
     calls: Sequence[Call], inputs: Mapping[Node, Segment], results: Mapping[Node, range], like: Any
 ) -> Plan:
-    """Return the plan of a sequence of small programs, in IEEE arithmetic on tensors.
+    """Return one plan for a sequence of small programs, in IEEE arithmetic on tensors.
 
-    ``inputs`` are the arrays that come in; ``results`` are those that the plan returns, with the
-    positions that are read of each. ``like`` is a tensor on the device of the plan.
+    ``inputs`` contains the arguments of the plan. ``results`` maps the arrays that the plan returns to
+    their needed positions. ``like`` is a tensor on the device of the plan.
     """
     backend = backend_for(like, ieee=True)
     steps, types = Steps(backend_for(ieee=True).function, ieee=True), StepTypes()
@@ -231,7 +235,7 @@ def plan_calls(
             found = _copy_steps(made, operands, steps, types)
         except Stuck as reason:
             raise ExecutionError(
-                f"no plan can be made: {reason}", call.origin, kind="no plan"
+                f"the program has no plan: {reason}", call.origin, kind="no plan"
             ) from None
         except ExecutionError as error:
             if error.kind != "no plan":
@@ -248,7 +252,10 @@ def plan_calls(
 def _copy_steps(
     made: Blueprint, operands: Sequence[Step], steps: Steps, types: StepTypes
 ) -> list[Step]:
-    """Make the steps of a small plan on arrays of a large one; return its results."""
+    """Copy the steps of a small plan into a large plan, and return the copies of its results.
+
+    ``operands`` are the steps of the large plan that replace the inputs of the small plan.
+    """
     new = {
         entering: steps.reshape(operand, entering.shape)
         for entering, operand in zip(made.inputs, operands, strict=True)
@@ -257,7 +264,7 @@ def _copy_steps(
         if step not in new:
             inputs = [new[i] for i in step.inputs]
             new[step] = step if step.value is not None else _copy_step(step, inputs, steps)
-            types.of(new[step])  # steps come after their inputs: no question goes deep
+            types.of(new[step])  # inputs come first, so that the recursion is never deep
     return [new[result] for result in made.results]
 
 
@@ -277,14 +284,14 @@ def _copy_step(step: Step, inputs: list[Step], steps: Steps) -> Step:
 
 
 def _unshaped(step: Step) -> Step:
-    """Return an array in the shape in which it was computed."""
+    """Return an array in the shape in which it was computed, before reshapes."""
     while step.op == "reshape":
         (step,) = step.inputs
     return step
 
 
 def _read(array: Step, positions: range, steps: Steps) -> Step:
-    """Return an array at its positions, in one row."""
+    """Return the elements of an array at ``positions``, flattened."""
     if positions == range(array.size):
         return steps.reshape(array, (array.size,))
     return steps.view(array, (len(positions),), (1,), positions.start)

@@ -1,4 +1,4 @@
-"""Plans: steps for some shapes, written as one Python function, run on a backend and printed."""
+"""Run plans: steps for given shapes, compiled to one Python function for a backend."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from locum.execution.fast.planning import Blueprint
 
 
-#: The number of the register that holds the types of the tokens.
+#: Number of the register that contains the types of the tokens.
 TOKEN_TYPES = -1
 
 
 class RegisterInstruction(NamedTuple):
-    """A step as it is run: the registers it reads, the one it writes, those no longer needed then."""
+    """A step with its registers: the ones it reads and writes, and the ones to free after it."""
 
     function: Callable[..., Any]
     reads: tuple[int, ...]
@@ -48,9 +48,10 @@ def written(
     arguments: Sequence[int | None],
     results: Sequence[int],
 ) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
-    """Return the function of a sequence of arrays, and of the types of the tokens, that runs all steps.
+    """Return a function that runs all instructions on arrays and the types of the tokens.
 
-    ``arguments`` are the registers of the arrays (None: not read), ``results`` those of the values.
+    ``arguments`` are the registers of the arrays, or None for an array that is not read. ``results``
+    are the registers of the results.
     """
     lines = [f"def run(arrays, {_name(TOKEN_TYPES)}):"]
     if arguments:
@@ -74,6 +75,8 @@ def replace_functions(
 ) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
     """Return the function of :func:`written` with other functions for some instructions.
 
+    ``functions`` maps numbers of instructions to their new functions.
+
     >>> import operator
     >>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], (2,))
     >>> replace_functions(run, {0: operator.mul})([3, 4], None)
@@ -89,7 +92,7 @@ def _name(register: int) -> str:
 
 
 def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
-    """Return the steps, numbered, each with the s-op that it computes."""
+    """Return the steps as text with one numbered step per line, each with the s-op that it computes."""
     called: dict[Step, str] = {}
     lines: list[tuple[str, str, str]] = []
     for step in steps:
@@ -97,7 +100,7 @@ def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, 
             called[step] = f"tokens[{step.settings[0]}]" if len(blueprint.inputs) > 1 else "tokens"
         elif step.value is not None:
             called[step] = _number(step) if step.size == 1 else f"constant({_shape(step.shape)})"
-        elif step.op in ("reshape", "expand"):  # only another shape
+        elif step.op in ("reshape", "expand"):  # only changes the shape
             called[step] = called[step.inputs[0]]
         else:
             called[step] = f"t{len(lines)}"
@@ -165,14 +168,14 @@ def _number(step: Step) -> str:
     return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.6g}"
 
 
-#: Steps that do not compute.
+#: Steps that move data without computing.
 _MOVES = ("input", "view", "reshape", "permute", "expand", "gather", "concatenate", "assemble")
-#: Bounds of integers that a plan remembers.
+#: Number of cached integer bounds of a plan.
 _REMEMBERED = 64
 
 
 class Plan:
-    """Runs a program's steps on arrays of the shapes that it was made for.
+    """A program compiled to steps, which run on arrays of the shapes that the plan was made for.
 
     >>> from locum import tokens
     >>> plan = (tokens * 2).plan(3)
@@ -192,13 +195,13 @@ class Plan:
         self._make_steps: Callable[[], Sequence[Step]] = partial(in_order, *results)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}
-        # A result is flattened last, and not at all for those who take it in another shape.
+        # The function does not flatten its results. :meth:`run` does this instead.
         last_steps = tuple(r.inputs[0] if r.op == "reshape" else r for r in results)
         unread = {r for r, step in zip(results, last_steps, strict=True) if r is not step}
         unread.difference_update(i for step in self.steps for i in step.inputs)
         kept = {place[step] for step in last_steps}
         program: list[RegisterInstruction] = []
-        #: The number of the instruction of each step.
+        #: For each step that is run, the number of its instruction.
         self._numbers: dict[Step, int] = {}
         for n, step in enumerate(self.steps):
             if step.value is None and step.op != "input" and step not in unread:
@@ -214,20 +217,24 @@ class Plan:
         places = tuple(place[step] for step in last_steps)
         self._run = written(program, constants, arguments, places)
         self._written = partial(written, program, arguments=arguments, results=places)
-        #: The same while torch traces: constants are arguments, made anew in the trace.
+        #: Values of the constants, and the steps as a function in which constants are arguments. While
+        #: torch traces, the trace creates the constants.
         self._constants = list(values.values())
         self._traced = partial(written, program, {}, [*arguments, *values], places)
         self._size = len(program)
         self._lengths = [math.prod(result.shape) for result in results]
         self._copies = list(map(_is_seen_elsewhere, results))
-        #: What each structured step counted in its last run.
+        #: For each structured step, operation counts of its last run.
         self._structured: dict[Step, Counter[str]] = {}
         self._types: dict[tuple[Node, Types], dict[Node, Types]] = {}
-        #: What :meth:`greatest_integer` found, for the last few kinds of tokens.
+        #: Results of :meth:`greatest_integer` for the most recent types of tokens.
         self._greatest: dict[tuple[Types, float], float] = {}
 
     def _function(self, step: Step) -> Function:
-        """Return the function of a step; a structured one takes the types of the tokens first."""
+        """Return the function that runs a step on the arrays of its inputs.
+
+        The function of a structured step also accepts the types of the tokens, as its first argument.
+        """
         if step.op != "structured":
             return self.backend.function(step)
         node, *below = (n for n in step.settings if isinstance(n, Node))
@@ -252,36 +259,42 @@ class Plan:
         return evaluate
 
     def _possible(self, node: Node, tokens: Types) -> dict[Node, Types]:
-        """Return the types that s-ops below a structured one may have; computed once."""
+        """Return the possible types of all s-ops on which a structured s-op depends."""
         if (node, tokens) not in self._types:
             self._types[node, tokens] = possible_types(node, tokens)
         return self._types[node, tokens]
 
     def __call__(self, *parts: Any) -> Any:
-        """Return the result on tokens in these arrays, which have the shapes of the plan."""
+        """Run the plan on arrays of tokens that have the shapes of the plan, and return the result."""
         return self.run(parts)
 
     def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
-        """Return the result on these arrays of floats, which stand for tokens of the given types."""
+        """Check ``parts``, and return the result on them.
+
+        ``parts`` are arrays of floats that represent tokens of the types ``tokens``.
+        """
         self._check(parts)
         return self.run_checked(parts, tokens).reshape(self._lengths[0])
 
     def run_checked(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
-        """Return the result on arrays of the plan's shapes, type and device, in any shape."""
+        """Return the result without checking the arguments; the result may have any shape.
+
+        ``parts`` must have the shapes, the type and the device of the plan.
+        """
         return self.run_all(parts, tokens)[0]
 
     def run_all(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> list[Any]:
-        """Return the result of each root, in any shape, in one run."""
+        """Return the results of all roots from one run; each result may have any shape."""
         try:
             if self.backend.name != "numpy":
-                # IEEE plans run captured graphs, which are not traced again.
+                # IEEE plans run graphs that torch has already captured, so they are not traced.
                 if self.backend.is_tracing() and not self.backend.ieee:
                     constants = map(self.backend.arrays.put, self._constants)
                     results = self._traced()([*parts, *constants], tokens)
                 else:
                     results = self._run(parts, tokens)
             else:
-                # Errors that dense execution would report must not pass as infinities.
+                # NumPy must raise an error where dense execution does, instead of returning infinity.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
                     results = self._run(parts, tokens)
         except FloatingPointError as error:
@@ -292,7 +305,7 @@ class Plan:
         return [copied(r) if copies else r for r, copies in zip(results, self._copies, strict=True)]
 
     def move(self, part: Any) -> Any:
-        """Return the result on NumPy integers, in int64; for plans that only move the tokens."""
+        """Return the result on NumPy integers as int64; the plan must satisfy ``only_moves``."""
         assert self._move is not None
         (result,) = self._move([part], None)
         moved = result.reshape(self._lengths[0])
@@ -300,12 +313,15 @@ class Plan:
 
     @property
     def only_moves(self) -> bool:
-        """Whether the plan only moves tokens, and puts integers where there are none."""
+        """Whether the plan only moves tokens and fills missing positions with integers."""
         return self._move is not None
 
     @cached_property
     def _move(self) -> Any:
-        """The steps as a function of integers; None if a step computes, or a constant is a float."""
+        """A function that runs the steps on integers, or None.
+
+        The value is None if a step computes, or if a constant is not an integer.
+        """
         if any(step.value is None and step.op not in _MOVES for step in self.steps):
             return None
         constants = {}
@@ -333,9 +349,10 @@ class Plan:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Count products, gathers, masks… of the plan (of structured steps: of the last run).
+        """Numbers of matrix products, gathers, masks and other operations of the plan.
 
-        Fused attention counts as the two products that it is, a product with a bias as one.
+        The operations of structured steps are those of the last run. Fused attention counts as two
+        products and a softmax. A product with a bias counts as one product.
         """
         counts = Counter(step.op for step in self.steps)
         counts["matmul"] += 2 * counts["attention"] + counts["biased_product"]
@@ -346,15 +363,15 @@ class Plan:
 
     @property
     def opaque(self) -> Mapping[Node, str]:
-        """The s-ops that the structured tier runs, and why."""
+        """The s-ops that the structured tier runs, with the reasons."""
         return self.blueprint.opaque
 
     def explain(self) -> str:
-        """Return the plan as readable steps, with the names of the program."""
+        """Return the steps of the plan as text, with the names of s-ops in the program."""
         return explained(self.steps, self.blueprint, self.names)
 
     def named(self, names: Mapping[Node, str]) -> Plan:
-        """Return the same plan, explained with these names of nodes."""
+        """Return a copy of the plan whose explanation uses the given names of nodes."""
         plan = copy.copy(self)
         plan.names = names
         return plan
@@ -364,10 +381,11 @@ class Plan:
         changed: Iterable[tuple[Step, Sequence[Step]]],
         make_steps: Callable[[], Sequence[Step]],
     ) -> Plan:
-        """Return the plan with other sizes, strides or offsets in some steps.
+        """Return a copy of the plan with other sizes, strides or offsets in some steps.
 
-        ``changed`` has the new form of a step, and the steps of this plan that have its function. All
-        new steps are made when they are asked for. The plan is run by :meth:`run_all`.
+        ``changed`` pairs each new step with the steps of this plan whose functions the new step
+        replaces. ``make_steps`` makes the complete list of new steps when it is needed. Run the copy by
+        :meth:`run_all`.
         """
         functions: dict[int, Function] = {}
         for new, olds in changed:
@@ -382,11 +400,14 @@ class Plan:
 
     @cached_property
     def steps(self) -> Sequence[Step]:
-        """The steps, inputs first."""
+        """The steps of the plan, inputs first."""
         return self._make_steps()
 
     def greatest_integer(self, tokens: Types, largest: float) -> float:
-        """Bound the integers in a run on tokens of these types, none larger than ``largest``."""
+        """Return an upper bound on the absolute values of the integers that a run computes.
+
+        ``tokens`` contains the types of the tokens; ``largest`` bounds their absolute values.
+        """
         key = (tokens, 0.0 if tokens == {float} else largest)
         bound = self._greatest.get(key)
         if bound is None:
@@ -401,7 +422,7 @@ class Plan:
 
 
 def _series(arrays: Arrays, array: Any, types: Types) -> Any:
-    """Return an array of a plan, of floats or booleans, as the structured tier reads these types."""
+    """Convert an array of floats or booleans of a plan to a series for the structured tier."""
     if types <= {bool}:
         return array != 0
     if types <= {bool, int}:
@@ -413,13 +434,13 @@ def _series(arrays: Arrays, array: Any, types: Types) -> Any:
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether all numbers are integers that floating point holds exactly."""
+    """Return whether all numbers are integers that floating point represents exactly."""
     is_number = value.dtype.kind in "if" and bool((np.abs(value) < LARGEST_EXACT).all())
     return is_number and bool((value == np.rint(value)).all())
 
 
 def _is_seen_elsewhere(step: Step) -> bool:
-    """Return whether a result must be copied: it is memory of the input or plan, or repeats itself."""
+    """Return whether a result must be copied, because its memory is shared or its elements overlap."""
     while step.op in ("view", "reshape", "permute", "expand"):
         if step.op == "expand":
             return True

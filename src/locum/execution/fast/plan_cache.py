@@ -1,4 +1,4 @@
-"""Make plans once per program, shape, dtype and device, and keep them.
+"""Make one plan per program, shape, dtype and device, and cache it.
 
 >>> from locum.graph import build
 >>> program = build("add", build("tokens", cast="asis"), build("indices"))
@@ -31,7 +31,7 @@ from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
 from locum.shared_state import BoundedCache
 
-#: The size of a temporary array of a plan in IEEE arithmetic, unless operands or results are larger.
+#: Maximum number of elements of an array of an IEEE plan, unless operands or results are larger.
 _LARGEST_TEMPORARY = 2**29
 _plans, _blueprints = BoundedCache[Plan](1_024), BoundedCache[Blueprint](1_024)
 
@@ -46,14 +46,16 @@ def plan(
     names: Mapping[Node, str] | None = None,
     strict: bool = False,
 ) -> Plan:
-    """Return the plan of a program for ``length`` tokens, made or remembered.
+    """Return the plan of a program for ``length`` tokens, from the cache if possible.
 
-    ``positions`` is the range of positions of the result that is computed (default: all). ``segments``
-    are the sizes or shapes of the arrays in which the tokens come, one after another; they are not
-    copied together, and missing tokens at the end are blanks (0). ``like`` is an array of the library,
-    dtype and device that will come in. With ``strict``, the plan raises an error instead of comparing
-    all pairs of positions. Programs with s-ops that hold strings are refused, unless these are compared
-    at once: plans compute with arrays of numbers.
+    ``positions`` is the range of positions of the result, by default all. ``segments`` contains the
+    sizes or shapes of the arrays that contain the tokens. These arrays are not concatenated. Missing
+    tokens at the end are blanks, which are 0. ``like`` is an array with the library, dtype and device
+    of the arguments. With ``strict``, the plan raises an error instead of comparing all pairs of
+    positions.
+
+    Plans compute with arrays of numbers. A program with string s-ops raises an error, unless the
+    strings are only compared immediately.
     """
     length, asked, shapes = _checked(length, positions, segments)
     backend = backend_for(like)
@@ -69,9 +71,10 @@ def plan_all(
 ) -> Plan:
     """Return the plan that computes several roots in one run, in IEEE arithmetic on tensors.
 
-    ``roots`` has the range of positions that is read of each root. Each of the parts has a type of its
-    own; steps follow torch's rules of type promotion. ``storages`` has the number of positions of
-    s-ops that are storages of tensors. Where such an s-op becomes an array, it is computed whole.
+    ``roots`` maps each root to its needed range of positions. The tensors ``parts`` may have different
+    types; steps follow torch's rules of type promotion. ``storages`` maps s-ops that are storages of
+    tensors to their numbers of positions. If such an s-op becomes an array, all of its positions are
+    computed.
     """
     dtypes = [str(part.dtype).removeprefix("torch.") for part in parts]
     segments = tuple(
@@ -89,7 +92,7 @@ def _plan(
     strict: bool,
     storages: Mapping[Node, int] | None = None,
 ) -> Plan:
-    """Return the plan of some roots, made or remembered."""
+    """Return the plan of the given roots, from the cache if possible."""
 
     def make() -> Plan:
         return Plan(
@@ -107,7 +110,7 @@ def plan_steps(
     *,
     storages: Mapping[Node, int],
 ) -> Blueprint:
-    """Return the fused steps of a plan, made or remembered."""
+    """Return the fused steps of several roots, from the cache if possible."""
 
     def make() -> Blueprint:
         return _steps(roots, length, segments, backend, False, storages)
@@ -123,7 +126,7 @@ def _steps(
     strict: bool,
     storages: Mapping[Node, int],
 ) -> Blueprint:
-    """Make the steps of some roots, and fuse them into those that the backend has."""
+    """Make the steps of the given roots, and fuse them for the backend."""
     for root in roots:
         require_program(root)
         if sort_of(root) is not Sort.SOP:
@@ -134,7 +137,7 @@ def _steps(
         run_static = partial(_static, strict=strict)
         made = blueprint(roots, length, segments, steps, run_static, ieee, storages)
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
-        problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
+        problem = f"the program has no plan: {str(reason) or 'it contains strings'}"
         raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan") from None
     made = replace(made, results=fused(made.results, steps, backend))
     if ieee:
@@ -143,26 +146,26 @@ def _steps(
 
 
 def _check_sizes(made: Blueprint, roots: Mapping[Node, range], segments: tuple[Segment, ...]) -> None:
-    """Raise an error for an array that is large, and larger than all operands and results."""
+    """Raise an error for a large array that is larger than all operands and results."""
     sizes = (*(math.prod(segment.shape) for segment in segments), *map(len, roots.values()))
     limit = max(_LARGEST_TEMPORARY, *sizes)
     for step in in_order(*made.results):
         if step.op not in ("view", "expand", "reshape", "permute") and step.size > limit:
-            problem = f"no plan can be made: an array of {step.size:,} numbers"
+            problem = f"the program has no plan: an array of {step.size:,} numbers is too large"
             raise ExecutionError(problem, abbreviate(next(iter(roots))), kind="no plan")
 
 
 def clear_plans() -> None:
-    """Drop all plans and lowered buffers."""
+    """Drop all cached plans, blueprints and lowered buffers."""
     _plans.clear()
     _blueprints.clear()
     clear_lowered()
 
 
 def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tuple[Shape, ...]]:
-    """Return the arguments of :func:`plan` in one form, or raise an :class:`InputError`."""
+    """Return the arguments of :func:`plan` in normal form, or raise :class:`InputError`."""
     try:
-        length = operator.index(length)  # accepts NumPy integers, too
+        length = operator.index(length)  # also accepts NumPy integers
     except TypeError:
         length = 0
     if length < 1:
@@ -179,7 +182,7 @@ def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tu
 
 
 def _shapes(segments: Any) -> tuple[Shape, ...]:
-    """Return sizes or shapes as shapes."""
+    """Convert ``segments``, a sequence of sizes and shapes, to shapes."""
     try:
         parts = [part if isinstance(part, (tuple, list)) else (part,) for part in segments]
         shapes = tuple(tuple(operator.index(size) for size in part) for part in parts)
@@ -191,5 +194,5 @@ def _shapes(segments: Any) -> tuple[Shape, ...]:
 
 
 def _static(node: Node, length: int, strict: bool) -> Any:
-    """Run an s-op that depends on no token, at all positions."""
+    """Compute an s-op that depends on no token, at all positions, by the structured tier."""
     return structured.evaluate(node, np.zeros(length), allow_masks=not strict)

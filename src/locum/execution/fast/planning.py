@@ -1,10 +1,12 @@
-"""Make a plan: choose which s-ops become arrays, over which positions, by which steps.
+"""Choose which s-ops of a program become arrays, their ranges of positions, and the steps.
 
-Buffers are lowered from the result towards the tokens, so that when a buffer's turn comes all who load
-from it are known, and with them the range of positions it must cover (its *hull*): nothing else is
-computed. Lowering may find out that a node must be a buffer of its own, or that it cannot be expressed
-at all (it is *opaque*: the structured tier will run it); then everything is lowered again with that
-knowledge, until nothing changes.
+An s-op that becomes an array is called a *buffer*. Buffers are lowered in order from the result to the
+tokens. When a buffer is lowered, all loads from it are therefore known. They determine its *hull*, the
+range of positions that it must cover; no other positions are computed.
+
+Lowering may find that a node must be a separate buffer, or that it cannot be lowered. The structured
+tier runs a node that cannot be lowered; such a node is called *opaque*. Then all buffers are lowered
+again with this information, until nothing changes.
 """
 
 from __future__ import annotations
@@ -54,29 +56,29 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
 _PASSES = 2_000
-#: Elementwise operations in one value from which on it is computed once for all who use it.
+#: A value that is used repeatedly is computed once if it has more elementwise operations than this.
 _LONG = 40
 
 
 @dataclass
 class Hull:
-    """The range of positions that is read."""
+    """The range of positions at which a buffer is needed."""
 
     start: int
     stop: int
 
     def cover(self, start: int, stop: int) -> None:
-        """Extend it to include another range."""
+        """Extend the range to include the positions from ``start`` to ``stop``."""
         self.start, self.stop = min(self.start, start), max(self.stop, stop)
 
     @property
     def size(self) -> int:
-        """The number of positions."""
+        """Number of positions in the range."""
         return self.stop - self.start
 
 
 class Segment(NamedTuple):
-    """An array of tokens: its shape, and its type where types differ from one array to another."""
+    """The shape of an array of tokens, and its dtype if the arrays have different dtypes."""
 
     shape: Shape
     dtype: str = ""
@@ -84,15 +86,15 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Blueprint:
-    """The steps of a plan, before a backend gives them their meaning."""
+    """The steps of a plan with their inputs and results, before a backend compiles them."""
 
     roots: tuple[Node, ...]
     length: int
     results: tuple[Step, ...]
     inputs: tuple[Step, ...]
-    #: What each buffer's step computes, for people.
+    #: For the step of each buffer, the node that it computes, for explanations.
     computes: dict[Step, Node]
-    #: Nodes that the structured tier runs, and why.
+    #: Nodes that the structured tier runs, with the reasons.
     opaque: dict[Node, str]
 
 
@@ -107,13 +109,16 @@ def blueprint(
 ) -> Blueprint:
     """Return the steps that compute each root at its positions of a sequence of ``length`` tokens.
 
-    The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
-    ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token. With ``ieee``,
-    arithmetic on data is IEEE 754's: it is computed as written, and infinities and NaN are numbers.
-    ``storages`` has s-ops that are computed whole where they become arrays, with their sizes: a part of
-    a tensor has positions in more pieces than the tensor.
+    The tokens are in arrays with the shapes of ``segments``, in order; missing tokens are blanks.
+    ``steps`` creates the steps. ``run_static`` computes s-ops that depend on no token. With ``ieee``,
+    arithmetic on data is computed in the order of the program and follows IEEE 754, with infinities and
+    NaN.
 
-    Arrays that are too large are made if a fused step does without them: the scores of many rows.
+    ``storages`` maps s-ops that are storages of tensors to their sizes. If such an s-op becomes an
+    array, all its positions are computed, since a part of a tensor often consists of more pieces than
+    the whole tensor.
+
+    An array may exceed the size limit if a fused step avoids it. An example is the scores of many rows.
     """
     plan = partial(_blueprint, roots, length, segments, steps, run_static, ieee, storages)
     made, problem = None, None
@@ -142,11 +147,11 @@ def _blueprint(
     ieee: bool,
     storages: Mapping[Node, int],
 ) -> Blueprint:
-    """Return the steps, with arrays as large as ``steps`` allows."""
+    """Return the steps of a plan whose arrays are at most as large as ``steps`` allows."""
     nodes = list(postorder(*roots))
     numbers = (atom for node in nodes for atom in atoms(node) if isinstance(atom, float))
     if not ieee and not all(map(math.isfinite, numbers)):
-        raise Stuck("the program has infinities or NaN")  # what is multiplied by 0 is left out
+        raise Stuck("the program contains infinities or NaN")  # lowering omits factors multiplied by 0
     first, *others = roots
     possible = possible_types(first, frozenset([float]), *others)
     buffers = Buffers(
@@ -172,15 +177,15 @@ def _blueprint(
                 raise Stuck(f"{request.reason} (twice)") from None
             if str in possible[request.node]:
                 raise NotNumeric from None
-            if ieee and request.node in buffers.data:  # the structured tier has other rules
+            if ieee and request.node in buffers.data:  # the structured tier has other arithmetic rules
                 raise Stuck(f"{abbreviate(request.node)}: {request.reason}") from None
             buffers.opaque[request.node] = request.reason
             buffers.designated.discard(request.node)
-    raise Stuck("the buffers do not settle")
+    raise Stuck("the computed ranges of the buffers do not converge")
 
 
 def _above(nodes: list[Node], *ops: str) -> frozenset[Node]:
-    """Return those of a program's nodes that are, or depend on, one of these operations."""
+    """Return the nodes whose operation is one of ``ops``, and all nodes that depend on them."""
     above: set[Node] = set()
     for node in nodes:
         if node.op in ops or any(i in above for i in node.inputs):
@@ -189,9 +194,9 @@ def _above(nodes: list[Node], *ops: str) -> frozenset[Node]:
 
 
 def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
-    """List elementwise s-ops that are used more than once and are long when written out.
+    """List elementwise s-ops that are used more than once and have many operations when expanded.
 
-    Terms are trees: y · tanh(y), twenty times over, would have a million leaves.
+    Terms are trees: y · tanh(y), nested twenty times, would have a million leaves.
     """
     uses = count_uses(*roots)
     sizes: dict[Node, int] = {}
@@ -206,7 +211,7 @@ def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
 
 
 def _is_computed(node: Node, data: frozenset[Node]) -> bool:
-    """Return whether an s-op computes with data; tokens and copies of entries are read in place."""
+    """Return whether an s-op computes with data, unlike tokens and heads that only copy entries."""
     if node not in data or is_input(node) or node.free or sort_of(node) is not Sort.SOP:
         return False
     return (
@@ -229,7 +234,8 @@ def _lower_all(
     lowered: dict[Node, list[Piece]] = {}
     loaded_by: dict[Node, Node] = {}
     while True:
-        # A node that loads another lies above it: the deepest first, and all who ask are done.
+        # A node has a greater depth than the nodes that it loads. The deepest node is lowered first, so
+        # that all loads from a node are known before it is lowered.
         waiting = [node for node in hulls if node not in lowered and not is_input(node)]
         if not waiting:
             return lowered, hulls, loaded_by
@@ -261,7 +267,10 @@ def _lower_all(
 
 
 def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
-    """Return the positions that a fetch may read: all, where nothing bounds the data."""
+    """Return the range of positions that a fetch may read.
+
+    The range contains all positions, unless the position that is computed from data has known bounds.
+    """
     least, greatest = value_bounds(fetch.position, box)
     start = min(max(int(least), 0), length - 1) if math.isfinite(least) else 0
     stop = min(max(int(greatest), 0), length - 1) + 1 if math.isfinite(greatest) else length
@@ -269,10 +278,10 @@ def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
 
 
 def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]) -> None:
-    """Lower one buffer into ``kept``, or take it from there.
+    """Lower one buffer and store the result in ``kept``, unless ``kept`` already contains a valid one.
 
-    A range that begins within a row may cut the coordinates of its positions into too many pieces.
-    Then the buffer is computed from position 0 on.
+    If a range of positions begins within a row of a matrix, it may consist of too many pieces. The
+    buffer is then computed from position 0.
     """
     while True:
         key = (node, hull.start, hull.stop, buffers.length, buffers.ieee)
@@ -288,7 +297,7 @@ def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, Low
 
 
 def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
-    """Lower one buffer, refining its box as often as needed."""
+    """Lower one buffer, splitting its box of positions into more pieces as often as needed."""
     refinements: Refinements = {}
     buffers.asked, buffers.added = {}, set()
     while True:
@@ -315,14 +324,17 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """Return the node, or the nearest one that loads it and depends on no family."""
+    """Return ``node`` if it depends on no family, else the nearest such node that loads it."""
     while node.free:
         node = loaded_by[node]
     return node
 
 
 def dependencies(node: Node, buffers: Buffers) -> list[Node]:
-    """List the s-ops below an opaque one that get arrays of their own: those with attention."""
+    """List the s-ops below an opaque node that get separate arrays.
+
+    These are the s-ops that depend on attention.
+    """
 
     def is_inside(other: Node) -> bool:
         return other is node or not _is_worthwhile(other, buffers)
@@ -341,7 +353,7 @@ def _is_worthwhile(node: Node, buffers: Buffers) -> bool:
 
 
 class _Emitter:
-    """Turns lowered buffers into steps."""
+    """Creates the steps of all lowered buffers."""
 
     def __init__(
         self,
@@ -367,7 +379,7 @@ class _Emitter:
         lowered: dict[Node, list[Piece]],
         loaded_by: dict[Node, Node],
     ) -> Blueprint:
-        """Emit every buffer, inputs first."""
+        """Emit the steps of every buffer, inputs first."""
         for node in sorted(lowered, key=lambda n: n.depth):
             try:
                 if node in self.buffers.opaque:
@@ -383,7 +395,7 @@ class _Emitter:
         )
 
     def result(self, root: Node, positions: range) -> Step:
-        """Return a root at its positions, in one row."""
+        """Return the values of a root at its positions, flattened."""
         whole = self.tokens() if is_input(root) else self.made[root]
         row = self.steps.reshape(whole, (whole.size,))
         first = 0 if is_input(root) else self.hulls[root].start
@@ -392,7 +404,7 @@ class _Emitter:
         return self.steps.view(row, (len(positions),), (1,), positions.start - first)
 
     def buffer(self, node: Node, pieces: list[Piece]) -> Step:
-        """Emit the array of a buffer: row-major over its families and its hull."""
+        """Emit the array of a buffer, in row-major order of its families and its hull."""
         sizes = [size_of(f) for f in ordered(node)]
         total = math.prod(sizes) * self.hulls[node].size
         self.steps.require_room(total, tiling.LARGEST_ARRAY)
@@ -426,7 +438,7 @@ class _Emitter:
         return self.steps.make("to_float", (step,), step.shape) if step.boolean else step
 
     def address(self, node: Node, heads: Sequence[Affine], position: Affine) -> Affine:
-        """Return the place of a position in the array of a buffer."""
+        """Return the index of a position and members of families in the array of a buffer."""
         hull = self.hulls[node]
         address = position - hull.start
         step = hull.size
@@ -450,7 +462,7 @@ class _Emitter:
         return LoadSource(base, load.position.parts, load.position.constant - start)
 
     def fetch(self, fetch: Fetch, box: Box) -> LoadSource:
-        """Return the array that a fetch reads; its offset is the position of the first number."""
+        """Return the array that a fetch reads; its offset is the position of its first element."""
         start, stop = fetched_range(fetch, box, self.buffers.length)
         if not is_input(fetch.node):
             return LoadSource(self.made[fetch.node], (), self.hulls[fetch.node].start)
@@ -460,7 +472,7 @@ class _Emitter:
         return LoadSource(self.tokens(), (), 0)
 
     def tokens(self) -> Step:
-        """Join all tokens into one array, with blanks behind them."""
+        """Concatenate all arrays of tokens and the blanks."""
         parts = [self.steps.reshape(part, (part.size,)) for part in self.inputs]
         blanks = self.buffers.length - self.starts[-1]
         if blanks > tiling.LARGEST_ARRAY:
@@ -472,7 +484,7 @@ class _Emitter:
         return self.steps.make("concatenate", parts, (self.buffers.length,))
 
     def opaque(self, node: Node) -> Step:
-        """Emit an s-op that the structured tier runs, on the tokens and on buffers below it."""
+        """Emit the step of an s-op that the structured tier runs."""
         if node not in self.buffers.data:
             values = np.asarray(self.run_static(node, self.buffers.length))
             if values.dtype.kind == "i" and int(np.abs(values).max()) > LARGEST_EXACT:

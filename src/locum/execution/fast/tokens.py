@@ -1,4 +1,4 @@
-"""Tokens as they were given, their types, and the arrays that plans and the structured tier read."""
+"""Represent the original tokens with their types, and convert them to arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": floa
 
 @dataclass(frozen=True)
 class Tokens:
-    """One sequence: a list of atoms, an array or a tensor, and the types of its values."""
+    """One sequence of tokens, which is a list, an array or a tensor, with the types of its values."""
 
     values: Any
     types: Types
@@ -30,7 +30,7 @@ class Tokens:
 
     @classmethod
     def read(cls, values: Any, types: Types | None = None) -> Tokens:
-        """Return the tokens with their types, which are found unless they are given.
+        """Return the tokens with their types, which are determined from ``values`` unless given.
 
         >>> Tokens.read([1, 2.5]).types == {int, float}, Tokens.read(np.arange(3)).types == {int}
         (True, True)
@@ -43,21 +43,25 @@ class Tokens:
 
     @cached_property
     def numbers(self) -> Any:
-        """The tokens in floating point; None if they are not numbers, or floats would round them."""
+        """The tokens as floats, or None.
+
+        The value is None if the tokens are not numbers, are all booleans, or contain integers that
+        floats would round.
+        """
         if not self.types <= {bool, int, float} or self.types == {bool}:
             return None
         if self.is_array or self.types == {int}:
             array = self.values if self.is_array else self.whole
             exact = array is not None and (int not in self.types or largest(array) <= LARGEST_EXACT)
             return floating(array) if exact else None
-        # Looked at as integers: 2⁵³ + 1 as a float would be 2⁵³.
+        # Compare as integers, since 2⁵³ + 1 as a float is 2⁵³.
         if any(type(value) is int and abs(value) > LARGEST_EXACT for value in self.values):
             return None
         return np.array(self.values, dtype=np.float64)
 
     @cached_property
     def whole(self) -> Any:
-        """The tokens in an array of int64; None if they are not integers, or do not fit."""
+        """The tokens as int64, or None if they are not integers or exceed int64."""
         if self.types != {int} or is_tensor(self.values):
             return None
         if self.is_array:
@@ -67,13 +71,13 @@ class Tokens:
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether there is no infinity and no NaN among them."""
+        """Whether no token is infinite or NaN."""
         return self.numbers is None or float not in self.types or is_finite(self.numbers)
 
     def series(self, nodes: Iterable[Node]) -> tuple[Any, dict[Node, Any]]:
-        """Return the tokens for the structured tier, and what ``tokens_str`` and the like see of them.
+        """Return the tokens for the structured tier, and the values of casts such as ``tokens_str``.
 
-        Casts are computed from the tokens themselves: the text of 1 is "1", and that of 1.0 is "1.0".
+        Casts are computed from the original tokens: the text of 1 is "1", and the text of 1.0 is "1.0".
         """
         if self.is_array:
             return self.values, {}

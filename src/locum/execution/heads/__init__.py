@@ -1,15 +1,16 @@
-"""Literal head execution: every demanded row of every head run as real attention.
+"""Run the heads of a program as attention: score keys for each query, and average the selected values.
 
-``fast`` executes a program by rewriting it; here its heads are run. Each query row that somebody reads
-(each *live* row of each member of each family) is scored against all N keys by products of exact
-position codes; the keys of full score are its hard maximum, and the mean of their values its result.
-Rows that nobody reads, or that a comparison empties whatever the keys, are not run. So one matrix
-product of 64×64 matrices takes 10⁸ scores instead of dense execution's 3·10¹¹, and not one fewer than
-its heads need.
+The fast executor rewrites programs; this executor runs their heads. It runs only *live* rows, which are
+the query positions of a head whose results are read later. A family of heads has live rows for each of
+its members. A row is scored against all N keys by products of exact position codes. The keys with the
+full score are the selected keys of the row, and their mean value is the result. A row is also skipped
+if a comparison that does not depend on the key excludes every key. One product of 64×64 matrices thus
+needs 10⁸ scores, compared with 3·10¹¹ in dense execution.
 
-Whole numbers are exact in int64, real ones have the type of the input (NumPy arrays and torch tensors
-alike). Strings are compared by rank and moved by number; tensors have none. It is as strict as RASP
-where it computes, and does not compute what nobody reads: a division by zero there goes unnoticed.
+Integers are exact in int64. Real numbers have the type of the input, which is a NumPy array or a torch
+tensor. Strings are compared by their ranks and moved by their indices; tensors cannot contain strings.
+Like RASP, the executor raises an error for every undefined value that it computes. It does not compute
+values that are not read, so it does not report a division by zero in such a value.
 
 >>> import numpy as np
 >>> from locum.graph import build
@@ -59,14 +60,17 @@ def evaluate(
     names: Names | None = None,
     mixed: Collection[Node] = (),
 ) -> Array:
-    """Return the value of ``root`` at ``positions`` (ascending; all by default), on an array of tokens.
+    """Run the heads of ``root`` on an array of tokens, and return its values at ``positions``.
 
-    ``dtype`` ("float32", "float64") is the type of real numbers, by default that of the tokens;
-    ``memory`` bounds, in bytes, what a chunk of scores may take; ``progress`` is called with the name
-    of a head and how many pairs it has just scored; ``report`` collects what was run. Static numbers
-    (of positions and heads alone) are computed and compared with each other in float64 even if
-    ``dtype`` has fewer digits; where they meet tokens they are rounded to it.
-    ``mixed`` are s-ops that compute integers and floats in one array of floats.
+    ``positions`` is an ascending sequence of positions, by default all positions. ``dtype`` ("float32"
+    or "float64") is the type of real numbers, by default the type of the tokens. ``memory`` is the
+    maximum number of bytes for a chunk of scores. ``progress`` is called after each chunk with the name
+    of the head and the number of pairs scored in the chunk. ``report`` collects statistics. ``mixed``
+    contains the s-ops that compute integers and floats in one array of floats.
+
+    Static numbers depend only on positions and heads. They are computed and compared in float64, even
+    if ``dtype`` has a lower precision. In operations with tokens, static numbers are rounded to
+    ``dtype``.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError(
@@ -95,7 +99,7 @@ def evaluate_all(
     *,
     report: Report | None = None,
 ) -> list[Array]:
-    """Return several roots, each at its positions, in one run in IEEE arithmetic on float64."""
+    """Run several roots at once in IEEE 754 float64, and return each one's values at its positions."""
     arrays = Arrays(tokens, ieee=True)
     chosen = {root: _positions(positions, tokens.shape[0]) for root, positions in roots.items()}
     return _Run(chosen, _reader(tokens, arrays), tokens.shape[0], arrays, names).values(report=report)
@@ -110,9 +114,10 @@ def execute(
     positions: range | None = None,
     mixed: Collection[Node] = (),
 ) -> Any:
-    """Run for ``executor="heads"``: arrays and tensors as :func:`evaluate`, lists on NumPy.
+    """Run a program for ``executor="heads"`` on a list, an array or a tensor.
 
-    ``mixed`` are s-ops that compute integers and floats in one array of floats.
+    Lists are converted to NumPy arrays. ``positions`` is the range of positions to return, by default
+    all. ``mixed`` contains the s-ops that compute integers and floats in one array of floats.
     """
     if domain.name != "float":
         problem = f"heads compute with floats, not in the {domain.name} domain"
@@ -128,7 +133,7 @@ def execute(
 
 @dataclass(frozen=True)
 class _Run:
-    """A program and what it is to be run on."""
+    """The roots of a program with the positions to compute, the tokens, and the options of the run."""
 
     roots: Mapping[Node, np.ndarray[Any, Any]]
     tokens: Tokens
@@ -143,7 +148,7 @@ class _Run:
         progress: Progress | None = None,
         report: Report | None = None,
     ) -> list[Array]:
-        """Return each root at its positions; what was run is added to the report."""
+        """Return each root's values at its positions, and add statistics of the run to ``report``."""
         for root in self.roots:
             require_program(root)
         report = Report() if report is None else report
@@ -157,7 +162,7 @@ class _Run:
             )
             with np.errstate(all="ignore"):
                 values = run.run(self.roots)
-        except ElementError as error:  # found before any head was run, in comparing positions
+        except ElementError as error:  # raised while comparing positions, before any head is run
             root = next(iter(self.roots))
             raise ExecutionError(str(error), abbreviate(root, self.called()), kind=error.kind) from None
         self.arrays.wait()
@@ -165,7 +170,7 @@ class _Run:
         return values
 
     def called(self) -> Mapping[Node, str]:
-        """Return what users call nodes."""
+        """Return the names of nodes for error messages."""
         return called(self.names)
 
 
@@ -184,7 +189,7 @@ def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarr
 
 
 def _numbers(tokens: Array, arrays: Arrays) -> Array:
-    """Return an array of tokens as booleans, int64, or real numbers of the arrays."""
+    """Convert an array of tokens to booleans, int64, or the float type of ``arrays``."""
     kinds = ("bool", "integral", "real floating")
     if arrays.on_torch or tokens.dtype.kind in "bifu":
         known = bool(arrays.xp.isdtype(tokens.dtype, kinds))
@@ -205,7 +210,7 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
 
 
 def _reader(tokens: Array, arrays: Arrays) -> Tokens:
-    """Return the reader of the tokens of an array: numbers, or strings of NumPy."""
+    """Return a function that reads and casts the tokens of an array of numbers or NumPy strings."""
     if not arrays.on_torch and tokens.dtype.kind == "U":
         return _list_reader(tokens.tolist(), arrays)
     numbers = tokens if arrays.ieee else _numbers(tokens, arrays)
@@ -220,7 +225,7 @@ def _reader(tokens: Array, arrays: Arrays) -> Tokens:
 
 
 def _list_reader(tokens: Sequence[Value], arrays: Arrays) -> Tokens:
-    """Return the reader of the tokens of a list, which become an array when they are read."""
+    """Return a function that reads and casts the tokens of a list."""
     types = set(map(type, tokens))
 
     def read(positions: np.ndarray[Any, Any], cast: str) -> Array:

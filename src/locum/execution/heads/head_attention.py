@@ -1,13 +1,13 @@
-"""The kernel: rows of heads against all keys, in chunks of bounded memory.
+"""Score rows of heads against all keys, in chunks of bounded memory.
 
-A :class:`Head` is a selector ready to be run: vectors for its products of scores, for some rows (of one
-head, or of all heads of a family that share their keys) and all keys. For each chunk of rows and keys
-the scores are *computed*, compared with the full score, and what is selected is counted and its values
-are added up (``values.py``); counts and sums of a row's chunks are added, and ``best`` keeps the
-greatest score so far.
+A :class:`ScoredSelector` is a selector for some rows and all keys, with query and key vectors whose
+products are the scores. Its rows belong to one head, or to all heads of a family with the same keys.
+For each chunk of rows and keys, the scores are *computed* and compared with the full score, which
+selected keys have. The selected keys are counted, and their values are added up (:class:`HeadValues`).
+Counts and sums of the chunks of a row are added, and ``best`` keeps the highest score of all chunks.
 
-Where keys are pairwise different numbers and one comparison is ``==``, at most one key can reach the
-full score; then the maximum and its place are all there is to know, found in one pass.
+If all keys are different numbers and one of the comparisons is ``==``, at most one key can reach the
+full score. One pass that finds the maximum of each row and its index is then sufficient.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from locum.execution.heads.head_scores import Code, HeadValues, unreachable
 from locum.graph.atoms import EXACT_INTEGERS
 from locum.graph.selector_normal_form import AllOf, Best, Formula, Literal, bests, parts_of, walk
 
-#: Bytes that one pair of a chunk takes: scores alone, or with booleans and what is made of them.
+#: Number of bytes for one pair of a chunk: for scores only, and with booleans and intermediate results.
 _BYTES_OF_SCORES = 4
 _BYTES_OF_A_PAIR = 16
-#: Products are fastest where vectors have a multiple of so many coordinates.
+#: On a GPU, vectors are padded to a multiple of this number of coordinates, for faster products.
 _ALIGNMENT = 8
 _MAX_PAIRS = 2**30
-#: Memory for one chunk of scores and what is made of it, in bytes: on a GPU, and elsewhere.
+#: Memory for one chunk of scores and its intermediate results, in bytes: on a GPU, and elsewhere.
 _MEMORY_ON_GPU, _MEMORY = 4 * 2**30, 2**26
 
 
 def default_memory(arrays: Arrays) -> int:
-    """Return how many bytes a chunk of scores may take if nobody says so."""
+    """Return the default number of bytes for a chunk of scores, which is larger on a GPU."""
     return _MEMORY_ON_GPU if arrays.on_gpu else _MEMORY
 
 
 def score_type(arrays: Arrays, largest: int) -> Any:
     """Return the type in which integers up to ``largest`` are scored exactly.
 
-    On a GPU that is bfloat16 where it holds them: products are as exact, and faster to write down.
+    The type is float32, except on a GPU if bfloat16 represents these integers. Products are then
+    equally exact and need less memory.
     """
     if arrays.on_gpu and largest <= EXACT_INTEGERS["bfloat16"]:
         return arrays.xp.bfloat16
@@ -48,7 +49,7 @@ def score_type(arrays: Arrays, largest: int) -> Any:
 
 
 class ScoreProduct:
-    """Comparisons that are scored together: key vectors, and the score that selects."""
+    """Key vectors and query vectors of several comparisons that are scored by one matrix product."""
 
     def __init__(self, arrays: Arrays, codes: list[Code]) -> None:
         self.arrays = arrays
@@ -61,12 +62,12 @@ class ScoreProduct:
         self.keys = self._joined([code.key_vectors(arrays) for code in codes])  # [coordinate, key]
 
     def queries(self, begin: int, end: int) -> Array:
-        """Return [row, coordinate]"""
+        """Return the query vectors of rows ``begin`` to ``end``, [row, coordinate]."""
         vectors = [code.query_vectors(self.arrays, begin, end) for code in self.codes]
         return self._joined(vectors).T
 
     def scores(self, queries: Array, start: int, stop: int) -> Array:
-        """Return [row, key] for a range of keys."""
+        """Return the scores [row, key] of query vectors for the keys ``start`` to ``stop``."""
         return queries @ self.keys[:, start:stop]
 
     def _joined(self, vectors: list[Array]) -> Array:
@@ -79,22 +80,22 @@ class ScoreProduct:
 
 @dataclass
 class ScoredSelector:
-    """A selector for some rows and all keys."""
+    """A selector for some rows and all keys, with the vectors that score its comparisons."""
 
     arrays: Arrays
     formula: Formula
-    #: By literal: how it is scored, or (if it does not depend on the key) whether it holds, per row.
+    #: For each comparison, its code; if it does not depend on the key, its truth value for each row.
     codes: Mapping[Literal, Code]
     row_truths: Mapping[Literal, Array]
-    #: By ``best``: its score at every key, and :func:`unranked` at those it cannot select.
+    #: For each ``best``, its score at every key. Keys that it cannot select have :func:`unranked`.
     ranking: Mapping[Best, Array]
     rows: int
     keys: int
     memory: int
     progress: Callable[[int], None] = lambda pairs: None
-    #: How many pairs were scored so far: once by each product, and again for each maximum of ``best``.
+    #: Number of pairs scored so far. Each product counts, and each maximum of ``best`` counts again.
     pairs: int = field(init=False, default=0)
-    #: By formula: what is scored for it, and which of its parts that settles.
+    #: For the id of each formula, its product, and the comparisons that the product decides.
     products: dict[int, ScoreProduct] = field(init=False, default_factory=dict)
     settled: dict[int, set[Formula]] = field(init=False, default_factory=dict)
 
@@ -111,41 +112,45 @@ class ScoredSelector:
             self.score(self.formula, [self.formula])
 
     def score(self, formula: Formula, together: list[Literal]) -> None:
-        """Prepare comparisons to be scored by one product."""
+        """Prepare one product that scores the comparisons ``together`` of ``formula``."""
         if together and id(formula) not in self.products:
             self.products[id(formula)] = ScoreProduct(self.arrays, [self.codes[p] for p in together])
             self.settled[id(formula)] = set(together)
 
     @property
     def width(self) -> int:
-        """Coordinates of the widest vector that is scored."""
+        """Number of coordinates of the longest query and key vectors."""
         return max((product.width for product in self.products.values()), default=0)
 
     def scores(self, product: ScoreProduct, queries: Array, start: int, stop: int) -> Array:
-        """Return the scores of some rows at a range of keys, counted."""
+        """Return the scores of some rows for keys ``start`` to ``stop``, and count the scored pairs."""
         self.pairs += int(queries.shape[0]) * (stop - start)
         return product.scores(queries, start, stop)
 
     # Chunks -------------------------------------------------------------------------------------
 
     def steps(self, bytes_of_a_pair: int) -> tuple[int, int]:
-        """Return how many rows and how many keys a chunk has."""
+        """Return the numbers of rows and keys of a chunk that fits into the memory limit."""
         pairs = min(max(1, self.memory // bytes_of_a_pair), _MAX_PAIRS)
         keys = min(self.keys, pairs)
         return min(self.rows, max(1, pairs // keys)), keys
 
     def blocks(self, bytes_of_a_pair: int) -> Iterator[SelectorRows]:
-        """Yield all rows, some at a time."""
+        """Yield all rows in blocks that fit into the memory limit, and report the progress."""
         rows, keys = self.steps(bytes_of_a_pair)
         for begin in range(0, self.rows, rows):
             before = self.pairs
             yield SelectorRows(self, begin, min(begin + rows, self.rows), keys)
             self.progress(self.pairs - before)
 
-    # What is asked of a head --------------------------------------------------------------------
+    # Results of a head --------------------------------------------------------------------
 
     def single(self) -> ScoreProduct | None:
-        """Return the one product that decides, if no two keys can both reach its full score."""
+        """Return the product that decides the whole formula, or None.
+
+        The result is None if a row might select several keys, or if one product cannot decide all
+        comparisons.
+        """
         product = self.products.get(id(self.formula))
         parts = self.formula.parts if isinstance(self.formula, AllOf) else (self.formula,)
         if product is None or len(product.codes) < len(parts):
@@ -153,7 +158,7 @@ class ScoredSelector:
         return product if any(code.separates for code in product.codes) else None
 
     def single_keys(self, product: ScoreProduct) -> Array:
-        """Return for each row the one key of full score, or −1."""
+        """Return, for each row, the index of the key with the full score, or −1 if there is none."""
         xp, answers = self.arrays.xp, []
         rows, keys = self.steps(_BYTES_OF_SCORES)
         for begin in range(0, self.rows, rows):
@@ -170,7 +175,7 @@ class ScoredSelector:
         return xp.concat(answers)
 
     def counts(self) -> Array:
-        """Return how many keys each row selects."""
+        """Return the number of keys that each row selects."""
         product = self.single()
         if product is not None:
             return self.arrays.to_int(self.single_keys(product) >= 0)
@@ -180,14 +185,14 @@ class ScoredSelector:
         return self.arrays.xp.concat(answers)
 
     def pattern(self) -> Array:
-        """Return the whole boolean matrix [row, key]."""
+        """Return the whole attention pattern as a boolean matrix [row, key]."""
         xp, rows = self.arrays.xp, []
         for block in self.blocks(_BYTES_OF_A_PAIR):
             rows.append(xp.concat([mask for _, _, mask in block.masks()], axis=1))
         return xp.concat(rows, axis=0)
 
     def sums(self, values: HeadValues) -> tuple[Array, Array]:
-        """Return how many keys each row selects, and the sum of their values."""
+        """Return the number of keys that each row selects, and the sum of their values."""
         xp, arrays = self.arrays.xp, self.arrays
         product = self.single()
         if product is not None:
@@ -211,12 +216,12 @@ class ScoredSelector:
 
 
 def unranked(arrays: Arrays, score: Array) -> float:
-    """Return a score for keys that cannot be selected: any maximum over it shows it."""
+    """Return the value that marks the keys that ``best`` cannot select: NaN, or the largest int64."""
     return 2**63 - 1 if arrays.is_int(score) else math.nan
 
 
 class SelectorRows:
-    """Some rows of a head: their query vectors, and what ``best`` found for them."""
+    """A block of rows of a head, with their query vectors and the highest score of each ``best``."""
 
     def __init__(self, head: ScoredSelector, begin: int, end: int, step: int) -> None:
         self.head, self.begin, self.end, self.step = head, begin, end, step
@@ -226,7 +231,7 @@ class SelectorRows:
             self.maxima[id(best)] = self._maximum(best)
 
     def _maximum(self, best: Best) -> Array:
-        """Return the greatest score among the keys that each row selects."""
+        """Return the highest score among the keys that each row selects."""
         arrays, score = self.head.arrays, self.head.ranking[best]
         lowest = -(2**63) if arrays.is_int(score) else -float("inf")
         greatest = arrays.full((self.end - self.begin,), lowest, score.dtype)
@@ -239,7 +244,7 @@ class SelectorRows:
         return greatest
 
     def masks(self, formula: Formula | None = None) -> Iterator[tuple[int, int, Array]]:
-        """Yield which keys are selected [row, key], one range of keys after another."""
+        """Yield the selected keys in one range after another, as (start, stop, mask [row, key])."""
         for start in range(0, self.head.keys, self.step):
             stop = min(start + self.step, self.head.keys)
             yield (
@@ -258,7 +263,7 @@ class SelectorRows:
             if isinstance(part, Literal):
                 if part in head.row_truths:
                     mask = head.row_truths[part][self.begin : self.end, None]
-                known[id(part)] = mask  # None where it is scored with others
+                known[id(part)] = mask  # None if the comparison is scored together with others
                 continue
             if isinstance(part, Best):
                 equal = head.ranking[part][None, start:stop] == self.maxima[id(part)][:, None]

@@ -1,9 +1,8 @@
-"""Run every head at the needed rows against all keys, and report what was run.
+"""Run every head of a program for the needed rows against all keys, and report statistics.
 
-In comes what ``demand.py`` found; values are computed in the order of the graph, each once, and
-forgotten when the last who reads them is done. Elementwise operations are broadcast over heads and
-positions; a head is handed to ``attention.py`` with its rows flattened, those of all members of its
-family together, unless their keys differ.
+``support.py`` determines the needed rows. Values are computed in the order of the graph, each once, and
+are freed after their last use. Elementwise operations use broadcasting over heads and positions. The
+rows of all members of a family are run together, unless the members have different keys.
 """
 
 from __future__ import annotations
@@ -31,24 +30,25 @@ from locum.graph.atoms import LARGEST_EXACT, short
 
 @dataclass
 class Report:
-    """Sums over all heads that were run."""
+    """Statistics of a run, summed over all heads that were run."""
 
-    #: Heads with a live row, each member of a family counted.
+    #: Number of heads with at least one live row, counting each member of a family.
     heads: int = 0
-    #: Queries that were run.
+    #: Number of queries that were run.
     rows: int = 0
-    #: Pairs of a query and a key that were scored: again by every further product of the selector (an
-    #: ``or``, a ``!=`` or a long order has one of its own) and for the maximum of ``best``; not at all
-    #: where no comparison depends on the key.
+    #: Number of scored pairs of a query and a key. A selector with ``or``, with ``!=``, or with an
+    #: order comparison of many queries needs several products, and each product counts its pairs. The
+    #: maximum of ``best`` counts its pairs again. Rows whose comparisons do not depend on the key are
+    #: not scored.
     pairs: int = 0
-    #: Coordinates of the widest vectors that were multiplied.
+    #: Number of coordinates of the longest query and key vectors.
     width: int = 0
     seconds: float = 0.0
-    #: The same for each family of heads, in the order in which they were run.
+    #: The statistics of each head or family of heads, in the order of execution.
     families: list[dict[str, int | str]] = field(default_factory=list)
 
     def add(self, name: str, heads: int, rows: int, pairs: int, width: int) -> None:
-        """Add one more family of heads."""
+        """Add the statistics of one head, or of one family of heads, to the sums."""
         self.heads += heads
         self.rows += rows
         self.pairs += pairs
@@ -58,11 +58,11 @@ class Report:
         )
 
 
-#: Rows of one family of heads: more would not fit in memory.
+#: Maximum number of rows of one family of heads, limited by memory.
 MAX_ROWS = 2**31
-#: Returns the tokens at some positions, as the program sees them through a cast.
+#: Function of positions and the name of a cast that returns the cast tokens at these positions.
 Tokens = Callable[[NDArray[np.int64], str], Array]
-#: Told of every chunk: the head, and how many pairs were scored.
+#: Function that is called after each chunk with the name of the head and the number of scored pairs.
 Progress = Callable[[str, int], None]
 
 
@@ -93,7 +93,7 @@ class Evaluation:
         self.values: dict[Node, Array] = {}
 
     def run(self, roots: Mapping[Node, NDArray[np.int64]]) -> list[Array]:
-        """Return each root at its positions; for a selector, its rows there."""
+        """Return each root's values at its positions; for a selector, these rows of its pattern."""
         order = [node for node in postorder(*roots) if node in self.demand.points]
         left = Counter(read for node in order for read in self.demand.reads(node))
         for root in roots:
@@ -109,24 +109,24 @@ class Evaluation:
         return [self.result(root, positions) for root, positions in roots.items()]
 
     def require_exact(self, node: Node) -> None:
-        """Raise an error if an integer that was computed among floats may have been rounded."""
+        """Raise an error if an integer may have been rounded, because a node stores it as a float."""
         value = self.values[node]
         if not is_text(value) and largest(value) >= LARGEST_EXACT:
             raise ExecutionError(
-                'floats may round its integers; try executor="dense"',
+                'expected integers that floats represent exactly, got others; try executor="dense"',
                 abbreviate(node, self.names()),
                 kind="refused",
             )
 
     def result(self, root: Node, positions: NDArray[np.int64]) -> Array:
-        """Return a root at its positions, when all that it reads is computed."""
+        """Return the value of ``root`` at ``positions``, after all its inputs have been computed."""
         points = product((), positions)
         if sort_of(root) is Sort.SELECTOR:
             return self.pattern(root, points)
         return self.arrays.xp.broadcast_to(self.read(root, points), positions.shape)
 
     def value(self, node: Node, points: Points) -> Array:
-        """Return the values of a node at its points."""
+        """Return the values of a node at the heads and positions ``points``."""
         try:
             if node.op == "tokens":
                 return self.tokens(points.together, node.cast)
@@ -142,9 +142,9 @@ class Evaluation:
             raise self.statics.described(error, node, points) from None
 
     def read(self, node: Node, points: Points, needed: NDArray[np.bool_] | None = None) -> Array:
-        """Return the values of a node as another reads them: laid out for ``points``.
+        """Return the computed values of a node in the layout of ``points``.
 
-        Where only some of the points are ``needed``, there may be anything at the others.
+        At points where the mask ``needed`` is False, the values are undefined.
         """
         if node in self.statics:
             return put(self.arrays, self.statics.at(node, points))
@@ -174,12 +174,15 @@ class Evaluation:
         return self.arrays.xp.take_along_axis(value, index, axis=-1)
 
     def if_else(self, node: Node, points: Points) -> Array:
-        """Return one of two values; a branch that is chosen nowhere is not there."""
+        """Return one of two values at each point.
+
+        A branch that is never chosen has not been computed and is not read.
+        """
         condition, *branches = node.inputs
         chosen = self.read(condition, points)
         present = [branch for branch in branches if branch in self.statics or branch in self.values]
         if len(present) < len(branches):
-            value = self.read(present[0], points)  # chosen at all of them
+            value = self.read(present[0], points)  # chosen everywhere
             shape = np.broadcast_shapes(tuple(value.shape), tuple(chosen.shape))
             return self.arrays.xp.broadcast_to(value, shape)
         then, otherwise = (
@@ -189,7 +192,10 @@ class Evaluation:
         return head_numbers.choose(self.arrays, chosen, then, otherwise)
 
     def is_chosen(self, condition: Node, points: Points, holds: bool) -> NDArray[np.bool_]:
-        """Return at which points a branch is read; it need not have been computed at the others."""
+        """Return a mask of the points at which a branch is read.
+
+        At other points, the value of the branch may not have been computed.
+        """
         kept = np.zeros(self.statics.length, dtype=np.bool_)
         kept[self.demand.branch_points(condition, points, holds).together] = True
         return kept[points.positions]
@@ -197,7 +203,7 @@ class Evaluation:
     # Sums over families ---------------------------------------------------------------------------
 
     def sum_over(self, node: Node, points: Points) -> Array:
-        """Return the sum of the body over its families, taken where the body is not 0."""
+        """Return the sum of a body over its families, computed only where the body can be non-zero."""
         body, *summed = node.inputs
         arrays, where = self.arrays, self.demand.summed[node]
         outer = [family for family in where.families if family not in summed]
@@ -226,7 +232,7 @@ class Evaluation:
     def scattered(
         self, value: Array, where: Points, outer: list[Node], positions: NDArray[np.int64]
     ) -> Array:
-        """Add values up at the positions they belong to, apart for each head of outer families."""
+        """Sum values with equal positions, separately for each member of the ``outer`` families."""
         arrays = self.arrays
         if where.valid is not None:
             zero = arrays.full((1,) * len(where.shape), 0, value.dtype)
@@ -242,7 +248,10 @@ class Evaluation:
     # Heads ----------------------------------------------------------------------------------------
 
     def attention(self, node: Node, points: Points) -> Array:
-        """Return a head, or all heads of a family, at the points where they are read."""
+        """Return the values of a head, or of all heads of a family, at ``points``.
+
+        The values are means, or numbers of selected keys for ``selector_width``.
+        """
         arrays, reachable = self.arrays, self.demand.reachable[node]
         selection = self.selection(node, points)
         adds = node.op == "aggregate" and len(reachable) > 0
@@ -257,7 +266,7 @@ class Evaluation:
         bools = own is not None and arrays.is_bool(own.array)
 
         def divided(scale: float) -> Array:
-            """Return the sums of values / scale."""
+            """Return the sums of the values divided by ``scale``."""
 
             def smaller(rows: Array | None) -> HeadValues:
                 assert values is not None
@@ -273,7 +282,7 @@ class Evaluation:
     def sums(
         self, node: Node, selection: Selection, values: Callable[[Array | None], HeadValues] | None
     ) -> tuple[Array, Array]:
-        """Return for each row how many keys its head selects, and the sum of their values."""
+        """Return, for each row, the number of selected keys and the sum of their values."""
         arrays = self.arrays
         counts = arrays.full((selection.points.rows,), 0, arrays.int)
         totals, pairs, width = counts, 0, 0
@@ -294,7 +303,7 @@ class Evaluation:
         return counts, totals
 
     def pattern(self, selector: Node, points: Points) -> Array:
-        """Return a selector's own value: [query, key]."""
+        """Return the attention pattern of a selector, [query, key]."""
         pattern = self.arrays.full((points.rows, self.statics.length), False, self.arrays.xp.bool)
         try:
             selection = self.selection(selector, points)
@@ -305,14 +314,14 @@ class Evaluation:
         return pattern
 
     def selection(self, node: Node, points: Points) -> Selection:
-        """Return a head's selector at its points."""
+        """Return the selector of a head, prepared for execution at ``points``."""
         if points.rows > MAX_ROWS:
             problem = f"its heads have {points.rows:,} rows in all; the limit here is {MAX_ROWS:,}"
             raise ElementError(problem, "too large")
         return Selection(self.arrays, self.demand, self.read, self.demand.formulas[node], points)
 
     def watch(self, node: Node) -> Callable[[int], None]:
-        """Tell whoever watches which head scored how many pairs."""
+        """Return a callback that reports the number of scored pairs of a head to ``progress``."""
         if self.progress is None:
             return lambda pairs: None
         name, progress = abbreviate(node, self.names()), self.progress
@@ -320,5 +329,5 @@ class Evaluation:
 
 
 def _missing(node: Node) -> ElementError:
-    """Report that a bound on where the node is read was too small: a mistake here."""
+    """Return the error for a node that is read outside its computed points, which indicates a bug."""
     return ElementError(f"{abbreviate(node)} is read where it had been found unread", "internal")

@@ -1,8 +1,8 @@
-"""Numbers in arrays as heads compute with them, with the values that Python's numbers have.
+"""Compute with arrays of numbers, with the same results as Python's numbers, for the head executor.
 
-Integers stay int64 and are refused where they could exceed it; mixtures of integers and floats become
-floats. What is an error at one position in RASP (a division by zero, a logarithm of 0, a number too
-large for a float) is an :class:`ElementError` here, which knows where it happened.
+Integers are int64, and an integer that may exceed int64 is an error. Mixtures of integers and floats
+become floats. A division by zero, a logarithm of 0, or a number too large for a float is undefined at
+one position in RASP. It raises :class:`ElementError` with the position.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _REFUSE = refusing(ElementError)
 
 
 def _policy(arrays: Arrays) -> Policy:
-    """Return what becomes of an operation without a value."""
+    """Return the policy for undefined results: IEEE 754 values, or an error."""
     return elementwise.ieee if arrays.ieee else _REFUSE
 
 
 def apply(
     arrays: Arrays, op: str, inputs: Sequence[Array], attributes: Mapping[str, Attribute]
 ) -> Array:
-    """Compute the operation at every element of the broadcast inputs."""
+    """Compute the elementwise operation ``op`` on the broadcast inputs."""
     with np.errstate(all="ignore"):
         if op == "if_else":
             return choose(arrays, *inputs)
@@ -69,7 +69,7 @@ def _compute(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
 
 
 def _computed(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
-    """Compute a function of floats."""
+    """Compute a function of floats; undefined results raise an error unless arithmetic is IEEE 754."""
     if arrays.ieee:
         return MEANINGS[op].array(arrays, *inputs)
     return elementwise.checked(arrays, op, inputs, _REFUSE)
@@ -78,12 +78,12 @@ def _computed(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
 def _integers(arrays: Arrays, op: str, rounded: Array) -> Array:
     too_large = abs(rounded) >= INT64_LIMIT
     if arrays.any(too_large):
-        raise ElementError(f"{op} gives an integer of more than 62 bits there", "refused", too_large)
+        raise ElementError(f"{op} returns an integer of more than 62 bits", "refused", too_large)
     return arrays.to_int(rounded)
 
 
 def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
-    """Return ``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
+    """Return ``a ? b``, or its negation, for one of the predicates of ``select``, exactly."""
     if is_text(a) or is_text(b):
         holds = head_strings.apply(COMPARISONS[predicate].operation, (a, b), {})
     else:
@@ -92,19 +92,19 @@ def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool
 
 
 def largest(arrays: Arrays, array: Array) -> int:
-    """Return the greatest magnitude among integers; 0 for none."""
+    """Return the largest absolute value in an array of integers, or 0."""
     return max(map(abs, arrays.range_of(array)))
 
 
 def alike(arrays: Arrays, *inputs: Array) -> list[Array]:
-    """Return all as int64, or all as floats."""
+    """Convert all inputs to int64 if they are all integers, otherwise to floats."""
     if all(map(arrays.is_int, inputs)):
         return [arrays.to_int(a) for a in inputs]
     return [real(arrays, a) for a in inputs]
 
 
 def real(arrays: Arrays, a: Array) -> Array:
-    """Return as floats, unless an integer would be rounded."""
+    """Convert an array to floats, or raise an error if an integer would be rounded."""
     limit = EXACT_INTEGERS[arrays.float_name]
     if arrays.is_int(a) and not arrays.is_bool(a) and largest(arrays, a) > limit:
         problem = f"an integer above {limit} meets floats, which would round it"
@@ -113,13 +113,13 @@ def real(arrays: Arrays, a: Array) -> Array:
 
 
 def require_room(*bounds: float) -> None:
-    """Refuse integers that int64 might not hold."""
+    """Raise an error if one of the bounds on integers exceeds the range of int64."""
     if max(map(abs, bounds)) >= INT64_LIMIT:
-        raise ElementError("it may have an integer of more than 62 bits", "refused")
+        raise ElementError("a value may be an integer of more than 62 bits", "refused")
 
 
 def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
-    """Return tokens as the program sees them."""
+    """Convert an array of tokens to the type ``kind``: "asis", "float", "bool" or "int"."""
     match kind:
         case "asis":
             return tokens
@@ -132,13 +132,13 @@ def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
         case "int":
             bad = ~(abs(tokens) < INT64_LIMIT)
             if arrays.any(bad):
-                raise ElementError("int has no integer of 62 bits there", "OverflowError", bad)
+                raise ElementError("int returns an integer of more than 62 bits", "OverflowError", bad)
             return arrays.to_int(arrays.xp.trunc(tokens))
     raise ElementError(f"expected a cast of numbers, got {kind}", "internal")
 
 
 def choose(arrays: Arrays, condition: Array, a: Array, b: Array) -> Array:
-    """Return ``a`` where the condition holds, else ``b``; booleans stay such if both are."""
+    """Return ``a`` where the condition holds, else ``b``; the result is boolean if both inputs are."""
     if is_text(a) or is_text(b):
         head_strings.require_strings(arrays)
         return head_strings.choose(elementwise.truth(arrays, condition), a, b)
@@ -155,20 +155,22 @@ def means(
     bools: bool,
     divided: Callable[[float], Array],
 ) -> Array:
-    """Divide sums by counts, as floats; no key gives the default, one its value.
+    """Return the mean of each row, given the numbers of selected keys and the sums of their values.
 
-    A sum may overflow where the mean does not: ``divided`` returns the sums of values over a number.
+    A row without selected keys gets ``default``, and a row with one key gets the unchanged value.
+    ``divided`` is a function of a number that returns the sums of the values divided by this number. It
+    is used if a sum overflows although the mean does not.
     """
     xp = arrays.xp
     if arrays.any(counts > 1):
         if bools:
-            raise ElementError("asked to average several values, but they are booleans", "average")
+            raise ElementError("expected numbers to average, got booleans", "average")
         number_of_keys = arrays.to_float(xp.where(counts > 0, counts, 1))
         totals = real(arrays, totals) / number_of_keys
         if not arrays.all(xp.isfinite(totals)):
             scale = 2.0 ** arrays.largest(counts).bit_length()
             small, limit = divided(scale) / number_of_keys, float(xp.finfo(totals.dtype).max) / scale
-            # No mean exceeds the largest float, unless by rounding, or unless a value is infinite.
+            # A mean exceeds the largest float only by rounding, or if a value is infinite.
             limited = xp.where(xp.isfinite(small), xp.clip(small, -limit, limit), small)
             totals = xp.where(xp.isfinite(totals), totals, limited * scale)
     elif bools:

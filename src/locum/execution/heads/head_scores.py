@@ -1,25 +1,31 @@
-"""Score keys by vectors, and sum the values of the selected keys.
+"""Encode keys and queries as vectors whose products are scores, and sum the selected values.
 
-Keys and queries are numbered first, in their order, by integers from 0 (their own values, if those
-are whole and close together; else their ranks). Then
+Keys and queries are first mapped to non-negative integers in the same order. Integers in a small range
+are mapped to their differences from the smallest one, and all other numbers to their ranks. Two kinds
+of comparisons have a *full* score, which selected keys reach and no key exceeds:
 
-- ``==``: the L bits as ±1. The product is L for equal numbers and at most L − 2 for others.
-- ``<``, ``<=``, ``>``, ``>=`` with few distinct queries: a query names its own among them (one-hot), a
-  key says for each whether it satisfies it. The product is 1 or 0. A comparison with one number, as
-  ``indices < k``, is one coordinate.
+- ``==``: the vectors contain the L bits as ±1. The product is L for equal numbers, and at most L − 2
+  for different numbers.
+- ``<``, ``<=``, ``>``, ``>=`` with few distinct queries: queries are one-hot vectors, and keys have a 1
+  for each distinct query that they satisfy. The product is 1 or 0. A comparison with one number, such
+  as ``indices < k``, needs one coordinate.
 
-Both are at most their *full* score, so a conjunction of them is one product of the vectors joined
-end to end: a key reaches the sum of the full scores just if it reaches each. What reaches it is where
-the hard maximum lies, unless no key does; then the row is empty (in a network: a token of score
-full − 1 wins, whose value is the default). The others are products of their own, whose sign decides,
-since no short vectors could make the selected keys equal (N − 1 coordinates are needed for N ordered
-keys: their sets of maxima are nested faces of a polytope):
+A conjunction of these comparisons is one product of the concatenated vectors: a key reaches the sum of
+the full scores if and only if it reaches each full score. These keys have the largest score, so the
+head is a hard-attention head. If there is no such key, the row is empty. (In a network, a sink token
+with score full − 1 then has the largest score, and its value is the default.)
 
-- order with many distinct queries: q − k by digits of 8 bits, positive where k < q;
+The other comparisons are separate products whose sign decides:
+
+- ``<``, ``<=``, ``>``, ``>=`` with many distinct queries: q − k by digits of 8 bits, positive where k <
+  q.
 - ``!=``: twice the number of bits that differ.
 
-Every coordinate, product and sum is an integer that float32 holds exactly; those of the first two
-kinds are below 256, and bfloat16 holds them, too.
+No short vectors could give all selected keys of these comparisons the same score: N ordered keys need N
+− 1 coordinates, since their sets of maxima are nested faces of a polytope.
+
+Every coordinate, product and sum is an integer that float32 represents exactly. For the first two kinds
+of comparisons, these integers are below 256 and also exact in bfloat16.
 """
 
 from __future__ import annotations
@@ -37,42 +43,42 @@ from locum.execution.heads import head_numbers
 from locum.execution.heads.head_numbers import ElementError
 from locum.execution.heads.head_strings import comparable
 
-#: More distinct queries than this are not named one by one.
+#: Maximum number of distinct queries for which each one gets a separate coordinate.
 MAX_DISTINCT = 256
-#: Numbers below 2²⁴: sums of their digits are exact in float32.
+#: Maximum number of bits of an encoded number, so that sums of its digits are exact in float32.
 MAX_BITS = 24
 _DIGIT = 8
 
 
 @dataclass(frozen=True)
 class Code:
-    """One comparison: numbered keys [key] and queries [row], and how they become vectors."""
+    """A comparison of keys with queries, with their integers and the vectors that encode them."""
 
     keys: Array
     queries: Array
     predicate: str
     bits: int
-    #: The distinct queries, if each is named by a coordinate.
+    #: The distinct queries, if each one has a coordinate, else None.
     distinct: Array | None
-    #: Whether the selected keys are the maxima, so that it can be joined to others.
+    #: Whether exactly the selected keys reach the largest score, so that codes can be concatenated.
     maximal: bool
 
     @cached_property
     def separates(self) -> bool:
-        """Whether at most one key satisfies it, whatever the query."""
+        """Whether at most one key satisfies the comparison, for any query."""
         arrays = Arrays(self.keys)
         return self.predicate == "==" and different(arrays, self.keys).shape[0] == self.keys.shape[0]
 
     @property
     def full(self) -> int:
-        """The score from which on a key is selected."""
+        """The lowest score of a selected key."""
         if self.predicate == "==":
             return self.bits
         return 2 if self.predicate == "!=" else 1
 
     @property
     def width(self) -> int:
-        """Coordinates of a vector."""
+        """Number of coordinates of a query or key vector."""
         if self.distinct is not None:
             return int(self.distinct.shape[0])
         if self.predicate in ("==", "!="):
@@ -81,11 +87,11 @@ class Code:
 
     @property
     def largest(self) -> int:
-        """A bound for every coordinate and every score."""
+        """Upper bound on the absolute values of all coordinates and scores."""
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, arrays: Arrays) -> Array:
-        """Return [coordinate, key], small integers (or booleans for 1 and 0)."""
+        """Return the vectors of all keys, [coordinate, key], as small integers or booleans."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
             return head_numbers.compare(arrays, self.predicate, keys, distinct)
@@ -98,7 +104,7 @@ class Code:
         return _with_ones(arrays, arrays.xp.concat([ones, sign * digits], axis=0), 1)
 
     def query_vectors(self, arrays: Arrays, begin: int, end: int) -> Array:
-        """Return [coordinate, row] for some of the rows, likewise."""
+        """Return the vectors of the queries ``begin`` to ``end``, [coordinate, row]."""
         queries = self.queries[begin:end]
         if self.distinct is not None:
             return queries[None, :] == self.distinct[:, None]
@@ -113,7 +119,7 @@ class Code:
 
 
 def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code:
-    """Return how a comparison of these keys with these queries is scored."""
+    """Return the code of a comparison of keys with queries by ``predicate``."""
     keys, queries = numbered(arrays, *comparable(predicate, keys, queries))
     most = max(head_numbers.largest(arrays, keys), head_numbers.largest(arrays, queries))
     bits = max(1, most.bit_length())
@@ -128,14 +134,14 @@ def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code
 
 
 def different(arrays: Arrays, codes: Array) -> Array:
-    """Return the distinct ones among integers from 0, ascending: by marking them."""
+    """Return the distinct values among non-negative integers, ascending, in linear time."""
     marks = arrays.full((head_numbers.largest(arrays, codes) + 1,), False, arrays.xp.bool)
     marks[codes] = True
     return arrays.xp.nonzero(marks)[0]
 
 
 def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]:
-    """Return keys and queries as integers from 0 that compare just as they do."""
+    """Map keys and queries to non-negative integers that have the same order and equalities."""
     xp = arrays.xp
     together = xp.concat(head_numbers.alike(arrays, keys, queries))
     if arrays.is_int(together):
@@ -165,36 +171,40 @@ def _with_ones(arrays: Arrays, vectors: Array, value: int) -> Array:
 
 
 def unreachable() -> ElementError:
-    """Report that a bound on the keys that may be selected was too small: a mistake here."""
+    """Return the error for a selected key that was considered unreachable, which indicates a bug."""
     return ElementError("a key was selected that had been found unreachable", "internal")
 
 
 @dataclass
 class HeadValues:
-    """The values of a head at the keys it may select, the same for all rows or one row per member."""
+    """The values of a head at the keys that it may select, for all rows or for each member."""
 
     #: [member or 1, key]
     array: Array
     #: Ascending positions of the keys.
     positions: NDArray[np.int64]
-    #: For each row of the head, its member; None: all rows share the values.
+    #: For each row of the head, the index of its member; None if all rows share the values.
     member: Array | None
-    #: Whether there is no infinity among them.
+    #: Whether all values are finite.
     finite: bool
-    #: The values themselves, if there are strings; the array then has their numbers.
+    #: The values if they are strings; ``array`` then contains their indices in this list.
     texts: Sequence[Any] | None = None
 
     def type(self, arrays: Arrays) -> Any:
-        """Return the type of sums."""
+        """Return the type in which the values of the head are summed."""
         return arrays.int if arrays.is_int(self.array) else self.array.dtype
 
     def between(self, start: int, stop: int) -> tuple[int, int]:
-        """Return which of the keys lie in a range."""
+        """Return the range of indices of the keys whose positions are in [start, stop)."""
         first, last = np.searchsorted(self.positions, [start, stop])
         return int(first), int(last)
 
     def columns(self, arrays: Arrays, mask: Array, start: int, keys: tuple[int, int]) -> Array:
-        """Return the columns of a chunk that belong to these of the keys."""
+        """Return the columns of ``mask`` that belong to a range of keys.
+
+        The first column of ``mask`` belongs to position ``start``. ``keys`` is a range of indices of
+        keys.
+        """
         places = self.positions[slice(*keys)] - start
         if len(places) == mask.shape[1]:
             return mask
@@ -205,7 +215,7 @@ class HeadValues:
     def total(
         self, arrays: Arrays, chosen: Array, rows: tuple[int, int], keys: tuple[int, int]
     ) -> Array:
-        """Return the sum over the chosen keys, for each of some rows."""
+        """Return, for each of the given rows, the sum of the values at the chosen keys."""
         if self.member is None:
             values = self.array[0, slice(*keys)]
             if self.finite and not arrays.is_int(values):
@@ -219,7 +229,7 @@ class HeadValues:
         return arrays.xp.sum(arrays.xp.where(chosen, values, zero), axis=1)
 
     def at(self, arrays: Arrays, keys: Array) -> tuple[Array, Array]:
-        """Return counts and sums where each row has found one key, or none (−1)."""
+        """Return counts and sums if each row has selected one key or none; ``keys`` is −1 for none."""
         hit = keys >= 0
         places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)
         places[self.positions] = np.arange(len(self.positions))

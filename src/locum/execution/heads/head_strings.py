@@ -1,8 +1,8 @@
-"""Strings in arrays as heads compute with them: arrays of objects, with the values of dense execution.
+"""Compute with strings in object arrays for the head executor, with the same values as dense execution.
 
-Elementwise operations on strings are those of dense execution, value by value. A head compares the
-ranks of strings, and moves the numbers of the strings among all that it may select. Tensors have no
-strings: there, a program with strings is refused.
+Elementwise operations apply the functions of dense execution to one value at a time. A head compares
+strings by rank, and moves the indices of strings in the list of all selectable values. Tensors cannot
+contain strings, so a program with strings raises an error if its input is a tensor.
 
 >>> keys, queries = comparable("<", np.array(["b", "a"], object), np.array(["b"], object))
 >>> keys.tolist(), queries.tolist()
@@ -29,7 +29,10 @@ Objects = NDArray[np.object_]
 
 
 class ElementError(Exception):
-    """An operation without a value; ``bad`` is true where (None: not at a position)."""
+    """Raised if an operation is undefined for an element.
+
+    ``bad`` is a mask of these elements, or None if the error does not depend on the position.
+    """
 
     def __init__(self, problem: str, kind: str, bad: Array | None = None) -> None:
         super().__init__(problem)
@@ -38,18 +41,18 @@ class ElementError(Exception):
 
 
 def is_text(array: Array) -> bool:
-    """Return whether an array may have strings."""
+    """Return whether an array has the object type, and may therefore contain strings."""
     return isinstance(array, np.ndarray) and array.dtype == object
 
 
 def require_atom(value: Any) -> None:
-    """Raise an error for a number that arrays do not hold."""
+    """Raise an error if a value is an integer that the arrays cannot represent exactly."""
     if isinstance(value, int) and abs(value) >= INT64_LIMIT:
-        raise ElementError("it has an integer of more than 62 bits", "refused")
+        raise ElementError("a value is an integer of more than 62 bits", "refused")
 
 
 def require_strings(arrays: Arrays) -> None:
-    """Raise an error if strings are computed on tensors."""
+    """Raise an error if strings would have to be computed on tensors."""
     if arrays.on_torch:
         raise ElementError(
             "expected numbers, got strings, which tensors cannot hold; "
@@ -59,14 +62,17 @@ def require_strings(arrays: Arrays) -> None:
 
 
 def put(arrays: Arrays, array: NDArray[Any]) -> Array:
-    """Return an array of the host on the device of the run."""
+    """Move an array from the host to the device of the run."""
     if is_text(array):
         require_strings(arrays)
     return arrays.put(array)
 
 
 def array_of(values: Sequence[Any]) -> Array:
-    """Return atoms as an array that holds them exactly: of objects if they are strings."""
+    """Convert a sequence of values to an array that represents them exactly.
+
+    If there are strings, the array has the object type.
+    """
     types = set(map(type, values))
     if str in types:
         problem = _DOMAIN.mixture(values)
@@ -80,19 +86,21 @@ def array_of(values: Sequence[Any]) -> Array:
     if float not in types:
         return np.array(values, dtype=np.int64)
     if any(abs(value) > LARGEST_EXACT for value in values if type(value) is not float):
-        raise ElementError("it mixes floats with integers that floats would round", "refused")
+        raise ElementError(
+            "the values contain both floats and integers that floats would round", "refused"
+        )
     return np.array(values, dtype=np.float64)
 
 
 def objects_of(values: Sequence[Any]) -> Objects:
-    """Return an array of these very objects."""
+    """Return an object array with the given values, without conversion."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def cast_values(values: Sequence[Any], kind: str) -> Array:
-    """Return tokens as the program sees them through a cast, by the rules of dense execution."""
+    """Cast tokens to the type ``kind`` by the rules of dense execution, and return them as an array."""
     found: list[Any] = []
     for place, value in enumerate(values):
         try:
@@ -105,7 +113,7 @@ def cast_values(values: Sequence[Any], kind: str) -> Array:
 
 
 def apply(op: str, inputs: Sequence[Array], attributes: Mapping[str, Attribute]) -> Array:
-    """Compute an elementwise operation value by value, as dense execution does."""
+    """Compute an elementwise operation one value at a time, as dense execution does."""
     function = _DOMAIN.meanings[op]
     if attributes:
         function = partial(function, **attributes)
@@ -128,7 +136,7 @@ def choose(condition: NDArray[np.bool_], a: Array, b: Array) -> Array:
 
 
 def settle(values: Objects) -> Array:
-    """Return numbers in an array of numbers; raise an error if a sequence has strings and numbers."""
+    """Convert an object array without strings to a numeric array; raise an error if types are mixed."""
     listed = values.ravel().tolist()
     texts = sum(isinstance(value, str) for value in listed)
     if not texts:
@@ -142,7 +150,7 @@ def settle(values: Objects) -> Array:
 
 
 def comparable(predicate: str, keys: Array, queries: Array) -> tuple[Array, Array]:
-    """Return keys and queries as integers that compare just as they do, if there are strings."""
+    """Map keys and queries to integers that compare in the same way, if any of them is a string."""
     if not (is_text(keys) or is_text(queries)):
         return keys, queries
     values = [*np.asarray(keys).astype(object), *np.asarray(queries).astype(object)]
@@ -169,21 +177,24 @@ def _require_order(predicate: str, keys: Sequence[Any], queries: Sequence[Any]) 
 
 
 def ranks_of(values: Objects) -> NDArray[np.int64]:
-    """Return the ranks of strings, from 0."""
+    """Return the rank of each string among the distinct strings, starting at 0."""
     return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64)
 
 
 def number_values(values: Objects) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the different values of an array, and the number of each element among them."""
+    """Return the distinct values of an array, and the index of each element among them."""
     places: dict[Any, int] = {}
     numbers = [places.setdefault((type(v), v), len(places)) for v in values.ravel()]
     return [value for _, value in places], np.array(numbers, np.int64).reshape(values.shape)
 
 
 def move(counts: Array, numbers: Array, values: Sequence[Any], default: Any) -> Array:
-    """Return the value of the one selected key, given its number; no key gives the default."""
+    """Return, for each row, the string at its single selected key, or ``default`` without a key.
+
+    ``numbers`` are the indices of the selected strings in ``values``.
+    """
     if bool((counts > 1).any()):
-        problem = "asked to average several values, but they are strings"
+        problem = "expected numbers to average, got several strings"
         raise ElementError(problem, "average", None)
     found = [
         values[number] if count else default

@@ -1,10 +1,15 @@
-"""The positions and heads at which a value is needed, and values that no token determines.
+"""Represent the heads and positions at which values are needed, and compute static values.
 
-:class:`Points` has an axis for each family and a last one for positions. Where every head needs the
-same positions, the family axes have length 1 (a *product* of heads and positions, never written
-out): the fetching heads of a matrix product. Where each needs its own, they have the family's length;
-rows are then padded to one length, and ``valid`` says what counts: the summing heads, each of which
-has one row. Arrays of values are laid out alike, so that elementwise operations are broadcasting.
+:class:`Points` has an axis for each family and a last axis for positions. There are two cases:
+
+- If every head needs the same positions, the family axes have length 1. The *product* of heads and
+  positions is then not expanded. An example is the heads of a matrix product that fetch entries.
+- If the heads need different positions, the family axes have the sizes of the families. Rows are padded
+  to the same length, and the mask ``valid`` marks the real entries. An example is the heads of a matrix
+  product that add up terms, each of which has one row.
+
+Arrays of values have the same layout, so elementwise operations use broadcasting. Static values depend
+on no token.
 """
 
 from __future__ import annotations
@@ -30,7 +35,10 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Positions [family…, position], padded where not ``valid``."""
+    """The positions at which each head needs a value, [family…, position].
+
+    Entries that are not ``valid`` are padding.
+    """
 
     families: tuple[Node, ...]
     positions: Positions
@@ -38,12 +46,12 @@ class Points:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One row per head and position: what an array of values here broadcasts to."""
+        """The shape of broadcast value arrays: the sizes of the families, then the positions."""
         return (*map(size_of, self.families), self.positions.shape[-1])
 
     @property
     def rows(self) -> int:
-        """Heads times positions."""
+        """Number of heads multiplied by the number of positions of each."""
         return math.prod(self.shape)
 
     @property
@@ -60,7 +68,7 @@ class Points:
         return ascending(kept)
 
     def same(self, other: Points) -> bool:
-        """Return whether values here are laid out as there."""
+        """Return whether values at both sets of points have the same layout."""
         return self is other or (
             self.families == other.families
             and np.array_equal(self.positions, other.positions)
@@ -69,7 +77,7 @@ class Points:
         )
 
     def onto(self, families: Iterable[Node]) -> Points:
-        """Return the points as seen by a node that depends on these families only."""
+        """Return the points at which a node that depends only on these ``families`` is needed."""
         axes = in_order(families)
         if axes == self.families:
             return self
@@ -82,16 +90,13 @@ class Points:
         return Points(axes, np.squeeze(self.positions, tuple(dropped)), valid)
 
     def joined(self, other: Points) -> Points:
-        """Return points that cover both."""
+        """Return points that include both these points and ``other``."""
         if self.same(other):
             return self
         return product(self.families, ascending(self.together, other.together))
 
     def member_index(self, families: tuple[Node, ...]) -> NDArray[np.int64] | None:
-        """Return for each row, which of the heads of ``families`` it belongs to.
-
-        None if there are none.
-        """
+        """Return, for each row, the index of its member in ``families``, or None without families."""
         if not families:
             return None
         index = np.zeros((1,) * len(self.shape), dtype=np.int64)
@@ -101,18 +106,18 @@ class Points:
 
 
 def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
-    """Return families in the one order in which arrays have their axes."""
+    """Return families in the order of the axes of value arrays."""
     return tuple(sorted(families, key=lambda f: (f.name, size_of(f))))
 
 
 def product(families: Iterable[Node], positions: Positions) -> Points:
-    """Return the same ascending positions for every head."""
+    """Return the points at which every head of the families needs the same ascending positions."""
     ordered = in_order(families)
     return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
 
 
 def ascending(*sets: Positions) -> Positions:
-    """Return the union of sets of positions in ascending order: by marking, which beats sorting."""
+    """Return the union of sets of positions, ascending, in linear time."""
     marks = np.zeros(1 + max((int(s.max()) for s in sets if s.size), default=-1), dtype=np.bool_)
     for positions in sets:
         marks[positions] = True
@@ -120,14 +125,14 @@ def ascending(*sets: Positions) -> Positions:
 
 
 def axis_values(families: tuple[Node, ...], family: Node) -> NDArray[np.int64]:
-    """Return 0 … size − 1 along the axis of one family."""
+    """Return the values 0 … size − 1 of a family, as an array along the axis of this family."""
     shape = [1] * (len(families) + 1)
     shape[families.index(family)] = size_of(family)
     return np.arange(size_of(family), dtype=np.int64).reshape(shape)
 
 
 def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any:
-    """Return an array with axes for ``own`` families, with axes of length 1 for the others put in."""
+    """Return an array with axes of length 1 inserted for the families outside ``own``."""
     if own == families:
         return array
     sizes = iter(array.shape)
@@ -135,12 +140,13 @@ def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any
     return array.reshape((*shape, array.shape[-1]))
 
 
-#: Arrays of the host larger than this are not made: the answer is "not known".
+#: Maximum number of elements of an array on the host. The analyses create no larger array, and treat
+#: its contents as unknown.
 MAX_CELLS = 2**27
 
 
 class Statics:
-    """The static s-ops of one program on inputs of one length."""
+    """The static s-ops of a program, which depend on no token, for inputs of one length."""
 
     def __init__(
         self,
@@ -152,7 +158,7 @@ class Statics:
         self.length = length
         self.names = names
         self.arrays = Arrays(np.zeros(0), ieee=ieee)
-        #: Of each s-op that is static: whether it is the same at all positions.
+        #: For each static s-op, whether its value is the same at all positions.
         self.position_free: dict[Node, bool] = {}
         for node in postorder(*roots):
             row = OPERATIONS[node.op]
@@ -165,11 +171,17 @@ class Statics:
         return node in self.position_free
 
     def is_position_free(self, node: Node) -> bool:
-        """Return whether it is static and the same at all positions (its heads may differ)."""
+        """Return whether an s-op is static and has the same value at all positions.
+
+        The values may differ between heads.
+        """
         return self.position_free.get(node, False)
 
     def at(self, node: Node, points: Points) -> NDArray[Any]:
-        """Return its values at points whose families include its own; broadcasts to their shape."""
+        """Return the values of a static node, broadcastable to the shape of ``points``.
+
+        The families of ``points`` must include all families on which the node depends.
+        """
         axes = len(points.families) + 1
         values: dict[Node, NDArray[Any]] = {}
         for part in postorder(node):
@@ -184,7 +196,7 @@ class Statics:
     def compare(
         self, left: Node, predicate: str, right: Node, points: Points, *, negated: bool = False
     ) -> NDArray[np.bool_]:
-        """Return ``left ? right`` (or, negated, that this is not so) at points, in float64."""
+        """Return whether ``left ? right``, or its negation, holds at ``points``, using float64."""
         sides = self.at(left, points), self.at(right, points)
         return np.asarray(head_numbers.compare(self.arrays, predicate, *sides, negated=negated))
 
@@ -200,11 +212,11 @@ class Statics:
         return result  # type: ignore[no-any-return]
 
     def described(self, error: ElementError, node: Node, points: Points) -> ExecutionError:
-        """Return the error as the one that users see: which s-op, at which position."""
+        """Return an :class:`ExecutionError` with the s-op and the position of an element error."""
         position = None
         if error.bad is not None:
             bad = np.asarray(error.bad.cpu() if hasattr(error.bad, "cpu") else error.bad)
             places = np.argwhere(np.broadcast_to(bad, points.shape))
-            if len(places):  # a constant is wrong even where no position asks for it
+            if len(places):  # an invalid constant is an error even if no position needs it
                 position = int(np.broadcast_to(points.positions, points.shape)[tuple(places[0])])
         return ExecutionError(str(error), abbreviate(node, self.names()), position, kind=error.kind)

@@ -1,7 +1,7 @@
-"""From a selector at points to heads that can be run: rows flattened, keys compared, groups formed.
+"""Prepare the selector of a head for execution: find live rows, encode comparisons, form groups.
 
-Rows of all members of a family are run together. Members whose *keys* differ (not only their queries)
-cannot share key vectors, and are run group by group.
+The rows of all members of a family are run together. Members with different *keys* cannot share key
+vectors, so their rows are run in separate groups.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from locum.graph.selector_normal_form import (
     literals,
 )
 
-#: The values of a node, laid out for points.
+#: Function that returns the values of a node in the layout of the given points.
 Read = Callable[[Node, Points], Array]
 
 
 class Selection:
-    """A selector at points: which rows are live, and the heads that run them."""
+    """A selector at the needed points, with its live rows and the groups of heads that run them."""
 
     def __init__(
         self, arrays: Arrays, demand: PointDemand, read: Read, formula: Formula, points: Points
@@ -50,13 +50,13 @@ class Selection:
         self.everywhere = np.arange(self.statics.length, dtype=np.int64)
         self.row_truths: dict[Literal, Array] = {}
         for literal in literals(formula):
-            if self.statics.is_position_free(literal.key):  # it adds the same to all scores of a row
+            if self.statics.is_position_free(literal.key):  # holds for all keys of a row, or for none
                 self.row_truths[literal] = self.flat(self.row_truth(literal))
         live = bound(formula, self.row_truths.get, _both, _either)
         if points.valid is not None:
             valid = self.flat(arrays.put(points.valid))
             live = valid if live is None else live & valid
-        #: The live rows, or None if all are; and how many members of the families have one.
+        #: The indices of the live rows, or None for all, and the number of members with a live row.
         self.live: Array | None = None
         self.live_heads = math.prod(points.shape[:-1])
         if live is not None and not bool(arrays.xp.all(live)):
@@ -67,19 +67,21 @@ class Selection:
 
     @property
     def rows(self) -> int:
-        """How many rows are run."""
+        """Number of live rows."""
         return self.points.rows if self.live is None else int(self.live.shape[0])
 
     def row_truth(self, literal: Literal) -> Array:
-        """Return whether a comparison holds, where that does not depend on the key."""
-        if literal.query in self.statics:  # on the host: the type of the tokens may have fewer digits
+        """Return, for each row, whether a comparison that does not depend on the key holds."""
+        if (
+            literal.query in self.statics
+        ):  # on the host in float64, since the type of the tokens may have a lower precision
             sides = literal.key, literal.predicate, literal.query
             return self.arrays.put(self.statics.compare(*sides, self.points, negated=literal.negated))
         key, query = self.read(literal.key, self.points), self.read(literal.query, self.points)
         return head_numbers.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
 
     def flat(self, array: Array) -> Array:
-        """Return one element per row."""
+        """Return an array with one element per row, broadcast and flattened."""
         return self.arrays.xp.broadcast_to(array, self.points.shape).reshape(-1)
 
     def among_live(self, formula: Formula) -> Formula:
@@ -92,7 +94,7 @@ class Selection:
         return kept[0] if len(kept) == 1 else AllOf(kept)
 
     def heads(self, memory: int) -> Iterator[tuple[Array | None, ScoredSelector]]:
-        """Return heads, each with the indices of its rows (None: all rows)."""
+        """Yield selectors with shared keys, each with the indices of its rows, or None for all rows."""
         if self.rows == 0:
             return
         scored = [part for part in literals(self.formula) if part not in self.row_truths]
@@ -116,7 +118,7 @@ class Selection:
     def head(
         self, queries: dict[Literal, Array], rows: Array | None, here: dict[Node, int], memory: int
     ) -> ScoredSelector:
-        """Return the head of some rows, whose keys are those of one member."""
+        """Return the scored selector for the given rows, which have the same keys."""
 
         codes = {
             part: code_of(self.arrays, *self.sides(part, query, rows, here), part.ordered)
@@ -132,20 +134,26 @@ class Selection:
         )
 
     def queries(self, literal: Literal) -> Array:
-        """Return the queries of all rows; on the host, if both sides are static."""
+        """Return the query numbers of all rows of a comparison.
+
+        They are on the host if the key and the query of the comparison are both static.
+        """
         if self.is_static(literal):
             queries = self.statics.at(literal.query, self.points)
             return np.broadcast_to(queries, self.points.shape).reshape(-1)
         return self.flat(self.read(literal.query, self.points))
 
     def is_static(self, literal: Literal) -> bool:
-        """Return whether a comparison is one of positions and heads alone."""
+        """Return whether a comparison depends only on positions and heads."""
         return literal.key in self.statics and literal.query in self.statics
 
     def sides(
         self, literal: Literal, queries: Array, rows: Array | None, here: dict[Node, int]
     ) -> tuple[Array, Array]:
-        """Return keys and queries of some rows; static ones are numbered in float64."""
+        """Return the keys and the queries of a comparison for the given rows.
+
+        Static numbers are mapped to integers in float64 first.
+        """
         if not self.is_static(literal):
             chosen = queries if rows is None else queries[rows]
             return self.keys(self.read, literal.key, here, self.everywhere), chosen
@@ -155,19 +163,19 @@ class Selection:
         return self.arrays.put(keys), self.arrays.put(chosen)
 
     def keys(self, read: Read, node: Node, here: dict[Node, int], positions: Positions) -> Array:
-        """Return a node at some positions, for one member."""
+        """Return the values of a key s-op at the given positions, for one member of its families."""
         sizes = tuple(map(size_of, in_order(node.free)))
         if int(np.prod(sizes)) * len(positions) > 8 * MAX_CELLS:
-            raise ElementError("its heads have too many different keys to be compared", "too large")
+            raise ElementError("the heads compare too many different keys", "too large")
         values = read(node, product(node.free, positions))
         xp = namespace(values)
         values = xp.broadcast_to(values, (*sizes, len(positions)))
         return values[tuple(here[family] for family in in_order(node.free))]
 
     def score(self, best: Best, here: dict[Node, int]) -> Array:
-        """Return what ``best`` ranks keys by.
+        """Return the scores by which ``best`` ranks all keys.
 
-        What stands for no score at keys that it cannot select.
+        Keys that ``best`` cannot select have the value of :func:`unranked`.
         """
         static, ranked = best.score in self.statics, self.ranked[best]
         arrays = self.statics.arrays if static else self.arrays
@@ -188,7 +196,7 @@ class Selection:
         return everywhere
 
     def values(self, node: Node, reachable: Any) -> Callable[[Array | None], HeadValues]:
-        """Return the values at the keys that may be selected, as the heads of some rows want them."""
+        """Return a function from the rows of a head to its values at the ``reachable`` keys."""
         arrays, families = self.arrays, in_order(node.free)
         array = self.read(node, product(families, reachable))
         array = arrays.xp.broadcast_to(array, (*map(size_of, families), len(reachable)))

@@ -1,9 +1,9 @@
-"""Find the values that a run needs, and the heads of a family that can be non-zero.
+"""Determine the values that a run needs, and the members of a sum that can be non-zero.
 
-A head of the paper's matrix product selects keys for the one query l·c + m; at all others its row is
-empty and it gives 0. The reason stands in the program: a comparison that does not depend on the key,
-or a condition ``where(…, x, 0)``. Those that compare a number of the head with a number of the
-position are solved by sorting, never by trying all heads at all positions.
+In the paper's matrix product, a head selects keys only for the single query l·c + m; its other rows are
+empty and have the value 0. In the program, this is visible as a comparison that does not depend on the
+key, or as a condition ``where(…, x, 0)``. Comparisons of a number of the head with a number of the
+position are solved by sorting, instead of testing all heads at all positions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from locum.graph.selector_normal_form import (
 
 @dataclass(frozen=True)
 class SupportCondition:
-    """left ? right (or, negated, that this is not so); without a right side, that left is true."""
+    """The comparison left ? right, or its negation.
+
+    If ``right`` is None, the condition is that ``left`` is true.
+    """
 
     left: Node
     predicate: str = "!="
@@ -46,7 +49,7 @@ class SupportCondition:
 
 
 def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
-    """Return the static conditions without which ``body`` is exactly 0."""
+    """Return static conditions that are necessary for ``body`` to be non-zero."""
     supports: list[SupportCondition] = []
     while True:
         if body.op == "aggregate" and _is_zero(body.default):
@@ -68,12 +71,19 @@ def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
 
 
 def is_about_rows(literal: Literal, statics: Statics) -> bool:
-    """Return whether a comparison is static and does not depend on the key: it empties whole rows."""
+    """Return whether a comparison is static and does not depend on the key.
+
+    If such a comparison is false for a query, the row of this query is empty.
+    """
     return statics.is_position_free(literal.key) and literal.query in statics
 
 
 def narrowed(supports: list[SupportCondition], points: Points, statics: Statics) -> Points:
-    """Return the points at which all conditions hold (padded to one number per head), or all points."""
+    """Return the points at which all support conditions hold.
+
+    Each head's positions are padded to the same number. If the points are no product of heads and
+    positions, or the analysis would need too much memory, all points are returned.
+    """
     if not supports or not points.is_product:
         return points
     start = _solved(supports, points, statics)
@@ -94,7 +104,10 @@ def _is_zero_constant(node: Node) -> bool:
 
 
 def _is_finite(node: Node, statics: Statics) -> bool:
-    """Return whether a factor leaves 0 as it is: infinity would not."""
+    """Return whether a factor is static, independent of the position, and finite.
+
+    The product of 0 and such a factor is 0, which is not true for infinity.
+    """
     if not statics.is_position_free(node):
         return False
     values = statics.at(node, product(node.free, np.zeros(1, dtype=np.int64)))
@@ -102,7 +115,7 @@ def _is_finite(node: Node, statics: Statics) -> bool:
 
 
 def _split(condition: Node) -> list[SupportCondition]:
-    """Return a condition on positions as comparisons that must all hold."""
+    """Split a condition on positions into comparisons that must all hold."""
     parts, stack = [], [condition]
     while stack:
         node = stack.pop()
@@ -123,7 +136,7 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
 
 
 def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
-    """Return points that include all at which the conditions hold; None if there would be too many."""
+    """Return points that include all points where the conditions hold, or None for too many points."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in supports:
         ordered = (
@@ -162,7 +175,7 @@ def _solved(supports: list[SupportCondition], points: Points, statics: Statics) 
 def _ranges(
     position: Node, comparisons: list[tuple[str, Node]], points: Points, statics: Statics
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Sort positions by one of their numbers; return them, and the range that each head admits."""
+    """Sort positions by the value of one s-op; return the order, and the range of each head in it."""
     values = np.broadcast_to(statics.at(position, product((), points.together)), points.shape[-1:])
     order = np.argsort(values, kind="stable")
     ascending = values[order]
@@ -185,10 +198,10 @@ def _ranges(
 
 
 def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
-    """Return only the points that hold, each head's in ascending order.
+    """Return only the points where ``holds`` is True, with ascending positions for each head.
 
-    Padding is computed like the rest, so it must be where values are: a head's own first point, or (if
-    it has none) the first of all.
+    Padding is computed like all other points, so it must be a valid position. A head is padded with its
+    first position; a head without positions is padded with the first position of all heads.
     """
     shape = np.broadcast_shapes(holds.shape, points.positions.shape)
     holds = np.broadcast_to(holds, shape)
@@ -203,30 +216,30 @@ def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
 
 
 class PointDemand:
-    """What is needed of each s-op that depends on tokens."""
+    """The points at which each token-dependent s-op is needed."""
 
     def __init__(self, roots: Mapping[Node, NDArray[np.int64]], statics: Statics) -> None:
         self.statics = statics
         self.everywhere = np.arange(statics.length, dtype=np.int64)
         self.points: dict[Node, Points] = {}
-        #: Where the body of a sum is not 0.
+        #: For each ``sum_over``, the points at which its body can be non-zero.
         self.summed: dict[Node, Points] = {}
-        #: The selector of each head, and the keys that it may select.
+        #: The selector of each head as a formula, and the keys that the head may select.
         self.formulas: dict[Node, Formula] = {}
         self.reachable: dict[Node, NDArray[np.int64]] = {}
-        #: The keys among which each ``best`` may look for its maximum.
+        #: The keys among which each ``best`` may find its maximum.
         self.ranked: dict[Best, NDArray[np.int64]] = {}
         for root, positions in roots.items():
             if sort_of(root) is Sort.SELECTOR:
                 self.attention(root, root, product((), positions), None)
             else:
                 self.require(root, product((), positions))
-        for node in reversed(list(postorder(*roots))):  # all who read a node come before it
+        for node in reversed(list(postorder(*roots))):  # all users of a node are visited before it
             if node in self.points:
                 self.inputs_of(node, self.points[node])
 
     def require(self, node: Node, points: Points) -> None:
-        """Note that someone reads the node there."""
+        """Record that a node is read at ``points``."""
         if node in self.statics or points.positions.size == 0:
             return
         points = points.onto(node.free)
@@ -234,7 +247,7 @@ class PointDemand:
         self.points[node] = points if known is None else known.joined(points)
 
     def inputs_of(self, node: Node, points: Points) -> None:
-        """Require what a node that is read at ``points`` reads itself."""
+        """Record where the inputs of a node are needed, if the node is read at ``points``."""
         if node.op == "sum_over":
             body = node.inputs[0]
             everywhere = product(body.free, points.together)
@@ -253,7 +266,11 @@ class PointDemand:
                 self.require(i, points)
 
     def branch_points(self, condition: Node, points: Points, holds: bool) -> Points:
-        """Return where a branch is chosen, if that is known and the same for all heads."""
+        """Return the points at which a branch of ``if_else`` is chosen.
+
+        If the condition depends on tokens or heads, or if heads need different positions, all points
+        are returned.
+        """
         if condition not in self.statics or condition.free or not points.is_product:
             return points
         chosen = truth(self.statics.arrays, self.statics.at(condition, product((), points.together)))
@@ -261,7 +278,7 @@ class PointDemand:
         return product(points.families, points.together[kept])
 
     def attention(self, node: Node, selector: Node, points: Points, values: Node | None) -> None:
-        """Require what a head reads: queries at its rows, all keys, values where it may select."""
+        """Record what a head reads: queries at its rows, all keys, and values at reachable keys."""
         formula = self.formulas[node] = formula_of(selector)
         rows = live_rows(formula, points, self.statics)
         for literal in literals(formula):
@@ -270,12 +287,14 @@ class PointDemand:
         reachable = self.reachable[node] = self.reachable_keys(formula, points, rows)
         if values is not None:
             self.require(values, product(values.free, reachable))
-        for part in bests(formula):  # its maximum is over what *it* selects, not over what all select
+        for part in bests(
+            formula
+        ):  # ``best`` takes the maximum over the keys that its selector selects, not the whole formula
             self.ranked[part] = self.reachable_keys(part.selected, points, rows)
             self.require(part.score, product(part.score.free, self.ranked[part]))
 
     def reads(self, node: Node) -> list[Node]:
-        """Return the s-ops that a node reads, those of its selector included."""
+        """Return the s-ops that a node reads, including those in its selector."""
         if node not in self.formulas:
             return list(node.inputs)
         formula = self.formulas[node]
@@ -286,7 +305,7 @@ class PointDemand:
     def reachable_keys(
         self, formula: Formula, points: Points, rows: NDArray[np.bool_] | None
     ) -> NDArray[np.int64]:
-        """Return the keys that no comparison rules out for all live rows."""
+        """Return the keys that some live row may select, according to the static comparisons."""
 
         def admitted(literal: Literal) -> NDArray[np.bool_] | None:
             if literal.key not in self.statics or literal.query not in self.statics:
@@ -314,7 +333,10 @@ class PointDemand:
 
 
 def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.bool_] | None:
-    """Return which rows a static comparison does not empty; broadcasts to the points. None: all."""
+    """Return a mask of the rows that no static comparison empties, broadcastable to the points.
+
+    The result is None if all rows are live.
+    """
 
     def admitted(literal: Literal) -> NDArray[np.bool_] | None:
         if not is_about_rows(literal, statics):
@@ -332,7 +354,7 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
 
 
 def _chosen(queries: NDArray[Any], rows: NDArray[np.bool_] | None) -> NDArray[Any]:
-    """Return the queries of the live rows (or more, if telling them apart would take too long)."""
+    """Return the queries of the live rows, or of all rows if the selection needs too much memory."""
     if rows is None:
         return queries.reshape(-1)
     together = np.broadcast_shapes(queries.shape, rows.shape)

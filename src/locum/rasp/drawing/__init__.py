@@ -1,1 +1,1 @@
-"""Draw a program on an input: its heads as grids, its values flowing through."""
+"""Draw a program on an input: its heads as grids, and the flow of its values."""

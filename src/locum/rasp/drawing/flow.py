@@ -1,17 +1,18 @@
 """Draw a program on an input: layers as columns, heads as grids, values as arrows.
 
-Each head is drawn as RASPy draws it: queries on the left, keys on top, the values it reads at the
-bottom, what comes out on the right; a head that carries several values has a row and a column for each.
-``length`` and ``selector_width`` appear as the heads they are made of, so the picture has exactly the
-layers and heads that ``analyse`` counts. Long inputs lose their labels, large families show their first
-heads.
+Each head is drawn as in RASPy: queries on the left, keys on top, the values that the head reads at the
+bottom, and the output of the head on the right. A head with several values is drawn with a row and a
+column for each value. On a narrow page, layers are rows, and the input and the output are at the top
+and at the bottom. ``length`` and ``selector_width`` are drawn as the heads that define them, so the
+picture contains the layers and heads that ``analyse`` counts. Long inputs are drawn without labels, and
+only the first heads of large families are drawn.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from locum.errors import InputError
@@ -19,19 +20,21 @@ from locum.execution import run
 from locum.graph import Node, build, members, postorder
 from locum.graph.architecture import Head, architecture
 from locum.graph.definitions import expand_definitions, names_of_definitions
-from locum.graph.labels import Labels
+from locum.graph.labels import Labels, names_given
 from locum.graph.traversal import replace_families
 from locum.rasp import echo
 from locum.rasp.drawing.svg import Drawing
 from locum.text import shortened, shortened_apart
 
-#: Heads of one family, and values of one head, that are shown; the rest are counted in words.
+#: Maximum number of heads drawn per family, and of values drawn per head. A note counts the others.
 MAX_MEMBERS, MAX_VALUES = 6, 24
 
 
 @dataclass(frozen=True)
 class ShownValue:
-    """One sequence that a head carries: its expression, what stands at the keys, what comes out."""
+    """A sequence that a head averages: its expression, its values at the keys, and the output of the
+    head.
+    """
 
     label: str
     reads: Sequence[Any]
@@ -40,21 +43,23 @@ class ShownValue:
 
 @dataclass(frozen=True)
 class ShownHead:
-    """A head on one input, with all values that it carries."""
+    """A head evaluated on one input: its label, its attention pattern and the sequences that it
+    averages.
+    """
 
     label: str
     pattern: Sequence[Sequence[bool]]
     values: tuple[ShownValue, ...]
-    #: The aggregates that it computes, with its place in the family filled in, and as the program has
-    #: them.
+    #: The aggregates that the head computes: ``closed`` with the index of the family filled in, and
+    #: ``open`` as in the program.
     closed: tuple[Node, ...]
     open: tuple[Node, ...]
-    #: What is not shown: further values, and, in the last head of a family, further heads.
+    #: A note on what is omitted: further values and, in the last head of a family, further heads.
     note: str
 
 
 def shown_heads(head: Head, tokens: Sequence[Any], names: Mapping[Node, str]) -> Iterator[ShownHead]:
-    """Yield a head, or the first members of a family of heads."""
+    """Yield a single head, or the first ``MAX_MEMBERS`` heads of a family, evaluated on ``tokens``."""
     label = Labels(names, longest=400)
     places = members(_families(head.selector))
     for count, member in enumerate(itertools.islice(places, MAX_MEMBERS)):
@@ -80,9 +85,11 @@ def shown_heads(head: Head, tokens: Sequence[Any], names: Mapping[Node, str]) ->
 
 
 def _aggregates(node: Node, member: Sequence[int]) -> Iterator[Node]:
-    """Yield what one head computes for an aggregate: a value for each member of its other families.
+    """Yield the aggregates that one head of a family computes.
 
-    Equal selectors may have families of their own; they correspond in the order of occurrence.
+    ``member`` contains the indices of the head in the families of its selector. An aggregate that
+    depends on other families is yielded once for each of their members. Equal selectors may depend on
+    different families, which correspond in the order of occurrence.
     """
     own = dict(zip(_families(node.inputs[0]), member, strict=True))
     others = sorted(node.free - own.keys(), key=lambda family: str(family.attributes["name"]))
@@ -100,20 +107,24 @@ def _filled(node: Node, places: Mapping[Node, int]) -> Node:
     )
 
 
-#: Longer inputs would give a picture nobody can look at.
+#: Maximum number of tokens; a picture of a longer input would be too large to read.
 MAX_LENGTH = 64
 
 _COLUMN_GAP, _ROW_GAP, _MARGIN, _LANE = 80, 30, 24, 9
 _TITLE, _GAP = 18, 6
-#: The size of small letters, and how wide one is.
-_SMALL, _LETTER = 10, 6.05
-#: Letters of a token beside a grid.
+#: Vertical distance between two layers of a narrow figure, without the title of the layer.
+_LAYER_GAP = 40
+#: Font size of small letters, the width of one small letter, and the ratio of width to font size.
+_SMALL, _LETTER, _RATIO = 10, 6.05, 0.605
+#: Minimum font size of values, and the maximum number of letters for which columns become wider.
+_SMALLEST, _LETTERS = 10.0, 8
+#: Maximum number of letters of a token label next to a grid.
 _LABEL = 7
 
 
 @dataclass
 class _Panel:
-    """A head, and where it is drawn."""
+    """A head and its position in the drawing."""
 
     head: ShownHead
     column: int
@@ -124,11 +135,15 @@ class _Panel:
 
 @dataclass
 class _Sheet:
-    """Sizes of everything that depends on the input."""
+    """The drawing of one input, with all sizes that depend on the length of the input."""
 
     tokens: list[Any]
     cell: float
     label: float
+    #: The width of a column, in which the values of the program are readable.
+    wide: float
+    #: Whether layers are rows.
+    narrow: bool
     drawing: Drawing = field(default_factory=Drawing)
 
     @property
@@ -136,44 +151,74 @@ class _Sheet:
         return self.cell * len(self.tokens)
 
     @property
+    def across(self) -> float:
+        return self.wide * len(self.tokens)
+
+    @property
     def named(self) -> bool:
-        """Whether there is room for letters in a cell."""
-        return self.cell >= 10
+        """Whether the cells are large enough for letters."""
+        return self.cell >= 15
 
     def width(self, head: ShownHead) -> float:
-        return self.label + self.side + _GAP + self.label * max(1, len(head.values))
+        return self.label + self.across + _GAP + self.label * max(1, len(head.values))
 
     def height(self, head: ShownHead) -> float:
         lines = len(head.values) + bool(head.note)
         return _TITLE + self.cell + self.side + _GAP + self.cell * len(head.values) + 13 * lines + 4
 
     def value(self, x: float, y: float, width: float, value: Any, kind: str) -> None:
-        """Draw a value in its box; the letters shrink so that it fits."""
+        """Draw a value in a box, with a font size at which the text fits."""
         self.drawing.box(x, y, width, self.cell, kind)
         if self.named:
             words = echo.scalar(value)
-            size = min(self.cell * 0.62, 1.4 * width / max(1, len(words)))
+            size = min(self.cell * 0.54, (width - 4) / (_RATIO * max(1, len(words))))
             baseline = y + self.cell * 0.5 + size * 0.36
             self.drawing.text(x + width / 2, baseline, words, size=size, at="middle")
 
     def label_of(self, token: Any, room: float) -> tuple[str, float]:
-        """Return a token as a label, and the size of letters at which it fits, with a gap beside it.
+        """Return the label of a token, and a font size at which the label fits into a width of
+        ``room``.
 
-        What is cut short says so: the first digits of a number would be another number.
+        A shortened label is marked, because the first digits of a number are a different number.
         """
         word = shortened(echo.scalar(token), _LABEL)
-        return word, min(self.cell * 0.5, 1.3 * room / max(1, len(word)))
+        most = max(_SMALLEST, self.cell * 0.5)
+        return word, min(most, (room - 3) / (_RATIO * max(1, len(word))))
+
+    def begin(self, panel: _Panel) -> tuple[float, float]:
+        """Return the point at which lines to a head end."""
+        if self.narrow:
+            return panel.x + self.width(panel.head) / 2, panel.y - 4
+        return panel.x - 2, panel.y + self.height(panel.head) / 2
+
+    def end(self, panel: _Panel) -> tuple[float, float]:
+        """Return the point at which lines from a head begin."""
+        if self.narrow:
+            return panel.x + self.width(panel.head) / 2, panel.y + self.height(panel.head) + 2
+        return panel.x + self.width(panel.head), panel.y + self.height(panel.head) / 2
 
 
 def flow_svg(
-    program: Node, tokens: Any, name: str = "out", names: Mapping[Node, str] | None = None
+    program: Node,
+    tokens: Any,
+    name: str = "out",
+    names: Mapping[Node, str] | None = None,
+    *,
+    most: int | None = None,
+    page: float | None = None,
 ) -> str:
-    """Return the picture of an s-op on an input, as the text of an SVG file.
+    """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
-    ``names`` are the program's own names for nodes, used in the titles of heads.
+    ``names`` maps nodes to their names in the program, which the titles of heads use. ``most`` is the
+    maximum number of heads drawn in each layer; a note counts the omitted heads. ``page`` is the width
+    of a page in pixels: layers become rows, and heads that do not fit are also omitted.
 
     >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9
+    True
+    >>> from locum.rasp.python import select, selector_width, tokens
+    >>> histogram = selector_width(select(tokens, tokens, "=="))
+    >>> "and 1 more heads of this layer" in flow_svg(histogram.node, "abc", most=1)
     True
     """
     tokens = list(tokens)
@@ -183,34 +228,81 @@ def flow_svg(
         raise InputError(f"expected at most {MAX_LENGTH} tokens to draw, got {len(tokens)}")
     root = expand_definitions(program)
     own = {expand_definitions(node): words for node, words in (names or {}).items()}
-    names = {**names_of_definitions(program), **own}
+    names = {**names_of_definitions(program), **names_given(program), **own}
     structure = architecture(root)
     columns = [
         [_Panel(shown, number) for head in layer for shown in shown_heads(head, tokens, names)]
         for number, layer in enumerate(structure.structure)
     ]
     result = run(root, tokens)
-    cell = float(max(7, min(24, 420 // len(tokens))))
-    sheet = _Sheet(tokens, cell, label=max(26.0, 2.2 * cell))
+    sheet = _sheet(tokens, columns, result, narrow=page is not None)
+    columns = [_first_heads(column, _fitting(column, sheet, most, page)) for column in columns]
     width, height = _place(columns, sheet)
-    height = _draw_flow(sheet, root, columns, width, height)  # first: panels lie on top of the lines
-    middle = _middle(columns, sheet)
-    _draw_column(sheet, _MARGIN, middle, "input", tokens, "in", numbered=True)
+    # Lines are drawn first, so that panels cover them.
+    lanes = _draw_flow(sheet, root, columns, width, height)
+    width, height = (width + lanes, height) if sheet.narrow else (width, height + lanes)
     for heads, column in zip(structure.heads, columns, strict=True):
         title = f"layer {column[0].column}: {heads} head{'s' if heads > 1 else ''}"
-        sheet.drawing.text(column[0].x, _MARGIN + 4, title, size=13)
+        top = column[0].y - 12 if sheet.narrow else _MARGIN + 4
+        sheet.drawing.text(column[0].x, top, title, size=13)
         for panel in column:
             _draw_panel(sheet, panel)
-    _draw_column(sheet, width - _MARGIN - 3 * cell, middle, name, result, "out")
+    if sheet.narrow:
+        _draw_row(sheet, _MARGIN, "input", tokens, "in")
+        _draw_row(sheet, height - _MARGIN - sheet.cell - 20, name, result, "out")
+    else:
+        middle = _middle(columns, sheet)
+        _draw_column(sheet, _MARGIN, middle, "input", tokens, "in", numbered=True)
+        _draw_column(sheet, width - _MARGIN - 3 * sheet.cell, middle, name, result, "out")
     title = f"{name}({echo.quoted(tokens)}) = {echo.sequence(result)}"
     return sheet.drawing.svg(width, height, title)
 
 
-# Places -------------------------------------------------------------------------------------------
+def _sheet(
+    tokens: list[Any], columns: list[list[_Panel]], result: Sequence[Any], *, narrow: bool
+) -> _Sheet:
+    """Return the sizes of a drawing."""
+    cell = float(max(7, min(24, 640 // len(tokens))))
+    reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
+    # The output is below the input only on a narrow page.
+    words = [echo.scalar(value) for value in [*reads, *(result if narrow else ())]]
+    labels = [shortened(echo.scalar(token), _LABEL) for token in tokens]
+    letters = min(_LETTERS, max(map(len, [*words, *labels])))
+    wide = max(cell, 4 + _RATIO * _SMALLEST * letters) if cell >= 15 else cell
+    return _Sheet(tokens, cell, label=max(26.0, 2.2 * cell), wide=wide, narrow=narrow)
+
+
+def _fitting(column: list[_Panel], sheet: _Sheet, most: int | None, page: float | None) -> int:
+    """Return the number of heads of a layer that are drawn: at least one, and at most ``most``."""
+    count = len(column) if most is None else most
+    if page is not None:
+        widest = max(sheet.width(panel.head) for panel in column)
+        count = min(count, int((page - 2 * _MARGIN + _ROW_GAP) / (widest + _ROW_GAP)))
+    return max(1, count)
+
+
+def _first_heads(column: list[_Panel], most: int) -> list[_Panel]:
+    """Return the first ``most`` heads of a layer.
+
+    The last returned head also receives the arrows of the omitted heads, and a note that counts them.
+    """
+    shown, hidden = column[:most], [panel.head for panel in column[most:]]
+    if hidden:
+        last = shown[-1]
+        closed = (*last.head.closed, *(node for head in hidden for node in head.closed))
+        open_ = (*last.head.open, *(node for head in hidden for node in head.open))
+        note = f"… and {len(hidden)} more heads of this layer"
+        last.head = replace(last.head, closed=closed, open=open_, note=note)
+    return shown
+
+
+# Layout -------------------------------------------------------------------------------------------
 
 
 def _place(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
-    """Give every panel its place and its title; return the size of the whole picture."""
+    """Set the position and title of every panel, and return the size of the drawing."""
+    if sheet.narrow:
+        return _place_in_rows(columns, sheet)
     x = _MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + _COLUMN_GAP
     bottom = _MARGIN + 48 + sheet.side
     tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
@@ -226,12 +318,29 @@ def _place(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
     return x + 3.2 * sheet.cell + _MARGIN, bottom + _MARGIN
 
 
+def _place_in_rows(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
+    """Set the position and title of every panel of a figure with a row for each layer."""
+    y, right = _MARGIN + 20 + sheet.cell + _LAYER_GAP, _MARGIN + sheet.across
+    for column in columns:
+        x, y = float(_MARGIN), y + 16
+        narrowest = min(sheet.width(panel.head) for panel in column)
+        titles = shortened_apart([p.head.label for p in column], int(narrowest / _LETTER))
+        for panel, title in zip(column, titles, strict=True):
+            panel.x, panel.y, panel.title = x, y, title
+            x += sheet.width(panel.head) + _ROW_GAP
+        right = max(right, x - _ROW_GAP)
+        y += max(sheet.height(panel.head) for panel in column) + _LAYER_GAP
+    return right + _MARGIN, y + 20 + sheet.cell + _MARGIN
+
+
 def _stacked(column: list[_Panel], sheet: _Sheet) -> float:
     return sum(sheet.height(panel.head) + _ROW_GAP for panel in column) - _ROW_GAP
 
 
 def _middle(columns: list[list[_Panel]], sheet: _Sheet) -> float:
-    """Return the height at which input and output stand: the middle of the tallest column."""
+    """Return the vertical centre of the input and output columns, which is the centre of the tallest
+    layer.
+    """
     tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
     return _MARGIN + 24 + max(tallest, sheet.side) / 2
 
@@ -249,7 +358,7 @@ def _draw_column(
     *,
     numbered: bool = False,
 ) -> None:
-    """Draw the input or the output of the whole program."""
+    """Draw the input or the output of the program as a column of boxes."""
     top, cell = middle - sheet.side / 2, sheet.cell
     sheet.drawing.text(x, top - 8, name, size=13)
     for row, value in enumerate(values):
@@ -258,6 +367,13 @@ def _draw_column(
             sheet.drawing.text(x, y + cell * 0.66, str(row), "soft", size=cell * 0.5)
         left = x + (0.6 * sheet.label if numbered else 0)
         sheet.value(left, y, 2.2 * cell if numbered else 3 * cell, value, kind)
+
+
+def _draw_row(sheet: _Sheet, y: float, name: str, values: Sequence[Any], kind: str) -> None:
+    """Draw the input or the output of the program as a row of boxes."""
+    sheet.drawing.text(_MARGIN, y + 10, name, size=13)
+    for place, value in enumerate(values):
+        sheet.value(_MARGIN + place * sheet.wide, y + 20, sheet.wide, value, kind)
 
 
 def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
@@ -270,32 +386,34 @@ def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
     drawing.text(panel.x, panel.y + 10, panel.title, "soft", size=_SMALL)
     if sheet.named:
         for place, token in enumerate(sheet.tokens):
-            middle, beside = left + (place + 0.5) * cell, top + place * cell + cell * 0.66
-            word, size = sheet.label_of(token, cell)
+            middle, beside = left + (place + 0.5) * sheet.wide, top + place * cell + cell * 0.66
+            word, size = sheet.label_of(token, sheet.wide)
             drawing.text(middle, top - 4, word, "soft", size=size, at="middle")
             word, size = sheet.label_of(token, sheet.label)
             drawing.text(left - 5, beside, word, "soft", size=size, at="end")
     for q, row in enumerate(head.pattern):
         for k, selected in enumerate(row):
-            drawing.box(left + k * cell, top + q * cell, cell, cell, "on" if selected else "off")
+            place_of = (left + k * sheet.wide, top + q * cell, sheet.wide, cell)
+            drawing.box(*place_of, "on" if selected else "off")
     drawing.end()
-    below, right = top + sheet.side + _GAP, left + sheet.side + _GAP
+    below, right = top + sheet.side + _GAP, left + sheet.across + _GAP
     for number, value in enumerate(head.values):
         drawing.begin(f"{value.label}: {echo.sequence(value.reads)} → {echo.sequence(value.gives)}")
         x, y = right + number * sheet.label, below + number * cell
         for place in range(len(sheet.tokens)):
-            sheet.value(left + place * cell, y, cell, value.reads[place], "in")
+            sheet.value(left + place * sheet.wide, y, sheet.wide, value.reads[place], "in")
             sheet.value(x, top + place * cell, sheet.label, value.gives[place], "out")
         if len(head.values) > 1 and sheet.named:
-            # The row and the column of one value meet in its number.
+            # The number of the value is written where its row and its column meet.
             centre, baseline = x + sheet.label / 2, y + cell * 0.66
-            drawing.text(centre, baseline, str(number), "soft", size=cell * 0.5, at="middle")
+            size = max(_SMALLEST, cell * 0.5)
+            drawing.text(centre, baseline, str(number), "soft", size=size, at="middle")
         drawing.end()
     _draw_captions(sheet, head, left, below + len(head.values) * cell + 12)
 
 
 def _draw_captions(sheet: _Sheet, head: ShownHead, x: float, y: float) -> None:
-    """Name the values that are read, by their numbers where there are several."""
+    """Write the labels of the values that a head reads; several labels are numbered."""
     room = int((sheet.width(head) - sheet.label) / _LETTER)
     marks = [f"{n}: " if len(head.values) > 1 else "" for n in range(len(head.values))]
     room -= max(map(len, marks), default=0)
@@ -308,56 +426,68 @@ def _draw_captions(sheet: _Sheet, head: ShownHead, x: float, y: float) -> None:
 def _draw_flow(
     sheet: _Sheet, root: Node, columns: list[list[_Panel]], width: float, height: float
 ) -> float:
-    """Draw lines from each head, and the input, to whatever reads it; return the height with them."""
+    """Draw lines from the input and from each head to the heads that read them, and to the output.
+
+    Return the space for lines that pass a layer, which are after all panels.
+    """
     panels = [panel for column in columns for panel in column]
     by_head: dict[Node, list[_Panel]] = {node: [p] for p in panels for node in p.head.closed}
     by_family: dict[Node, list[_Panel]] = {}
     for panel in panels:
         for node in panel.head.open:
             by_family.setdefault(node, []).append(panel)
-    middle = _middle(columns, sheet)
-    begin = (_MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + 2, middle)
-    end = (width - _MARGIN - 3 * sheet.cell - 2, middle)
+    if sheet.narrow:
+        centre = _MARGIN + sheet.across / 2
+        begin = (centre, _MARGIN + 22 + sheet.cell)
+        end = (centre, height - _MARGIN - sheet.cell - 2)
+        after = width - _MARGIN / 2
+    else:
+        middle = _middle(columns, sheet)
+        begin = (_MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + 2, middle)
+        end = (width - _MARGIN - 3 * sheet.cell - 2, middle)
+        after = height - _MARGIN / 2
     lanes: dict[int, float] = {}
 
     def connect(source: _Panel | None, target: tuple[float, float], column: int) -> None:
-        start, place = begin, -1
-        if source is not None:
-            place = source.column
-            start = (source.x + sheet.width(source.head), source.y + sheet.height(source.head) / 2)
+        start, place = (begin, -1) if source is None else (sheet.end(source), source.column)
         lane = None
         if column - place > 1:
-            # A line that passes a column goes below it, not behind its panels.
-            lane = lanes.setdefault(id(source), height - _MARGIN / 2 + _LANE * len(lanes))
-        sheet.drawing.path(_curve(*start, *target, lane))
+            lane = lanes.setdefault(id(source), after + _LANE * len(lanes))
+        sheet.drawing.path(_curve(start, target, lane, sheet.narrow))
 
     for panel in panels:
         inputs = [node for aggregate in panel.head.closed for node in aggregate.inputs]
-        target = (panel.x - 2, panel.y + sheet.height(panel.head) / 2)
         for source in _sources(inputs, by_head):
-            connect(source, target, panel.column)
+            connect(source, sheet.begin(panel), panel.column)
     for source in _sources((root,), by_family):
         connect(source, end, len(columns))
-    return height + _LANE * len(lanes)
+    return _LANE * len(lanes)
 
 
-def _curve(x0: float, y0: float, x1: float, y1: float, lane: float | None) -> str:
-    bend = max(30.0, min(60.0, (x1 - x0) / 2))
+def _curve(
+    start: tuple[float, float], end: tuple[float, float], lane: float | None, narrow: bool
+) -> str:
+    """Return the path of a line; ``lane`` is its distance from the edge if it passes a layer."""
+    # A narrow figure runs from top to bottom, so its coordinates are swapped.
+    (x0, y0), (x1, y1) = (start[::-1], end[::-1]) if narrow else (start, end)
+    bend = max(30.0, min(60.0, (x1 - x0) / 2)) if not narrow else (x1 - x0) / 2
+    turn = (_LAYER_GAP if narrow else _COLUMN_GAP) * 0.6
+
+    def at(x: float, y: float) -> str:
+        return f"{y:.1f},{x:.1f}" if narrow else f"{x:.1f},{y:.1f}"
+
     if lane is None:
-        return (
-            f"M{x0:.1f},{y0:.1f} C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
-        )
-    turn = _COLUMN_GAP * 0.6
+        return f"M{at(x0, y0)} C{at(x0 + bend, y0)} {at(x1 - bend, y1)} {at(x1, y1)}"
     return (
-        f"M{x0:.1f},{y0:.1f} C{x0 + turn:.1f},{y0:.1f} {x0:.1f},{lane:.1f} {x0 + turn:.1f},{lane:.1f} "
-        f"L{x1 - turn:.1f},{lane:.1f} C{x1:.1f},{lane:.1f} {x1 - turn:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+        f"M{at(x0, y0)} C{at(x0 + turn, y0)} {at(x0, lane)} {at(x0 + turn, lane)} "
+        f"L{at(x1 - turn, lane)} C{at(x1, lane)} {at(x1 - turn, y1)} {at(x1, y1)}"
     )
 
 
 def _sources(roots: Sequence[Node], owners: dict[Node, list[_Panel]]) -> Iterator[_Panel | None]:
-    """Yield the heads whose output is read below ``roots``, and None if the tokens themselves are.
+    """Yield the heads whose outputs ``roots`` use, and None if ``roots`` use the tokens directly.
 
-    Positions are known in every layer, so reading ``indices`` draws no line.
+    No line is drawn for ``indices``, because positions are available in every layer.
     """
     reached = [*roots]
     for node in postorder(*roots, into=lambda n: n not in owners):

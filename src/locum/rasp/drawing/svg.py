@@ -8,7 +8,7 @@ from html import escape as html_escape
 #: Characters that no XML file may contain.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-#: What each kind of thing looks like on light and on dark paper.
+#: Colours of each kind of element on light and dark backgrounds.
 _COLOURS = {
     "ink": ("#1f2933", "#e4e9ef"),
     "soft": ("#5d6b7a", "#95a3b3"),
@@ -18,24 +18,33 @@ _COLOURS = {
     "in": ("#f6efe0", "#3b3424"),
     "out": ("#e2f0e6", "#1f3a2a"),
 }
-_LINES = {"line": ("#d5dde5", "#2d3742"), "flow": ("#b4c1cd", "#4a5a6d")}
+#: Fonts of code and of other text.
+MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
+SANS = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
+_LINES = {
+    "line": ("#d5dde5", "#2d3742"),
+    "flow": ("#9aa9b8", "#66778b"),
+    "arrow": ("#5d6b7a", "#95a3b3"),
+}
 
 
-def _style() -> str:
+def style_rules() -> str:
+    """Return the CSS rules that all drawings use."""
+
     def rules(place: int) -> str:
         fills = "".join(f".{name}{{fill:{pair[place]}}}" for name, pair in _COLOURS.items())
         return fills + "".join(f".{name}{{stroke:{pair[place]}}}" for name, pair in _LINES.items())
 
-    return f"<style>{rules(0)}@media (prefers-color-scheme: dark){{{rules(1)}}}</style>"
+    return f"{rules(0)}@media (prefers-color-scheme: dark){{{rules(1)}}}"
 
 
 def escape(text: str) -> str:
-    """Return text for an SVG: escaped, and without what XML forbids."""
+    """Escape text for SVG, and remove characters that XML does not allow."""
     return html_escape(_ILLEGAL.sub("\ufffd", text))
 
 
 class Drawing:
-    """A picture, element by element; what is drawn later lies on top."""
+    """An SVG picture to which elements are added; later elements cover earlier elements."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -49,42 +58,56 @@ class Drawing:
         *,
         size: float,
         at: str = "start",
+        bold: bool = False,
     ) -> None:
-        """Write ``words`` with their baseline at ``y``; ``at`` is start, middle or end."""
+        """Add ``words`` with their baseline at ``y``; ``at`` ("start", "middle" or "end") is the text
+        anchor.
+        """
+        weight = ' font-weight="600"' if bold else ""
         self._parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:.1f}" class="{kind}" '
-            f'text-anchor="{at}">{escape(words)}</text>'
+            f'text-anchor="{at}"{weight}>{escape(words)}</text>'
         )
 
     def box(
-        self, x: float, y: float, width: float, height: float, kind: str, *, line: bool = True
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        kind: str,
+        *,
+        line: bool = True,
+        opacity: float = 1.0,
     ) -> None:
-        """Draw a rectangle."""
+        """Add a rectangle; ``opacity`` is the opacity of its filling."""
         style = f'class="{kind} line"' if line else f'class="{kind}"'
+        style += f' fill-opacity="{opacity:.2f}"' if opacity < 1 else ""
         self._parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {style}/>'
         )
 
-    def path(self, steps: str) -> None:
-        """Draw a line without an inside."""
-        self._parts.append(f'<path d="{steps}" class="flow" fill="none" stroke-width="1.4"/>')
+    def path(self, steps: str, kind: str = "flow") -> None:
+        """Add a curve without filling; ``steps`` is the SVG path data."""
+        self._parts.append(f'<path d="{steps}" class="{kind}" fill="none" stroke-width="1.4"/>')
 
     def begin(self, title: str) -> None:
-        """Begin a group that shows ``title`` to whoever points at it."""
+        """Begin a group of elements that shows ``title`` as a tooltip."""
         self._parts.append(f"<g><title>{escape(title)}</title>")
 
     def end(self) -> None:
-        """End the group."""
+        """End the current group of elements."""
         self._parts.append("</g>")
 
-    def svg(self, width: float, height: float, title: str) -> str:
-        """Return the text of the file."""
+    def svg(self, width: float, height: float, title: str, *, family: str = MONO) -> str:
+        """Return the complete picture as SVG text, with the given size, title and font."""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
             f'width="{width:.0f}" height="{height:.0f}" style="max-width:100%;height:auto" '
-            'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace">'
+            f'font-family="{family}">'
         )
+        style = f"<style>{style_rules()}</style>"
         paper = '<rect width="100%" height="100%" class="paper"/>'
         return "\n".join(
-            [head, f"<title>{escape(title)}</title>", _style(), paper, *self._parts, "</svg>\n"]
+            [head, f"<title>{escape(title)}</title>", style, paper, *self._parts, "</svg>\n"]
         )

@@ -1,1 +1,1 @@
-"""RASP text: read by a grammar, run statement by statement in a session."""
+"""Parse RASP text with a grammar, and run it statement by statement in a session."""

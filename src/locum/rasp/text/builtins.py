@@ -1,9 +1,11 @@
-"""The names that every RASP program starts with.
+"""Define the names that are available to every RASP program.
 
-:func:`base_scope` has the leaves, ``True`` and ``False``, the functions that are operations of the
-table, and our extensions. What *can* be written in RASP is in ``library.rasp``.
+:func:`base_scope` returns the inputs such as ``indices``, the constants ``True`` and ``False``,
+functions that correspond to operations of the graph, and Locum's extensions. Functions that *can* be
+written in RASP are in ``library.rasp``.
 
-Each function works on s-ops (making a node) and, where RASP's own library does, on plain values.
+Each function builds a node from s-ops or selectors. It also accepts plain values if the same function
+of RASP's library accepts them.
 """
 
 from __future__ import annotations
@@ -25,30 +27,29 @@ from locum.rasp.text.mistakes import CATEGORIES, RaspError
 from locum.rasp.text.naming import Names
 from locum.rasp.text.reader import Statement, read
 
-#: What displays call the standard library, as in Weiss's implementation.
+#: The name of the standard library in displays, as in Weiss's implementation.
 LIBRARY = "RASP_support/rasplib"
-#: Names that no program may set, at any depth.
+#: Names that no program may assign, in any scope.
 BASE = frozenset(
     (
         *("tokens_asis", "tokens_str", "tokens_int", "tokens_float", "tokens_bool", "indices"),
         *("True", "False", "out", "range", "zip", "len", "get"),
     )
 )
-#: Functions of one operand that the table has, by the names that RASP text has for them. (``round`` is
-#: an operator of the grammar.)
+#: Operations with one operand, by their names in RASP text. (``round`` is an operator of the grammar.)
 _UNARY = {
     row.called: name
     for name, row in OPERATIONS.items()
     if row.group == "function" and len(row.takes) == 1 and name != "round"
 }
-#: Extensions: set at the start, but a program may use these names for its own ends.
+#: Extensions, which programs may redefine.
 EXTENSIONS = (*_UNARY, "best", "sum", "constant")
-#: Operations of the table that RASP has as library functions.
+#: Graph operations that are library functions in RASP.
 LIBRARY_FUNCTIONS = ("selector_width", "max", "min")
 
 
 def base_scope() -> Scope:
-    """Make a scope with every name of the language that is not written in RASP."""
+    """Return a scope that contains every predefined name that is not defined in RASP text."""
     scope = Scope(reserved=BASE)
     scope.passed_on = BASE
     scope.names = {
@@ -73,7 +74,7 @@ def _builtin(name: str) -> Builtin:
 
 
 def _elementwise(op: str, *values: Any) -> Any:
-    """Apply an operation of the table to s-ops, or the same function to atoms."""
+    """Apply the operation ``op`` to s-ops, or compute its result directly if all values are atoms."""
     for value in values:
         if not isinstance(value, SOp) and not is_atom(value):
             raise RaspError("type", f"{op}: expected an s-op or an atom, got {words_for(value)}")
@@ -83,7 +84,7 @@ def _elementwise(op: str, *values: Any) -> Any:
 
 
 def compute(function: Callable[..., Any], *values: Any, op: str = "") -> Any:
-    """Compute a Python function of plain values, the operation ``op`` if given; errors are RASP's."""
+    """Call a Python function on plain values, and raise its errors as :class:`RaspError`."""
     try:
         return function(*values)
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -96,7 +97,7 @@ def compute(function: Callable[..., Any], *values: Any, op: str = "") -> Any:
 
 
 def _sum(selector: Any, values: Any) -> Any:
-    """Sum what is selected: its mean times its number (two heads more)."""
+    """Return the sum of the selected values: the number of selected keys times the mean."""
     return python.selector_width(selector) * python.aggregate(selector, values)
 
 
@@ -116,19 +117,21 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "constant": (("value",), _constant),
 }
 
-#: What operators mean on plain values.
+#: Functions that compute each operation on plain values.
 ON_ATOMS = FloatDomain.meanings
 
 
 @cache
 def library() -> tuple[Statement, ...]:
-    """Read the statements of the standard library, once."""
+    """Return the parsed statements of ``library.rasp``; the file is read only once."""
     text = resources.files("locum.rasp.text").joinpath("library.rasp").read_text(encoding="utf-8")
     return tuple(read(text, Limits()))
 
 
 def library_scope(machine: Machine, names: Names) -> Scope:
-    """Make the base names, and in a scope above them what ``library.rasp`` defines."""
+    """Return a scope that contains the definitions of ``library.rasp``, with the base scope as its
+    parent.
+    """
     scope = Scope(base_scope())
     for name in ("full_s", "length"):
         names.give(scope.get(name, machine.budget), name)
@@ -139,21 +142,24 @@ def library_scope(machine: Machine, names: Names) -> Scope:
 
 
 def program_scope(library: Scope) -> Scope:
-    """Make a scope for a program: it may set ``tokens`` and extensions, not the library's names."""
+    """Return a scope for a program, which can assign ``tokens`` and extensions but no library names."""
     known = {name for scope in library.chain() for name in scope.names}
     reserved = (known | BASE) - {"tokens", *EXTENSIONS}
     return Scope(library, frozenset(reserved), remembers=True)
 
 
 def take_away(scope: Scope, name: str) -> None:
-    """Have every call of a function of the library refused, by whatever name or list it is reached.
+    """Make every call of the library function ``name`` an error, including calls through aliases and
+    lists.
 
-    What else is called so (a parameter, a function inside another) is not that function.
+    Parameters and local functions with the same name are not affected.
     """
     owner = next(each for each in scope.chain() if name in each.names)
     taken = owner.names[name]
 
     def refuse(*_: Value) -> Value:
-        raise RaspError("reserved-name", f"expected a program without {name} of the library")
+        raise RaspError(
+            "reserved-name", f"expected a program that does not use the library function {name}"
+        )
 
     owner.names[name] = Builtin(name, taken.parameters, refuse, taken.origin)

@@ -1,10 +1,10 @@
-"""Describe the names of the language in words: what ``help`` and ``?name`` say in the REPL.
+"""Describe the names of the language for ``help`` and ``?name`` in the REPL.
 
-Names that no program may set are listed with the reason, so that nobody has to meet them one by one.
+The description of a name that no program may assign states the reason.
 
 >>> print(describe("indicator"))
 indicator(a)
-  1 where a holds, else 0
+  1 where a is true, otherwise 0
 >>> print(describe("contains"))
 def contains(seq, atom) {
     return count(seq, atom) > 0;
@@ -35,16 +35,15 @@ A statement ends with ; and its value is shown on the running example.
   set example "hello"                  the running example
   load "file";                         the names of a program in file.rasp
   draw(x, "abc");                      the heads that compute x, as an SVG file
-  exit                                 the way out, as is Ctrl-D
+  exit                                 end the session, like Ctrl-D
 
 help NAME or ?NAME describes a name; help names lists the names of the language."""
 
-#: How the words of the language are used, and what they mean, where the table of operations has no row
-#: that says so.
+#: Usage and meaning of words of the language that have no row in the table of operations.
 _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "tokens": ("tokens", "the input as strings (tokens_str); a program may set the name"),
-        "tokens_asis": ("tokens_asis", "the input as it was given: strings, numbers or booleans"),
+        "tokens_asis": ("tokens_asis", "the unchanged input: strings, numbers or booleans"),
         "tokens_str": ("tokens_str", 'the input as strings: 10 becomes "10", which is below "9"'),
         "tokens_int": ("tokens_int", "the input as integers"),
         "tokens_float": ("tokens_float", "the input as real numbers"),
@@ -59,23 +58,23 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "aggregate": (
             "aggregate(selector, values, default)",
-            "the mean of the values at the selected keys; the default (or 0) where none is selected",
+            "the mean of the values at the selected keys; the default (or 0) if no key is selected",
         ),
         "sum": ("sum(selector, values)", "the sum of the values at the selected keys"),
         "range": ("range(start, end, step)", "a list of integers, as in Python"),
         "zip": ("zip(a, b)", "a list of pairs, as in Python"),
-        "len": ("len(a)", "the number of members of a list or dict (length is that of the input)"),
-        "get": ("get", "a name that RASP keeps for itself"),
-        "load": ('load "file";', "run file.rasp and take over the names that it defines"),
+        "len": ("len(a)", "the number of members of a list or dict; length is the length of the input"),
+        "get": ("get", "a reserved name without a meaning"),
+        "load": ('load "file";', "run file.rasp, and define its names in this session"),
         "draw": ('draw(x, "abc");', "draw the heads that compute an s-op, as an SVG file"),
         "set": ('set example "hello"', "set the running example, on which values are shown"),
         "show": ("show example", "show the running example"),
-        "examples": ("examples off", "show values on the running example, or (off) do not"),
-        "full": ("full seq display on", "show all positions of long sequences, or (off) do not"),
-        "exit": ("exit", "leave; so do quit and Ctrl-D"),
+        "examples": ("examples off", "show (on) or hide (off) values on the running example"),
+        "full": ("full seq display on", "show (on) or abbreviate (off) long sequences"),
+        "exit": ("exit", "end the session; quit and Ctrl-D do the same"),
     }
 )
-#: What RASP text writes as a function, by the name of its operation.
+#: Functions in RASP text, by the name of the operation.
 _CALLS: Mapping[str, str] = MappingProxyType(
     {
         "indices": "indices",
@@ -95,7 +94,7 @@ _CALLS: Mapping[str, str] = MappingProxyType(
 
 @cache
 def meanings() -> Mapping[str, tuple[str, str]]:
-    """Return how each word of the language that is not written in RASP is used, and its meaning.
+    """Return the usage and the meaning of each word of the language that is not defined in RASP text.
 
     >>> meanings()["abs"]
     ('abs(a)', '|a|')
@@ -106,7 +105,7 @@ def meanings() -> Mapping[str, tuple[str, str]]:
 
 @cache
 def library_texts() -> Mapping[str, str]:
-    """Return each function of the standard library as it is written, with the comment above it.
+    """Return the source of each library function, with its comment.
 
     >>> print(library_texts()["average"])
     def average(a) {
@@ -120,7 +119,7 @@ def library_texts() -> Mapping[str, str]:
 
 @cache
 def reserved() -> frozenset[str]:
-    """Return the names that no program may set.
+    """Return the names that no program may assign.
 
     >>> "sort" in reserved(), "tokens" in reserved(), "exp" in reserved()
     (True, False, False)
@@ -129,7 +128,8 @@ def reserved() -> frozenset[str]:
 
 
 def why_reserved(name: str) -> str:
-    """Say what a reserved name belongs to.
+    """Return the reason why ``name`` is reserved: it belongs to the standard library or to the
+    language.
 
     >>> why_reserved("sort"), why_reserved("indices")
     ('a function of the standard library', 'a name of the language')
@@ -138,7 +138,9 @@ def why_reserved(name: str) -> str:
 
 
 def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
-    """Describe a name: the program's own (``names`` has its value), the library's or the language's.
+    """Describe ``name``, which is searched for in the program, the standard library and the language.
+
+    ``names`` maps the names of the program to their values.
 
     >>> print(describe("nothing"))
     nothing is not a name of the language; help names lists them
@@ -158,7 +160,7 @@ def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
 
 
 def list_names() -> str:
-    """List the names of the language, those that programs cannot set apart from the others.
+    """List the names of the language, grouped by whether programs can assign them.
 
     >>> print(list_names().splitlines()[0])
     Reserved, so that programs cannot set them:
@@ -168,7 +170,7 @@ def list_names() -> str:
         (
             "Reserved, so that programs cannot set them:",
             _wrapped(language),
-            "Functions of the standard library, reserved too:",
+            "Functions of the standard library, also reserved:",
             _wrapped(sorted(library_texts())),
             "Extensions of Locum, which programs may set, and tokens:",
             _wrapped(sorted(("tokens", *EXTENSIONS))),
@@ -183,9 +185,10 @@ def _wrapped(names: list[str]) -> str:
 
 
 def asked(line: str, names: Mapping[str, Value]) -> str | None:
-    """Return what ``help``, ``help name`` or ``?name`` asks for ("" for help itself), or None.
+    """Return the name in a help request such as ``help name`` or ``?name``, or None for any other line.
 
-    A program that has a name ``help`` of its own keeps it.
+    The result is "" for ``help`` alone. If the program contains a variable named ``help``, a line that
+    begins with ``help`` is not a help request.
     """
     match = re.fullmatch(r"\s*(\?|help\b)\s*(\w*)\s*;?\s*", line)
     if match is None or (match.group(1) == "help" and "help" in names):
@@ -194,7 +197,7 @@ def asked(line: str, names: Mapping[str, Value]) -> str | None:
 
 
 def answer(question: str, names: Mapping[str, Value]) -> str:
-    """Describe the name asked for, or say how to begin."""
+    """Return the description of the requested name, or the introduction if the name is empty."""
     if not question:
         return OVERVIEW
     if question == "names":

@@ -1,4 +1,4 @@
-"""Finding and reading the files that a program loads."""
+"""Find and read the files that a program loads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from locum.rasp.text.mistakes import RaspError, cut
 
 
 def find(name: str, folders: Sequence[Path]) -> Path:
-    """Return the first file ``name``.rasp in ``folders``; the name may end in .rasp already."""
+    """Return the path of ``name``.rasp in the first folder that contains it.
+
+    ``name`` may include the suffix ``.rasp``. If no folder contains the file, :class:`RaspError` is
+    raised.
+    """
     file = f"{name.removesuffix('.rasp')}.rasp"
     for folder in folders:
         try:
@@ -24,7 +28,10 @@ def find(name: str, folders: Sequence[Path]) -> Path:
 
 
 def read(path: Path, name: str, characters: int) -> str:
-    """Return the text of a file of at most so many characters."""
+    """Return the text of a file with all line endings as newlines.
+
+    A file of more than ``4 * characters`` bytes is an error.
+    """
     try:
         text = read_text(path, limit=4 * characters)
     except LocumError as error:
@@ -33,9 +40,9 @@ def read(path: Path, name: str, characters: int) -> str:
 
 
 def with_newlines(text: str) -> str:
-    """Return a text whose lines end as those of programs do, whatever system wrote it.
+    r"""Return ``text`` with all line endings converted to newlines.
 
-    >>> with_newlines("a;\\r\\nb;\\rc;\\n")
-    'a;\\nb;\\nc;\\n'
+    >>> with_newlines("a;\r\nb;\rc;\n")
+    'a;\nb;\nc;\n'
     """
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""The meaning of RASP: every rule of ``rasp.lark`` with the function that evaluates it."""
+"""Evaluate RASP text: ``RULES`` maps each rule of ``rasp.lark`` to the function that evaluates it."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from locum.rasp.text.machine import (
 from locum.rasp.text.mistakes import RaspError
 from locum.rasp.text.operator_rules import OPERATOR_RULES
 
-#: Steps that it takes to make a family and to bind it.
+#: Steps for making and binding a family.
 _FAMILY = 15
 
 
 def select(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Compare keys with queries."""
+    """Evaluate ``select(keys, queries, predicate)`` as a selector."""
     keys, queries = yield from machine.each(tree.children[1:3], scope)
     predicate = str(tree.children[3])
     return python.select(operand(keys, "select"), operand(queries, "select"), predicate)
 
 
 def aggregate(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Average values over the selected keys."""
+    """Evaluate ``aggregate(selector, values, default)`` as an s-op; without a default, 0 is used."""
     _, *operands, last = tree.children
     selector, values = yield from machine.each(operands, scope)
     default = 0 if last is None else (yield last, scope)
@@ -53,7 +53,10 @@ def aggregate(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def sum_over(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Sum over families of heads: ``sum l in range(r), m in range(c) { …; body }``, an extension."""
+    """Evaluate a sum over families of heads (an extension of RASP).
+
+    The syntax is ``sum l in range(r), m in range(c) { …; body }``.
+    """
     machine.budget.spend(1)
     _, *parts, last = tree.children
     inner, families = Scope(scope), []
@@ -80,12 +83,12 @@ def sum_over(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 ATTENTION_RULES: dict[str, Rule] = {"select": select, "aggregate": aggregate, "sum_over": sum_over}
 
 
-#: What a call costs, in steps, and an entry of a lookup table, in steps and bytes.
+#: Steps of a call, and steps and bytes of an entry of a lookup table.
 _CALL, _ENTRY_STEPS, _ENTRY_BYTES = 5, 1, 250
 
 
 def index(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Take a member of a list, dict, string or s-op."""
+    """Evaluate ``base[place]``, where ``base`` is a list, dict, string or s-op."""
     base, place = yield from machine.each(tree.children, scope)
     value = _indexed(base, place, machine.budget)
     if isinstance(base, SOp):
@@ -97,7 +100,7 @@ def index(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def _indexed(base: Value, index: Value, budget: Budget) -> Value:
-    """Return ``base[index]``; by an s-op, an s-op that looks each of its values up."""
+    """Return ``base[index]``; if ``index`` is an s-op, look up each of its values."""
     if isinstance(base, (list, str)):
         return _index_list(base, index, budget)
     if isinstance(base, dict):
@@ -110,7 +113,7 @@ def _indexed(base: Value, index: Value, budget: Budget) -> Value:
 def _index_list(base: list[Value] | str, index: Value, budget: Budget) -> Value:
     what = "string" if isinstance(base, str) else "list"
     if not base:
-        raise RaspError("index", f"an empty {what} has nothing to index")
+        raise RaspError("index", f"expected a {what} with members to index, got an empty one")
     if isinstance(index, SOp):
         _charge(2 * len(base), budget)
         return _lookup(index, {i: base[i] for i in range(-len(base), len(base))})
@@ -139,10 +142,13 @@ def _charge(entries: int, budget: Budget) -> None:
 
 
 def _lookup(index: SOp, table: dict[Value, Value]) -> SOp:
-    """Look values up; a member that cannot stand in a sequence matters only where it is met."""
+    """Return an s-op that looks up each value of ``index`` in a table.
+
+    Entries of the table that are not atoms are an error only if a program looks them up.
+    """
     atoms = {key: value for key, value in table.items() if is_atom(value)}
     if not table:
-        raise RaspError("index", "an empty dict has nothing to index")
+        raise RaspError("index", "expected a dict with entries to index, got an empty one")
     if not atoms:
         member = words_for(next(iter(table.values())))
         raise RaspError(
@@ -152,7 +158,7 @@ def _lookup(index: SOp, table: dict[Value, Value]) -> SOp:
 
 
 def _index_sop(base: SOp, index: Any) -> SOp:
-    """Attend to one position, from everywhere."""
+    """Return an s-op whose value at every position is the value of ``base`` at position ``index``."""
     if not isinstance(index, int):
         raise RaspError(
             "index", f"expected an integer as the index into an s-op, got {words_for(index)}"
@@ -161,7 +167,7 @@ def _index_sop(base: SOp, index: Any) -> SOp:
 
 
 def apply(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Call a function, or run a program on an input."""
+    """Evaluate a call: call a function on arguments, or run a program on an input."""
     machine.applying += 1
     called = yield tree.children[0], scope
     machine.applying -= 1
@@ -208,7 +214,7 @@ APPLICATION_RULES: dict[str, Rule] = {"index": index, "apply": apply}
 
 
 def show(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Evaluate an expression that stands alone; whoever runs the statement shows it."""
+    """Evaluate an expression statement and return its value, which the session displays."""
     machine.budget.spend(1)
     value = yield tree.children[0], scope
     scope.remember(value)
@@ -216,7 +222,7 @@ def show(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def assign(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Give names values."""
+    """Evaluate an assignment such as ``a, b = 1, 2``."""
     machine.budget.spend(1)
     names, values = tree.children
     value = yield values, scope
@@ -229,7 +235,7 @@ def assign(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def define(machine: Machine, tree: Syntax, scope: Scope) -> None:
-    """Make a function."""
+    """Define the function of a ``def`` statement."""
     machine.budget.spend(1)
     name, parameters, *body, returns = tree.children
     names = tuple(str(p) for p in parameters.children) if parameters is not None else ()
@@ -240,7 +246,10 @@ def define(machine: Machine, tree: Syntax, scope: Scope) -> None:
 
 
 def loop(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Run statements for each item of a list; names are set in the scope around the loop."""
+    """Run the body of a ``for`` loop for each item of a list or dict.
+
+    The names are assigned in the enclosing scope.
+    """
     machine.budget.spend(1)
     names, iterable, *body = tree.children
     collection = yield iterable, scope
@@ -253,7 +262,7 @@ def loop(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def draw(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Have a program drawn."""
+    """Evaluate a ``draw`` statement with the drawing function of the host application."""
     program = yield tree.children[0], scope
     tokens = (yield tree.children[1], scope) if len(tree.children) > 1 else None
     if not isinstance(program, SOp):
@@ -263,7 +272,7 @@ def draw(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def load(machine: Machine, tree: Syntax, scope: Scope) -> None:
-    """Have a file run."""
+    """Load the file that a ``load`` statement names, through the host application."""
     machine.host.load_file(str(tree.children[0])[1:-1], scope)
 
 

@@ -1,7 +1,7 @@
-"""What a RASP text may ask of the machine, so that hostile or mistaken input ends in an error.
+"""Limit the resources of RASP texts, so that hostile or erroneous input ends in an error.
 
-The defaults keep any text, and any session, below two seconds of work and one gigabyte of memory on
-an ordinary machine. All are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
+The defaults keep any text and any session below two seconds of work and one gigabyte of memory on an
+ordinary machine. All limits are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ from locum.budget import Budget
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds; each error that one of them causes says which."""
+    """Upper bounds on the resources of a text and of a session; errors name the exceeded limit."""
 
-    #: Characters in one text: a file, or what is executed at once.
+    #: Number of characters in one text: a file, or one call of ``execute``.
     text: int = 500_000
-    #: Brackets inside brackets.
+    #: Depth of nested brackets.
     nesting: int = 500
-    #: Steps for one statement, and for all statements of one text with the reading of it. A step is
-    #: about five microseconds: a loop round, a statement, two parts of an expression.
+    #: Steps for one statement, and for all statements of a text and its parsing. A step is about five
+    #: microseconds: a loop iteration, a statement, two parts of an expression.
     steps: int = 100_000
     text_steps: int = 150_000
-    #: Bytes that the values of a session, and what is computed with them, may take at one time.
+    #: Bytes of memory for the values of a session and for intermediate results.
     memory: int = 300_000_000
-    #: Calls inside calls, and files that load files.
+    #: Depth of nested calls, and of files that load files.
     calls: int = 250
     loads: int = 100
-    #: Members of all the lists that one statement builds.
+    #: Number of list members that one statement builds.
     items: int = 5_000_000
-    #: Members of lists and dicts that one statement shows, lists in lists, and characters of it all.
+    #: Number of displayed list and dict members per statement, depth of nested lists, and characters.
     shown: int = 20_000
     depth: int = 100
     characters: int = 200_000
-    #: Cells of a selector that are shown; of a larger one, its first rows and columns are.
+    #: Number of displayed cells of a selector. Of a larger selector, only the first rows and columns
+    #: are displayed.
     cells: int = 40_000
-    #: Heads of families expanded to show a value on the example.
+    #: Number of heads of families that are expanded to display a value.
     heads: int = 20_000
 
     def budget(self) -> Budget:
-        """Open an account with these limits."""
+        """Return a new budget with these limits."""
         return Budget(self.steps, self.text_steps, self.memory)

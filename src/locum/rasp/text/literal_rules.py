@@ -1,4 +1,4 @@
-"""Rules for names, literals, lists, dicts, comprehensions and ranges, and for assignments."""
+"""Evaluate names, literals, lists, dicts, comprehensions and ranges, and bind names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from locum.rasp.text.mistakes import RaspError
 
 
 def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:
-    """Pair names with the values an assignment gives them: one value, or one to be unpacked."""
+    """Pair one name with ``value``, or several names with the members of ``value``."""
     if len(names) == 1:
         return [(names[0], value)]
     if not isinstance(value, (list, str, dict)):
@@ -35,7 +35,7 @@ def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:
 
 
 def unpacked(names: Any, item: Value) -> dict[str, Value]:
-    """Give the variables of a loop or comprehension their values for one item."""
+    """Return the values of the variables of a loop or comprehension for one item."""
     targets = [str(name) for name in names.children]
     if len(targets) > 1 and (not isinstance(item, (list, str)) or len(item) != len(targets)):
         values = len(item) if isinstance(item, (list, str)) else 1
@@ -44,7 +44,7 @@ def unpacked(names: Any, item: Value) -> dict[str, Value]:
 
 
 def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
-    """Make a nested scope in which these names are set."""
+    """Return a scope nested in ``parent`` that assigns ``values`` to their names."""
     scope = Scope(parent)
     for name, value in values.items():
         scope.set(name, value)
@@ -52,49 +52,49 @@ def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
 
 
 def name_shown(tree: Any) -> str:
-    """Name an expression for its display: a name is shown under itself, any other as ``out``."""
+    """Return the name under which an expression statement is displayed: its name, or ``out``."""
     expression = tree.children[0]
     return str(expression.children[0]) if expression.data == "name" else "out"
 
 
 def require_arity(name: str, expected: int, arguments: Sequence[Value]) -> None:
-    """Refuse a call with too few or too many arguments."""
+    """Raise an error if the number of arguments in a call of ``name`` differs from ``expected``."""
     if len(arguments) != expected:
         problem = f"wrong number of args for {name}- expected: {expected}, got: {len(arguments)}."
         raise RaspError("arity", problem)
 
 
-#: Bytes of an entry of a dict, of an empty list, and of an integer.
+#: Bytes of a dict entry, of an empty list, and of an integer.
 _ENTRY_BYTES, _LIST_BYTES, _INTEGER_BYTES = 100, 56, 32
 
 
 def name(machine: Machine, tree: Syntax, scope: Scope) -> Value:
-    """Look a name up."""
+    """Return the value of a name in ``scope``."""
     return scope.get(str(tree.children[0]), machine.budget)
 
 
 def integer(machine: Machine, tree: Syntax, scope: Scope) -> Value:
-    """Read an integer."""
+    """Return the value of an integer literal."""
     return compute(to_integer, str(tree.children[0]))
 
 
 def floating(machine: Machine, tree: Syntax, scope: Scope) -> Value:
-    """Read a float."""
+    """Return the value of a float literal."""
     return float(str(tree.children[0]))
 
 
 def string(machine: Machine, tree: Syntax, scope: Scope) -> Value:
-    """Read a string."""
+    """Return the text of a string literal without its quotes."""
     return str(tree.children[0])[1:-1]
 
 
 def bad(machine: Machine, tree: Syntax, scope: Scope) -> Value:
-    """Refuse a character that RASP does not have."""
-    raise RaspError("syntax", f"RASP has no character {str(tree.children[0])!r}")
+    """Raise an error for a character that is not part of RASP's syntax."""
+    raise RaspError("syntax", f"RASP does not use the character {str(tree.children[0])!r}")
 
 
 def expressions(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Give one value, or the list of several."""
+    """Evaluate expressions separated by commas: return one value, or a list of several values."""
     values = yield from machine.each(tree.children, scope)
     if len(values) == 1:
         return values[0]
@@ -103,7 +103,7 @@ def expressions(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def list_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Make a list of its members."""
+    """Evaluate the members of a list literal and return them as a list."""
     inner = tree.children[0]
     machine.budget.reserve(_LIST_BYTES)
     if inner is None:
@@ -113,7 +113,7 @@ def list_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def dict_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Make a dict of its pairs."""
+    """Evaluate the entries of a dict literal and return them as a dict."""
     result: dict[Value, Value] = {}
     for pair in tree.children:
         if pair is not None:
@@ -123,7 +123,7 @@ def dict_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def list_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Make a list by evaluating an expression for each item of another list."""
+    """Build a list by evaluating an expression for each item of another list."""
     member, names, iterable = tree.children
     result = []
     for item in machine.items((yield iterable, scope), "a comprehension"):
@@ -133,7 +133,7 @@ def list_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluati
 
 
 def dict_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Make a dict by evaluating a pair for each item of a list."""
+    """Build a dict by evaluating a pair for each item of a list."""
     pair, names, iterable = tree.children
     result: dict[Value, Value] = {}
     for item in machine.items((yield iterable, scope), "a comprehension"):
@@ -144,7 +144,7 @@ def dict_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluati
 
 
 def range_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """List the integers of a range."""
+    """Evaluate ``range(…)`` as a list of integers."""
     bounds = yield from machine.each(tree.children[1].children, scope)
     if len(bounds) > 3 or any(type(bound) not in (int, bool) for bound in bounds):
         raise RaspError("type", f"range: expected one to three integers, got {_shown(bounds)}")
@@ -155,7 +155,7 @@ def range_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def zip_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Pair the members of lists up."""
+    """Evaluate ``zip(…)``: group the members of lists of equal length by their index."""
     lists = yield from machine.each(tree.children[1].children, scope)
     if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
         raise RaspError("type", f"zip: expected lists of one length, got {_shown(lists)}")
@@ -165,7 +165,7 @@ def zip_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def length_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Count the members of a list."""
+    """Evaluate ``len(…)`` as the number of members of a list."""
     value = yield tree.children[1], scope
     if not isinstance(value, list):
         raise RaspError("type", f"len: expected a list, got {words_for(value)}; try length, the s-op")
@@ -177,7 +177,7 @@ def _enter(machine: Machine, result: dict[Value, Value], key: Value, value: Valu
         raise RaspError("type", f"expected atoms as keys of a dictionary, got {words_for(key)}")
     machine.require_room(1, _ENTRY_BYTES)
     if isinstance(key, int) and abs(key) >= sys.hash_info.modulus:
-        # Python hashes integers by their remainder: a dict of its multiples is slow.
+        # Python hashes integers by a remainder, so a dict of multiples of the modulus is slow.
         machine.budget.spend(len(result) / 100)
     result[key] = value
 

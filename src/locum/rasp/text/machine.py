@@ -1,12 +1,13 @@
-"""The machine that evaluates syntax trees, with its scopes and values.
+"""Evaluate syntax trees with scopes and values.
 
-Each rule of the grammar is a function of ``literal_rules.py``, ``operator_rules.py`` or
-``interpreter.py``, which joins them in one table. A rule that has parts is a generator that asks for
-their values (``yield tree, scope``), as in the dense executor: a sum of 100,000 terms or a deep
-recursion costs memory, not Python's stack.
+Functions in ``literal_rules.py``, ``operator_rules.py`` and ``interpreter.py`` evaluate the rules of
+the grammar. ``interpreter.RULES`` maps all rules to their functions. The function of a rule with parts
+is a generator: it yields each part with its scope, and receives the value of the part. The dense
+executor works in the same way. A sum of 100,000 terms or a deep recursion therefore uses memory, not
+Python's call stack.
 
-Nothing is run on an example here. Loops unroll, functions are called, atoms are computed as Python
-computes them, and whatever contains an s-op becomes a node.
+Evaluation does not run programs on an example. It unrolls loops, calls functions and computes on atoms
+with Python's arithmetic. Operations on s-ops build nodes.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from locum.rasp.text.mistakes import RaspError, cut, from_execution
 from locum.rasp.text.naming import Names
 from locum.rasp.text.reader import Source
 
-#: Longer names, and names beyond this number, are not suggested for a misspelt one.
+#: Names longer than this, and names beyond this number, are not suggested for a misspelt name.
 _LONGEST_HINT, _MOST_HINTS = 30, 500
 
 
 class Scope:
-    """Names of one function call, comprehension or session; unknown ones are the parent's."""
+    """The names of a function call, comprehension or session.
+
+    A name that a scope does not define is looked up in its parent.
+    """
 
     def __init__(
         self,
@@ -43,18 +47,18 @@ class Scope:
         remembers: bool = False,
     ) -> None:
         self.parent = parent
-        #: Whether ``out`` holds the last value computed here, as it does at top level.
+        #: Whether ``out`` is the last value computed in this scope, as at top level.
         self.remembers = remembers
-        #: Names that cannot be set here: the parent's, and those given.
+        #: Names that cannot be assigned in this scope: names passed on by the parent, and ``reserved``.
         self.reserved = reserved | (parent.passed_on if parent else frozenset())
-        #: Names that nested scopes cannot set either (the base names: indices, True, …).
+        #: Names that nested scopes also cannot assign (the base names: indices, True, …).
         self.passed_on: frozenset[str] = parent.passed_on if parent else frozenset()
         self.names: dict[str, Any] = {}
-        #: Names that were set, the last one last, since whoever asks emptied it.
+        #: Names assigned since the caller last emptied this dict, the most recent one last.
         self.changed: dict[str, None] = {}
 
     def get(self, name: str, budget: Budget) -> Any:
-        """Return the value of a name, from the nearest scope that has it."""
+        """Return the value of a name from the nearest scope that defines it."""
         for scope in self.chain():
             if name in scope.names:
                 return scope.names[name]
@@ -62,7 +66,7 @@ class Scope:
         raise RaspError("undefined-variable", f"Undefined variable: {cut(name)}{hint}")
 
     def _hint(self, name: str, budget: Budget) -> str:
-        """Suggest the name that was probably meant, among those of about its length."""
+        """Return a suggestion of a defined name that is similar to the undefined ``name``, or ""."""
         known = {
             known
             for scope in self.chain()
@@ -76,20 +80,20 @@ class Scope:
         return f" (did you mean {close[0]}?)" if close else ""
 
     def set(self, name: str, value: Any) -> None:
-        """Give a name a value in this scope."""
+        """Assign a value to a name in this scope."""
         self.require_settable(name)
-        self.names.pop(name, None)  # names stand in the order of their last definition
+        self.names.pop(name, None)  # keep names in the order of their last assignment
         self.names[name] = value
         self.changed.pop(name, None)
         self.changed[name] = None
 
     def remember(self, value: Any) -> None:
-        """Keep a value as ``out``, if this is a scope that does."""
+        """Assign a value to ``out`` if this scope remembers its last value."""
         if self.remembers:
             self.names["out"] = value
 
     def require_settable(self, name: str) -> None:
-        """Refuse the names that belong to the language."""
+        """Raise an error if ``name`` is reserved for the language or its library."""
         if name in self.reserved:
             owner = "the language" if name in self.passed_on else "the language or its library"
             raise RaspError(
@@ -99,7 +103,7 @@ class Scope:
             )
 
     def chain(self) -> Iterator[Scope]:
-        """Return this scope and its parents."""
+        """Yield this scope, its parent and all further ancestors."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -111,15 +115,15 @@ Value: TypeAlias = "Any"
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of the program: a closure over the scope it was defined in."""
+    """A function defined in RASP text: a closure over the scope of its definition."""
 
     name: str
     parameters: tuple[str, ...]
-    #: Trees of the grammar: the statements, and what is returned.
+    #: Syntax trees of the statements and of the returned expression.
     body: tuple[Any, ...]
     returns: Any
     scope: Scope
-    #: The text it was defined in, and where that came from: the console, or the name of a file.
+    #: The text of the definition, and its origin: the console, or the name of a file.
     source: Source
     origin: str
 
@@ -129,12 +133,12 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class Builtin:
-    """A function of the language that is not written in RASP."""
+    """A function of the language that is not defined in RASP text."""
 
     name: str
     parameters: tuple[str, ...]
     call: Callable[..., Value]
-    #: Where displays say that it comes from.
+    #: The origin that is shown in displays.
     origin: str
 
     def __str__(self) -> str:
@@ -143,7 +147,7 @@ class Builtin:
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """An s-op or selector applied to an input: something to look at."""
+    """The result of applying an s-op or selector to an input, for display."""
 
     program: SOp | Selector
     tokens: Any
@@ -151,7 +155,7 @@ class Applied:
 
 
 def words_for(value: Value) -> str:
-    """Describe a value as errors mention it."""
+    """Describe a value in words for error messages."""
     if isinstance(value, SOp):
         return f"the s-op {abbreviate(value.node)}"
     if isinstance(value, Selector):
@@ -167,7 +171,7 @@ def words_for(value: Value) -> str:
 
 
 def operand(value: Value, what: str) -> Any:
-    """Require a value that may stand in an elementwise operation beside an s-op."""
+    """Return ``value`` if it is an s-op or an atom; otherwise raise an error that names ``what``."""
     if isinstance(value, SOp) or is_atom(value):
         return value
     kind = "runtime:TypeError" if isinstance(value, Applied) else "type"
@@ -175,10 +179,10 @@ def operand(value: Value, what: str) -> Any:
 
 
 def same(left: Value, right: Value, budget: Budget) -> bool:
-    """Compare plain values, lists and dicts as Python does; s-ops and functions are only themselves.
+    """Compare two values as Python does; s-ops and functions are compared by identity.
 
-    Lists may share parts so often that comparing them naively never ends: each pair is looked at
-    once, at a step of the budget.
+    Lists can share members in such a way that a naive comparison takes exponential time. Each pair of
+    objects is therefore compared only once, for one step of the budget.
     """
     seen: set[tuple[int, int]] = set()
     waiting = [(left, right)]
@@ -201,34 +205,35 @@ def same(left: Value, right: Value, budget: Budget) -> bool:
     return True
 
 
-#: A tree of the grammar, or a token where it has one: lark's types do not tell which.
+#: A tree of the grammar, or a token in its place; lark's types do not distinguish them.
 Syntax: TypeAlias = Any
-#: Evaluating a tree: asks for (tree, scope), is sent the value, returns its own.
+#: The evaluation of a tree: yields (tree, scope), receives the value, returns its result.
 Evaluation: TypeAlias = Generator[tuple[Syntax, Scope], Value, Value]
-#: The meaning of a rule: the value of a tree that has no parts, or the evaluation of one that has.
+#: The function of a rule. It returns the value of a tree without parts, or the evaluation of a tree
+#: with parts.
 Rule: TypeAlias = "Callable[[Machine, Syntax, Scope], Evaluation | Value]"
 
-#: Steps that evaluating one part of an expression takes, and building a node of the graph.
+#: Steps for evaluating one part of an expression, and for building a node of the graph.
 _PART, _NODE = 0.5, 4
-#: Bytes of a node with its handle and its place in the pool, and of one member of a list.
+#: Bytes of a node with its handle and its entry in the pool, and of one list member.
 _NODE_BYTES, MEMBER_BYTES = 1_500, 8
 
 
 class Host(Protocol):
-    """What a machine leaves to the session it belongs to."""
+    """The operations that a machine delegates to its session."""
 
     def load_file(self, name: str, scope: Scope) -> None:
-        """Run a file and copy its names into ``scope``."""
+        """Run the file ``name`` and copy the names that it defines into ``scope``."""
 
     def draw_program(self, program: SOp, tokens: Any) -> None:
-        """Draw a program on an input, or (None) on the running example."""
+        """Draw a program on ``tokens``, or on the current example if ``tokens`` is None."""
 
     def run_program(self, program: SOp | Selector, tokens: Any) -> Any:
-        """Run a program on an input."""
+        """Return the value of a program on the input ``tokens``."""
 
 
 class Machine:
-    """Evaluates trees by the rules it is given, within a budget."""
+    """An evaluator of syntax trees with given rules, within a budget."""
 
     def __init__(
         self,
@@ -243,24 +248,25 @@ class Machine:
         self.host = host
         self.limits = limits
         self.budget = budget
-        #: What values were called when they were assigned or returned, for displays.
+        #: Names that values had when they were assigned or returned, for displays.
         self.names = names
-        #: Where functions defined now come from: the console, or a file.
+        #: Origin of functions defined now: the console, or a file.
         self.origin = origin
-        #: The text being run: functions remember theirs, so that errors point into the right one.
+        #: The text being run. Functions keep the text of their definition for error messages.
         self.source = Source()
-        #: Called with every s-op and selector built, but for those about to be applied to an input.
+        #: A function that is called with every s-op and selector that is built, except programs that
+        #: are about to be applied to an input.
         self.watch: Callable[[SOp | Selector], object] | None = None
-        #: The trees being evaluated, outermost first, and the calls among them: (depth, function).
+        #: The trees being evaluated, outermost first, and the calls among them as (depth, function).
         self.trees: list[Syntax] = []
         self.calls: list[tuple[int, Function]] = []
-        #: How many programs are being built only to be applied to an input.
+        #: Number of programs being built only to be applied to an input.
         self.applying = 0
-        #: Members of lists built since :meth:`evaluate` began.
+        #: Number of list members built since :meth:`evaluate` began.
         self._members = 0
 
     def evaluate(self, tree: Syntax, scope: Scope) -> Value:
-        """Return the value of an expression, or run a statement (None)."""
+        """Evaluate the tree of an expression or statement in ``scope``, and return its value."""
         self._members = self.applying = 0
         self.trees, self.calls = [], []
         running: list[Evaluation] = []
@@ -269,7 +275,7 @@ class Machine:
             while True:
                 if type(outcome) is GeneratorType:
                     running.append(outcome)
-                    value = None  # starts it
+                    value = None  # start the generator
                 else:
                     value = outcome
                     if self.trees[-1].data != "name":
@@ -295,24 +301,25 @@ class Machine:
         return self.rules[tree.data](self, tree, scope)
 
     def built(self, value: Value) -> None:
-        """Account for a value that was computed, if it is a node, and show it to whoever watches."""
+        """Charge the budget for a new s-op or selector, and pass it to ``watch``."""
         if isinstance(value, (SOp, Selector)):
             families = len(value.node.free)
             self.budget.spend(_NODE + families / 10)
             self.budget.reserve(_NODE_BYTES + 100 * families)
-            self.names.of(value.node)  # spelled out by the names its parts have now
+            self.names.of(value.node)  # form the name now, from the current names of the parts
             self._watch(value)
 
     def _watch(self, value: Value) -> None:
         if self.watch is None or self.applying or not isinstance(value, (SOp, Selector)):
             return
-        if not value.node.free:  # what is still part of a family has no value yet
+        if not value.node.free:  # a part of a family has no value yet
             self.watch(value)
 
     def _located(self, error: RaspError) -> RaspError:
-        """Give the error its place in the text being run.
+        """Add the position in the current text to an error.
 
-        Inside a function of another text (an earlier statement, the library) that is its call.
+        If the error occurred inside a function of another text (an earlier statement or the library),
+        the position of the call is added.
         """
         for depth, function in self.calls:
             if function.source is not self.source:
@@ -320,26 +327,28 @@ class Machine:
                 return _at(inside, self.trees[depth - 1])
         return _at(error, self.trees[-1])
 
-    # What rules share ---------------------------------------------------------------------------
+    # Methods used by rules ----------------------------------------------------------------------
 
     def each(self, trees: Sequence[Any], scope: Scope) -> Generator[Any, Value, list[Value]]:
-        """Evaluate several trees, one after the other."""
+        """Evaluate several trees in order, and return the list of their values."""
         values = []
         for tree in trees:
             values.append((yield tree, scope))
         return values
 
     def items(self, collection: Value, what: str) -> Iterator[Value]:
-        """Go through the members of a list or the keys of a dict, a step for each."""
+        """Iterate over the members of a list or the keys of a dict; each item costs one step of the
+        budget.
+        """
         if not isinstance(collection, (list, dict)):
             problem = f"{what}: expected a list or dict to iterate over, got {words_for(collection)}"
             raise RaspError("type", problem)
-        for item in collection:  # nothing changes a list or dict once it is made
+        for item in collection:  # lists and dicts are immutable once built
             self.budget.spend(1)
             yield item
 
     def require_room(self, members: int, size: int = MEMBER_BYTES) -> None:
-        """Account for members of lists, of ``size`` bytes each, before they are made."""
+        """Charge the budget for list members of ``size`` bytes each before they are built."""
         self._members += members
         if self._members > self.limits.items:
             raise LimitError(f"these lists have too many members; the limit is {self.limits.items:,}")
@@ -348,7 +357,7 @@ class Machine:
 
 
 def _at(error: RaspError, tree: Syntax) -> RaspError:
-    """Give an error the place of the tree it happened in (the session adds the source line)."""
+    """Add the position of a tree to an error; the session adds the source line."""
     first, last = _edge(tree, 1), _edge(tree, -1)
     if first is None or last is None:
         return error
@@ -357,7 +366,7 @@ def _at(error: RaspError, tree: Syntax) -> RaspError:
 
 
 def _edge(tree: Syntax, direction: int) -> Any:
-    """Find the first token of a tree (direction 1) or the last (−1), if it has any."""
+    """Return the first token of a tree (direction 1) or the last (−1), or None if the tree is empty."""
     waiting = [tree]
     while waiting:
         part = waiting.pop()

@@ -1,7 +1,7 @@
-"""How many bytes the values of a session take: a census of all that its names can reach.
+"""Count the bytes of all values that are reachable from the names of a session.
 
-A budget adds up what was built and does not see what became garbage meanwhile. When it runs low, a
-session counts what is really there, unless there is too much to count.
+A budget sums the memory of everything that was built, and does not subtract garbage. When little memory
+is left, the session counts the memory that is in use, unless there are too many values to count.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from locum.rasp.handles import Selector, SOp
 from locum.rasp.text.limits import Limits
 from locum.rasp.text.machine import Applied, Function, Scope
 
-#: Bytes of a node with its handle and its place in the pool, of a part of a tree, of a scope.
+#: Bytes of a node with its handle and its entry in the pool, of a part of a tree, and of a scope.
 _NODE, _TREE, _SCOPE = 1_500, 400, 1_000
-#: Values that are counted to see how much memory a session takes: at most, and in one step.
+#: Maximum number of values that are counted in a session, and the number counted per step.
 _COUNTED, _COUNTED_PER_STEP = 200_000, 15
-#: Steps that it takes Python to find unreachable values.
+#: Steps for Python's garbage collection.
 _COLLECTION = 8_000
 
 
 def bytes_of(scopes: Iterable[Scope], most: int) -> tuple[int, int]:
-    """Count the bytes and the values of everything that the names of these scopes lead to, each once.
+    """Return the number of bytes and the number of values that are reachable from ``scopes``.
 
-    Where there are more than ``most`` values, counting ends.
+    Each object is counted once. Counting stops after ``most`` values.
     """
     waiting: list[Any] = list(scopes)
     seen: set[int] = set()
@@ -64,7 +64,7 @@ def bytes_of(scopes: Iterable[Scope], most: int) -> tuple[int, int]:
             case Applied():
                 parts = (value.program, value.tokens)
         count += 1
-        # Of members that are the same object, one is enough.
+        # Members that are the same object are counted once.
         waiting.extend({id(part): part for part in parts}.values())
     return total, count
 
@@ -76,7 +76,7 @@ def _attribute(value: Any) -> int:
 
 
 def _trees(function: Function) -> int:
-    """Count the parts of a function's trees."""
+    """Estimate the number of bytes of a function's syntax trees from their number of nodes."""
     waiting, parts = [*function.body, function.returns], 0
     while waiting:
         tree = waiting.pop()
@@ -86,31 +86,33 @@ def _trees(function: Function) -> int:
 
 
 class Census:
-    """Counts from time to time how many bytes the values of a session really take."""
+    """A counter that occasionally measures how many bytes the values of a session use."""
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
         self._limits, self._budget = limits, budget
-        #: From so many bytes on, values are counted before each statement.
+        #: Number of bytes above which values are counted before each statement.
         self._begins_at = math.inf
 
     def begin_text(self) -> None:
-        """Count again, even if values were too many in the text before."""
+        """Reset the counter at the start of a text, even if the previous text had too many values to
+        count.
+        """
         self._begins_at = self._limits.memory / 2
 
     @property
     def is_due(self) -> bool:
-        """Whether so much memory may be in use that values are to be counted."""
+        """Whether the estimated memory is large enough that the values should be counted."""
         return self._budget.memory > self._begins_at
 
     def count(self, scope: Scope) -> None:
-        """Count what values really take, unless they are too many to be counted often."""
+        """Set the budget's memory to the bytes in use, unless there are too many values to count."""
         size, values = bytes_of([scope], _COUNTED)
         self._budget.spend_on_text(1 + values / _COUNTED_PER_STEP)
         if values > _COUNTED:
             self._begins_at = math.inf
             return
         if self._budget.memory - size > self._limits.memory / 8:
-            # Functions and the scopes they are defined in refer to each other.
+            # Functions and the scopes of their definitions refer to each other.
             self._budget.spend_on_text(_COLLECTION)
             gc.collect()
         self._budget.memory = size

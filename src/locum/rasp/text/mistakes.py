@@ -1,8 +1,8 @@
-"""Errors of RASP programs: a category, a sentence, a place with a caret.
+"""Define the errors of RASP programs: a category, a message, and a position marked by a caret.
 
-Categories are those of Weiss's implementation, as the conformance corpus has them, so that a program
-that fails there for one reason fails here for the same. :data:`CATEGORIES` is the one table that
-says which of our errors belongs to which.
+Weiss's implementation and the conformance corpus use the same categories. A program therefore fails
+with the same category in Locum and in Weiss's implementation. :data:`CATEGORIES` maps Locum's errors to
+categories.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from lark import Token
 
 from locum.errors import ExecutionError, GraphError, InputError, LimitError, LocumError
 
-#: Our errors → the categories of the corpus. Execution and limit errors are told apart by their
-#: ``kind``: the Python error behind it, or the rule that was broken.
+#: Map Locum's errors to the categories of the corpus. Execution and limit errors are distinguished by
+#: their ``kind``: the Python error that caused them, or the violated rule.
 CATEGORIES: dict[str, str] = {
     "mixture": "type",  # a sequence of strings and numbers
     "not real": "type",  # a power that would be complex
-    "missing": "index",  # a list or dict asked for what it does not have
-    "average": "runtime:Exception",  # a mean of strings or bools
+    "missing": "index",  # a key or index that is not in a list or dict
+    "average": "runtime:Exception",  # a mean of strings or booleans
     "refused": "runtime:Exception",  # no meaning in this domain
     "too large": "runtime:OverflowError",
-    "too much": "runtime:Exception",  # more work or memory than the limits allow
+    "too much": "runtime:Exception",  # work or memory above the limits
     "too deep": "recursion",
     "ZeroDivisionError": "runtime:ZeroDivisionError",
     "OverflowError": "runtime:OverflowError",
@@ -34,7 +34,7 @@ CATEGORIES: dict[str, str] = {
 
 
 class RaspError(LocumError):
-    """A statement that cannot be read or run."""
+    """Raised for a statement that cannot be parsed or run."""
 
     def __init__(
         self,
@@ -53,14 +53,16 @@ class RaspError(LocumError):
         self.column = column
         self.source = source
         self.width = width
-        #: Whether the program asked too much of the machine (``limits.py``).
+        #: Whether the program exceeded a limit (``limits.py``).
         self.is_limit = is_limit
-        #: The loaded file that the message names, if it is not in the text that was executed.
+        #: The loaded file that the message names, if the error is not in the executed text.
         self.file = file
         super().__init__(message)
 
     def located(self, line: int, column: int, width: int) -> RaspError:
-        """Return the same error with a place, unless it has one."""
+        """Return the same error with a position in the text, unless the error already has a
+        position.
+        """
         if self.line is not None:
             return self
         located = self.at(line, column, "")
@@ -68,16 +70,16 @@ class RaspError(LocumError):
         return located
 
     def at(self, line: int, column: int, source: str) -> RaspError:
-        """Return the same error at another place."""
+        """Return the same error at the given position, with its source line."""
         known = self.width, self.is_limit, self.file
         return RaspError(self.category, self.message, line, column, source, *known)
 
     def reworded(self, message: str, file: str = "") -> RaspError:
-        """Return the same error with another message, and without a place."""
+        """Return the same error with another message and without a position."""
         return RaspError(self.category, message, is_limit=self.is_limit, file=file or self.file)
 
     def pretty(self) -> str:
-        """Write sentence, place, source line and caret, for people."""
+        """Return the message with its position, the source line and a caret as text."""
         if self.line is None:
             return self.message
         place = f"line {self.line}, column {self.column}: {self.message}"
@@ -89,7 +91,7 @@ class RaspError(LocumError):
 
 
 def from_execution(error: LocumError) -> RaspError:
-    """Put an error of the graph or of a run into RASP's categories."""
+    """Convert an error of the graph or of a program run to an error with a RASP category."""
     if isinstance(error, RaspError):
         return error
     kind = error.kind if isinstance(error, (ExecutionError, LimitError)) else type(error).__name__
@@ -98,7 +100,7 @@ def from_execution(error: LocumError) -> RaspError:
 
 
 def cut(text: str, limit: int = 60) -> str:
-    """Shorten a text of the program for a message.
+    """Shorten program text to at most ``limit`` characters for a message.
 
     >>> cut("abc"), cut("a" * 100, limit=5)
     ('abc', 'aaaa…')
@@ -107,7 +109,7 @@ def cut(text: str, limit: int = 60) -> str:
 
 
 def _window(source: str, column: int, width: int = 76) -> tuple[str, int]:
-    """Cut a long line to the part around a column, and say where in it the column is."""
+    """Cut a long line around ``column``; return the remaining part and the column within that part."""
     source = source.replace("\t", " ").rstrip()
     start = 0 if len(source) <= width else max(0, column - 1 - width // 2)
     return source[start : start + width], column - 1 - start
@@ -119,14 +121,14 @@ _KEYWORDS = {
     "SET", "SHOW", "EXAMPLE", "EXAMPLES", "KIND", "SWITCH", "LOAD", "DRAW", "LEAVE", "DEF", "FOR", "IN",
     "RETURN", "NOT", "AND_OR", "IF", "ELSE", "ROUND", "INDICATOR", "FULL_DISPLAY",
 }  # fmt: skip
-#: Statements that begin like this end with their line.
+#: Statements that start with these tokens end with their line.
 COMMANDS = {"SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE"}
 CLOSING = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
 OPENING = {
     "LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "SELECT": "RPAR", "AGGREGATE": "RPAR",
     "RANGE": "RPAR", "ZIP": "RPAR", "LEN": "RPAR",
 }  # fmt: skip
-#: What a form looks like, for the places where only one thing can follow.
+#: Messages with examples, for positions at which only one kind of token can follow.
 _FORMS = {
     "RETURN": "a function ends with return: `def f(x) { y = x + 1; return y; }`",
     "SWITCH": "expected on or off: `examples off`",
@@ -145,9 +147,9 @@ def syntax_error(
     lines: Sequence[str],
     at_end_of_input: bool,
 ) -> RaspError:
-    """Describe what is wrong with a statement that the grammar does not accept, and where.
+    """Return the error for a statement that the grammar does not accept, with its position.
 
-    The grammar stopped at ``token``, where only ``accepts`` could have followed.
+    The parser stopped at ``token``, where only the types of tokens in ``accepts`` are allowed.
     """
     number = next((i for i, other in enumerate(piece) if other is token), len(piece))
     message, guilty = _Diagnosis(piece, number, accepts).verdict()
@@ -155,7 +157,7 @@ def syntax_error(
     if guilty < len(piece):
         place = piece[guilty]
         line, column, width = place.line or 1, place.column or 1, len(place.value)
-    else:  # just after the last token before
+    else:  # just after the previous token
         place = piece[number - 1]
         line, column, width = place.end_line or 1, place.end_column or 1, 1
     source = lines[line - 1] if line <= len(lines) else ""
@@ -163,18 +165,18 @@ def syntax_error(
 
 
 class _Diagnosis:
-    """Rules, tried in order, that name a mistake from the token at which the grammar stopped."""
+    """Rules that explain a syntax error from the token at which the parser stopped, tried in order."""
 
     def __init__(self, piece: Sequence[Token], number: int, accepts: set[str]) -> None:
         self.piece, self.number, self.accepts = piece, number, accepts
         self.token = piece[number] if number < len(piece) else None
         self.previous = piece[number - 1] if number else None
         self.bracket = self._innermost_bracket()
-        #: Where to point when something is missing *before* the token.
+        #: The index to report if something is missing *before* the token.
         self.after_previous = len(piece)
 
     def verdict(self) -> tuple[str, int]:
-        """Return a sentence, and the number of the token to point at."""
+        """Return the error message and the index of the token that the message refers to."""
         rules = (
             self.stray_character, self.command, self.keyword_as_name, self.inside_a_call,
             self.missing_semicolon, self.missing_bracket, self.assignment, self.form, self.expression,

@@ -1,8 +1,8 @@
-"""What s-ops and selectors are called in displays.
+"""Choose the names under which s-ops and selectors are displayed.
 
-Assigning a value names it, and so does returning it from a function: RASP shows a list of s-ops by
-those names. They live here, beside the graph. A node that is built twice is one node, so it bears the
-name that it was given last.
+Assigning a value, or returning it from a function, gives the value a name. RASP displays lists of s-ops
+by these names. The names are stored outside the graph. Building the same node twice returns one node,
+so its name is the most recent one.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from locum.graph import COMPARISONS, OPERATIONS, Node, Sort, is_atom, sort_of
 from locum.graph.atoms import short
 from locum.rasp.handles import Selector, SOp
 
-#: Longer names are cut down to the kind of thing, longer lists of arguments to the kind of list.
+#: Maximum lengths of a name and of a list in a call; the kind of value is displayed instead.
 LONGEST, _LONGEST_ARGUMENT = 30, 20
 
 
 class Names:
-    """Names of nodes, kept as long as the nodes are."""
+    """The display names of nodes, kept as long as the nodes exist."""
 
     def __init__(self) -> None:
         self._names: WeakKeyDictionary[Node, str] = WeakKeyDictionary()
 
     def give(self, value: Any, name: str) -> None:
-        """Name a value, if it is an s-op or a selector."""
+        """Set the display name of ``value`` if it is an s-op or a selector."""
         if isinstance(value, (SOp, Selector)):
             self._names[value.node] = name if len(name) <= LONGEST else unnamed(value.node)
 
     def of(self, node: Node) -> str:
-        """Return the name of a node; an expression that was given none is spelled out."""
+        """Return the display name of a node, or its expression if it has no name."""
         name = self._names.get(node)
         if name is None:
             name = self._spelled(node)
@@ -39,7 +39,7 @@ class Names:
         return name
 
     def call(self, function: str, arguments: Sequence[Any]) -> str:
-        """Spell out a call, as the name of what it returns."""
+        """Return the text of a function call, which is the display name of the call's result."""
         parts: list[str] = []
         for argument in arguments:
             parts.append(self._argument(argument))
@@ -48,7 +48,7 @@ class Names:
         return f"{function}({' , '.join(parts)})"
 
     def members(self, atoms: Sequence[Any]) -> str:
-        """Spell out a list of atoms, as far as a name can have room for it."""
+        """Return a list of atoms as text, shortened to the maximum length of a name."""
         some = [atom[:LONGEST] if isinstance(atom, str) else atom for atom in atoms[:LONGEST]]
         return f"[{', '.join(short(atom) for atom in some)}]"
 
@@ -83,8 +83,9 @@ class Names:
             return value[: LONGEST + 1] if isinstance(value, str) else short(value)
         pattern = _PATTERNS.get(node.op)
         if node.op in _MIRRORED and node.inputs[0].op == "constant" != node.inputs[1].op:
-            pattern = _MIRRORED[node.op]  # Python leaves a comparison with a plain value to the s-op
-        # The machine names what it builds, inputs first; only what the library builds is deeper.
+            pattern = _MIRRORED[node.op]  # Python mirrors a comparison of a plain value with an s-op
+        # The machine names everything it builds, inputs first; only the library builds deeper
+        # expressions.
         if pattern is None or any(self._is_deep(part) for part in node.inputs):
             return unnamed(node, "plain select")
         return pattern.format(*(self.of(part) for part in node.inputs))
@@ -94,11 +95,11 @@ class Names:
 
 
 def unnamed(node: Node, selector: str = "sel") -> str:
-    """Return what stands for a name that is missing or too long."""
+    """Return the text that is displayed if the name of a node is missing or too long."""
     return selector if sort_of(node) is Sort.SELECTOR else "s-op"
 
 
-#: How RASP spells operations out.
+#: The text of operations in RASP.
 _PATTERNS = {
     **{
         row.name: f"( {{0}} {row.symbol} {{1}} )"

@@ -1,7 +1,6 @@
-"""Rules for operators: arithmetic, comparison, logic, ternaries, ``in``.
+"""Evaluate operators: arithmetic, comparison, logic, ternaries and ``in``.
 
-Atoms are computed as Python computes them, lists and dicts are Python's, and whatever contains an s-op
-becomes a node.
+Operators on atoms, lists and dicts follow Python. Operators on s-ops build nodes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from locum.rasp.text.machine import (
 )
 from locum.rasp.text.mistakes import RaspError
 
-#: How tightly binary operators bind, by token of the grammar; all group to the left. It surprises:
-#: `%` is looser than `*`, and `and` and `or` are equal.
+#: Precedence of binary operators, by token of the grammar; all are left-associative. Note that `%`
+#: binds less tightly than `*`, and that `and` and `or` have equal precedence.
 PRECEDENCE = {
     "CARET": 6, "TIMES": 5, "DIVIDE": 5, "FLOOR_DIVIDE": 5, "PERCENT": 4, "PLUS": 3, "MINUS": 3,
     "PREDICATE": 2, "AND_OR": 1,
@@ -39,12 +38,14 @@ _OPERATIONS = {
 }  # fmt: skip
 _EQUALITY = ("==", "!=")
 _ORDER = ("<", "<=", ">", ">=")
-#: Steps that combining two values takes.
+#: Steps for combining two values.
 _COMBINING = 0.5
 
 
 def operation(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Evaluate operands from left to right and combine them as tightly as their operators bind."""
+    """Evaluate a chain of binary operators by their precedence; operands are evaluated from left to
+    right.
+    """
     chain = _Chain(machine, tree)
     chain.values.append((yield tree.children[0], scope))
     for place in range(1, len(tree.children), 2):
@@ -58,18 +59,18 @@ def operation(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 class _Chain:
-    """Values and operators of a chain that wait for what binds tighter."""
+    """The values and operators of a chain of binary operators that have not been combined."""
 
     def __init__(self, machine: Machine, tree: Syntax) -> None:
         self.machine = machine
         self.tree = tree
         self.values: list[Value] = []
-        #: Where in the tree each value starts, and where the operators between them are.
+        #: The indices in the tree at which the values start, and the indices of the operators.
         self.starts = [0]
         self.operators: list[int] = []
 
     def combine_down_to(self, precedence: int) -> None:
-        """Combine all values whose operators bind at least so tightly."""
+        """Apply all remaining operators whose precedence is at least ``precedence``."""
         parts = self.tree.children
         while self.operators and PRECEDENCE[parts[self.operators[-1]].type] >= precedence:
             self.machine.budget.spend(_COMBINING)
@@ -79,7 +80,7 @@ class _Chain:
             try:
                 combine = _logic if symbol.type == "AND_OR" else _binary
                 value = combine(self.machine, str(symbol), left, right)
-                if self.operators or end < len(parts):  # the last is the value of the whole tree
+                if self.operators or end < len(parts):  # the last one is the value of the whole tree
                     self.machine.built(value)
             except LocumError:
                 # The error belongs to this part of the chain.
@@ -105,12 +106,12 @@ def _binary(machine: Machine, symbol: str, left: Value, right: Value) -> Value:
 def _on_sops(symbol: str, left: Value, right: Value) -> SOp:
     others = [value for value in (left, right) if not isinstance(value, SOp) and not is_atom(value)]
     if others and symbol in _EQUALITY:
-        # No value at any position equals a list or a function; the s-op must have values, though.
+        # No value equals a list or a function. The comparison still depends on the s-op.
         sop = left if isinstance(left, SOp) else right
         never = apply("and", sop, False)
         return never if symbol == "==" else apply("not", never)
     if others:
-        # Python repeats a list: a value, but none that can stand in a sequence.
+        # Python repeats a list, but the result cannot be an element of a sequence.
         category = "type" if symbol == "*" and isinstance(others[0], list) else "runtime:TypeError"
         raise RaspError(category, f"cannot compute {words_for(left)} {symbol} {words_for(right)}")
     return apply(_OPERATIONS[symbol], left, right)
@@ -144,7 +145,7 @@ def _logic(machine: Machine, word: str, left: Value, right: Value) -> Value:
 
 
 def unary(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Compute with one value: ``not``, ``-``, ``+``."""
+    """Evaluate a unary operator: ``not``, ``-`` or ``+``."""
     symbol, value = str(tree.children[0]), (yield tree.children[1], scope)
     if symbol == "not":
         return ~value if isinstance(value, (SOp, Selector)) else not value
@@ -161,7 +162,7 @@ def unary(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def rounded(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Round to the nearest integer, halves to even."""
+    """Evaluate ``round``: round to the nearest integer, with ties to even."""
     value = yield tree.children[0], scope
     if isinstance(value, SOp):
         return round(value)
@@ -171,7 +172,7 @@ def rounded(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Give 1 where an s-op holds, else 0."""
+    """Evaluate ``indicator``: return 1 where a boolean s-op is true, else 0."""
     value = yield tree.children[0], scope
     if not isinstance(value, SOp):
         raise RaspError("type", f"indicator: expected an s-op, got {words_for(value)}")
@@ -179,7 +180,11 @@ def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def conditional(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Choose between two values: by an atom one of them is evaluated, by an s-op both."""
+    """Evaluate ``then if condition else otherwise``.
+
+    If the condition is an atom, only one of the two values is evaluated. If the condition is an s-op,
+    both values are evaluated.
+    """
     then, condition, otherwise = tree.children
     holds = yield condition, scope
     if isinstance(holds, Selector):
@@ -193,7 +198,9 @@ def conditional(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def contains(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Look for a value in a list, or for an atom in an s-op."""
+    """Evaluate ``in``: whether a list contains an atom or the values of an s-op, or an s-op contains an
+    atom.
+    """
     value, collection = yield from machine.each(tree.children, scope)
     if isinstance(value, Selector):
         raise RaspError("type", "in: expected an atom or an s-op to look for, got a selector")

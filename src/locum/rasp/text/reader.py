@@ -1,9 +1,9 @@
-"""Parse RASP text into statements with tables that are stored next to the grammar.
+"""Parse RASP text into statements, with parser tables that are stored next to the grammar.
 
-A statement ends with ``;`` or, for ``def`` and ``for``, with its closing brace; the commands of the
-REPL (``set example …``, ``examples off``, …) end with their line. Each is parsed by itself, so one
-mistake costs one statement. A :class:`Reader` is fed text, a line or a file at a time, and looks at
-every token once: a statement over thousands of lines costs no more than one on a single line.
+A statement ends with ``;`` or, for ``def`` and ``for``, with its closing brace. REPL commands (``set
+example …``, ``examples off``, …) end with their line. Statements are parsed separately, so an error
+affects only one statement. A :class:`Reader` receives text in pieces and reads every token once. The
+cost of a statement therefore does not depend on its number of lines.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from locum.rasp.text.limits import Limits
 from locum.rasp.text.mistakes import CLOSING, COMMANDS, OPENING, RaspError, syntax_error
 
 _FOLDER = resources.files("locum.rasp.text")
-#: Widths of patterns are capped, as their greatest differs between versions of Python.
+#: Widths of patterns are capped, since their maximum depends on the Python version.
 _WIDEST = 2**16
 
 
 @cache
 def grammar() -> Lark:
-    """Make the parser, once, from the tables that are kept if they are of this grammar and this Lark.
+    """Return the parser, from the stored tables if they match this grammar and this version of Lark.
 
-    It does not work out the position of every tree, which would double the time it takes; the few
-    that an error needs are found by their tokens (``interpreter.py``).
+    The parser does not compute the position of every tree, which would double the parse time.
+    ``machine.py`` computes the position of an error from the tokens of its tree.
 
     >>> grammar().parse("x = 1;").data == "start"
     True
@@ -50,7 +50,7 @@ def grammar() -> Lark:
 
 
 def worked_out() -> Lark:
-    """Work out the parser from the grammar.
+    """Build the parser from the grammar, without the stored tables.
 
     >>> worked_out().parse("x = 1;").data == "start"
     True
@@ -59,10 +59,10 @@ def worked_out() -> Lark:
 
 
 def tables(parser: Lark) -> dict[str, Any]:
-    """Return the tables of a parser as plain data, the same for each run of Python.
+    """Return the tables of a parser as plain data that does not vary between runs of Python.
 
-    Lark numbers its states and tokens in an order that differs from run to run; here tokens are
-    numbered by name, and states as they are met from the first on.
+    Lark numbers its states and tokens in an order that varies between runs. The returned tables number
+    the tokens by name, and the states in the order of a traversal.
 
     >>> tables(grammar())["data"]["parser"]["parser"]["start_states"]
     {'start': 0}
@@ -102,7 +102,7 @@ def tables(parser: Lark) -> dict[str, Any]:
 
 
 def _as_lark_has_them(kept: dict[str, Any]) -> Any:
-    """Return the tables with the numbers as keys that JSON made strings of."""
+    """Convert the keys of stored tables from strings, which JSON requires, to integers for Lark."""
     table = kept["data"]["parser"]["parser"]
     table["tokens"] = _numbered(table["tokens"])
     table["states"] = _numbered({state: _numbered(row) for state, row in table["states"].items()})
@@ -118,7 +118,7 @@ def _text() -> str:
 
 
 def _made_from() -> dict[str, str]:
-    """Name what tables are made from: the grammar, and the version of Lark."""
+    """Return the version of Lark and a hash of the grammar, which identify the stored tables."""
     return {"lark": lark.__version__, "grammar": hashlib.sha256(_text().encode()).hexdigest()}
 
 
@@ -129,20 +129,20 @@ if __name__ == "__main__":
 
 _BLOCKS = {"DEF", "FOR"}
 
-#: Steps that it takes to begin with a piece of text, to read one token, to describe one mistake.
+#: Steps for starting a piece of text, for reading one token, and for describing one error.
 _FEEDING, _TOKEN, _MISTAKE = 6, 2.4, 50
 
 
 @cache
 def _without_trees() -> Any:
-    """Configure a parser that only sees whether a text is right."""
+    """Return the configuration of a parser that checks a text without building trees."""
     configuration = copy(grammar().parse_interactive().parser_state.parse_conf)
     configuration.callbacks = {}
     return configuration
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Cut ``text`` into tokens; only where ``sum l in`` follows is ``sum`` a word of the language."""
+    """Split ``text`` into tokens; ``sum`` becomes a keyword only before ``name in``."""
     ahead = _Lookahead()
     for token in _lexed(text):
         yield from ahead.add(token)
@@ -150,25 +150,25 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _lexed(text: str) -> Iterator[Token]:
-    # Not Lark.lex, which makes a new lexer for every text, that is for every line of a REPL.
+    # Lark.lex would build a new lexer for every text, and therefore for every line of a REPL.
     lexer = grammar().parse_interactive(text).lexer_thread
     return iter(lexer.lex(None))  # type: ignore[no-untyped-call]
 
 
 @dataclass(eq=False)
 class Source:
-    """A text that statements and functions come from, for errors that point into it."""
+    """The lines of a text that contains statements, used to report the positions of errors."""
 
     lines: list[str] = field(default_factory=list)
 
     def line(self, number: int) -> str:
-        """Return a line by its number, counted from 1."""
+        """Return a line by its number, starting at 1, or "" after the last line."""
         return self.lines[number - 1] if number <= len(self.lines) else ""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its tree, or what is wrong with it."""
+    """A statement with its syntax tree or, if parsing failed, its syntax error."""
 
     tree: Tree[Token] | None
     error: RaspError | None
@@ -177,12 +177,14 @@ class Statement:
 
     @property
     def inner(self) -> Any:
-        """The tree of a statement that was read without an error."""
+        """The tree of the statement, which must not contain a syntax error."""
         assert self.tree is not None
         return self.tree.children[0]
 
     def located(self, error: RaspError) -> RaspError:
-        """Give an error its line of the program (that of the statement, if nothing nearer is known)."""
+        """Add a position and a source line to an error; the default is the first line of the
+        statement.
+        """
         number = error.line or self.line
         source = self.source.line(number)
         column = error.column or 1 + len(source) - len(source.lstrip())
@@ -190,7 +192,7 @@ class Statement:
 
 
 class Reader:
-    """Reads a text piece by piece and hands out each statement as soon as it is finished."""
+    """A reader that receives a text in pieces and returns each statement when it is complete."""
 
     def __init__(self, limits: Limits, budget: Budget | None = None) -> None:
         self.limits = limits
@@ -202,11 +204,11 @@ class Reader:
 
     @property
     def waiting(self) -> bool:
-        """Whether a statement has been begun and not finished."""
+        """Whether the text read by :meth:`feed` ends within a statement."""
         return bool(self._piece.tokens or self._ahead.tokens)
 
     def feed(self, text: str) -> Iterator[Statement]:
-        """Read more text (whole lines) and give the statements that it finishes."""
+        """Read further whole lines of text, and yield the statements that they complete."""
         self.budget.spend_on_text(_FEEDING)
         if not self.waiting:
             self.source, self._characters = Source(), 0
@@ -227,18 +229,18 @@ class Reader:
                 yield from self._add(clear)
                 if self._piece.is_lost:
                     self._piece = _Piece()
-                    return  # whatever follows belongs to that nest of brackets
+                    return  # everything that follows belongs to these nested brackets
         yield from self._end_of_line()
 
     def end(self) -> Iterator[Statement]:
-        """Give the last statement, which the text has not finished."""
+        """Yield the last statement, if it is incomplete at the end of the text."""
         for token in self._ahead.rest():
             yield from self._add(token)
         if self._piece.tokens:
             yield self._finished(at_end_of_input=True)
 
     def _add(self, token: Token) -> Iterable[Statement]:
-        """Parse one token and give the statements that end with it, or with the line before it."""
+        """Add one token, and return the statements that end with it or with the previous line."""
         piece = self._piece
         ended: tuple[Statement, ...] = ()
         if piece.is_command and piece.tokens[-1].line != token.line and piece.ends_with_line():
@@ -252,10 +254,10 @@ class Reader:
 
     def _end_of_line(self) -> Iterator[Statement]:
         if self._piece.is_command:
-            self.budget.spend_on_text(_MISTAKE)  # what it takes to see whether it is complete
+            self.budget.spend_on_text(_MISTAKE)  # the cost of testing whether the statement is complete
             for token in self._ahead.rest():
                 yield from self._add(token)
-        # A mistake already made is reported now, and not when the statement ends.
+        # Report an error immediately instead of at the end of the statement.
         if self._piece.ends_with_line() or self._piece.is_wrong:
             yield self._finished()
 
@@ -276,27 +278,29 @@ class Reader:
 
 
 def read(text: str, limits: Limits, budget: Budget | None = None) -> Iterator[Statement]:
-    """Cut ``text`` into statements and parse each; an unfinished last one is a mistake."""
+    """Split ``text`` into statements and parse each one; an incomplete last statement is an error."""
     reader = Reader(limits, budget)
     yield from reader.feed(text)
     yield from reader.end()
 
 
 class _Lookahead:
-    """Holds tokens back until it is clear whether a ``sum`` begins a family of heads."""
+    """A buffer that holds tokens until it is clear whether ``sum`` begins a sum over a family
+    of heads.
+    """
 
     def __init__(self) -> None:
         self.tokens: list[Token] = []
 
     def add(self, token: Token) -> Iterable[Token]:
-        """Take a token, and give those whose meaning is clear now."""
+        """Add a token, and return the tokens whose type is now clear."""
         if not self.tokens and token != "sum":
             return (token,)
         self.tokens.append(token)
         return self._clear()
 
     def rest(self) -> Iterable[Token]:
-        """Give what is left: no more tokens will come."""
+        """Return the tokens that are still in the buffer at the end of the text."""
         rest, self.tokens = self.tokens, []
         return rest
 
@@ -315,20 +319,20 @@ def _is_sum(token: Token) -> bool:
 
 
 class _Piece:
-    """The tokens of one statement, parsed when it matters: one that a text never ends is not parsed."""
+    """The tokens of one statement, which are parsed on demand."""
 
     def __init__(self) -> None:
         self.tokens: list[Token] = []
         self.open_brackets: list[str] = []
-        #: Whether its brackets are nested too deeply to go on.
+        #: Whether the brackets of the statement are nested too deeply to continue.
         self.is_lost = False
         self._parser = grammar().parse_interactive()
         self._parsed = 0
-        #: The token at which the grammar stopped, and what could have stood there instead.
+        #: The token at which the grammar stopped, and the tokens allowed there.
         self._mistake: tuple[Token, set[str]] | None = None
 
     def add(self, token: Token) -> None:
-        """Take one more token."""
+        """Add a token and update the list of open brackets."""
         self.tokens.append(token)
         if token.type in OPENING:
             self.open_brackets.append(token.type)
@@ -336,7 +340,7 @@ class _Piece:
             self.open_brackets.pop()
 
     def _parse(self) -> None:
-        """Parse the tokens that came in since the last time, up to the first mistake."""
+        """Parse the tokens added since the last call, up to the first error."""
         new, self._parsed = self.tokens[self._parsed :], len(self.tokens)
         if self._mistake is None:
             try:
@@ -347,37 +351,37 @@ class _Piece:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the grammar has stopped at a token, and no brace is open."""
+        """Whether the parser has found an error and no brace is open."""
         self._parse()
         return self._mistake is not None and "LBRACE" not in self.open_brackets
 
     @property
     def is_command(self) -> bool:
-        """Whether it has begun as a command of the REPL."""
+        """Whether the statement begins with the keyword of a REPL command."""
         return bool(self.tokens) and self.tokens[0].type in COMMANDS
 
     def ends(self) -> bool:
-        """Return whether its last token ends it."""
+        """Return whether the last token added ends the statement."""
         last = self.tokens[-1].type
         if last == "SEMICOLON":
-            # Outside braces even if a bracket is missing: `[1, 2;` is one mistake.
+            # A ; outside braces ends the statement even if a bracket is missing: `[1, 2;` is one error.
             return self.is_command or "LBRACE" not in self.open_brackets
         if last != "RBRACE" or self.open_brackets or self.tokens[0].type not in _BLOCKS:
             return False
-        # The brace may have closed a dict to loop over, and not the body.
+        # The brace may end a dict in the loop header instead of the body.
         return self.tokens[0].type == "DEF" or self._is_statement()
 
     def ends_with_line(self) -> bool:
-        """Return whether it is a command that is complete at the end of its line."""
+        """Return whether the statement is a command that is complete at the end of its line."""
         return self.is_command and not self.open_brackets and self._is_statement()
 
     def _is_statement(self) -> bool:
         self._parse()
-        # A mistake is not mended by more text.
+        # More text cannot fix an error.
         return self._mistake is not None or self._accepts("$END")
 
     def _accepted(self) -> set[str]:
-        # Not Lark's own `accepts`, which copies the lexer, too, for each word that might follow.
+        # Lark's own `accepts` would also copy the lexer for each candidate.
         words = self._parser.choices()  # type: ignore[no-untyped-call]
         return {word for word in words if word.isupper() and self._accepts(word)}
 
@@ -391,7 +395,7 @@ class _Piece:
         return True
 
     def parsed(self, source: Source, at_end_of_input: bool) -> Tree[Token] | RaspError:
-        """Return the tree of the statement, or what is wrong with it."""
+        """Return the syntax tree of the statement, or its syntax error."""
         self._parse()
         if self._mistake is None:
             try:

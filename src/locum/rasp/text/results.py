@@ -1,4 +1,4 @@
-"""What came of a statement: one :class:`Result`, for people (``printed``) and for programs."""
+"""Represent the result of a statement as text for users and as fields for programs."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from locum.text import text_rows
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one statement.
+    """The result of one statement.
 
     ``kind`` is s-op, selector, atom, list, dict, multi (several names assigned), function, none, exit
-    or error. What the other fields hold depends on it; those that do not apply are None.
+    or error. It determines which of the other fields are set; fields that are not set are None.
     """
 
     kind: str
-    #: What REPL would print, to the letter.
+    #: The text that the REPL prints.
     printed: str = ""
     name: str | None = None
-    #: Of an s-op or atom: int, float, bool or string.
+    #: Type of an s-op or atom: int, float, bool or string.
     type: str | None = None
-    #: Of an s-op: its values on the example (or the input it was applied to).
+    #: Values of an s-op on the example (or on the input it was applied to).
     values: list[Any] | None = None
-    #: Of a selector: 0 and 1, [query][key].
+    #: Pattern of a selector: 0 and 1, [query][key].
     matrix: list[list[int]] | None = None
-    #: Of an atom.
+    #: Value of an atom.
     value: Any = None
-    #: Of list, dict ([key, member] pairs) and multi: members as dicts with these same fields.
+    #: Members of a list, dict ([key, member] pairs) or multi, as dicts with these same fields.
     items: list[Any] | None = None
-    #: Of a function: its parameters.
+    #: Parameters of a function.
     args: list[str] | None = None
-    #: Of an error.
+    #: Category of an error.
     category: str | None = None
     message: str | None = None
     line: int | None = None
     column: int | None = None
-    #: Of an s-op or selector: the graph, and the input that it was run on.
+    #: The graph of an s-op or selector, and the input that it was run on.
     node: Node | None = None
     tokens: Any = None
 
     def _repr_html_(self) -> str:
-        """Return what the REPL would print, as it would print it."""
+        """Return the text that the REPL prints as HTML."""
         return text_rows(self.kind, [("", self.printed.strip("\n"))])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that apply, without the text, the graph and its input."""
+        """Return the fields that are set, except the printed text, the graph and its input."""
         present = {name: value for name, value in vars(self).items() if value is not None}
         for hidden in ("printed", "node", "tokens"):
             present.pop(hidden, None)
@@ -58,7 +58,7 @@ class Result:
 
 
 def error_result(error: RaspError) -> Result:
-    """Make the result of a statement that failed."""
+    """Return the result of a statement that failed with ``error``."""
     return Result(
         "error",
         printed=f"\t!! {error.pretty()}\n".replace("\n  ", "\n\t   "),

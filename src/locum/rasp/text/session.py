@@ -1,8 +1,9 @@
-"""A session: RASP statements in, one result per statement out.
+"""Run RASP statements in a session and return one result per statement.
 
-The REPL, the command line, notebooks and pages all use this. A session has names, a running
-example for s-ops and one for selectors, and switches for what is shown. Building a program never
-depends on the example; only what is shown is run on it, and each part of it once.
+The REPL, the command line, notebooks and the playground use sessions. A session contains the defined
+names, an example input for s-ops, an example input for selectors, and display switches. Building a
+program never depends on the examples. Only displayed values are computed on an example, and each part
+of a program is computed once.
 
 >>> session = Session(example="hello")
 >>> for result in session.execute("x = indices + 1; select(tokens, tokens, ==);"):
@@ -36,19 +37,19 @@ from locum.rasp.text.reader import Reader, Statement, read
 from locum.rasp.text.results import Result, error_result
 from locum.rasp.text.session_examples import COMMANDS, Examples
 
-#: Draws a program on an input and says where the picture is.
+#: A function that draws a program on an input and returns the path of the picture.
 Drawer = Callable[[SOp, str, Any], Path]
 
-#: Steps that any statement takes, one that fails, and a file that is loaded.
+#: Steps of any statement, of a failed statement, and of loading a file.
 _STATEMENT, _FAILURE, _FILE = 6, 30, 100
-#: Steps that any picture takes, for each node to count its heads, and for each pair of heads.
+#: Steps of any picture, of counting the heads of each node, and of each pair of heads.
 _PICTURE, _COUNTED_NODE, _PAIRS_OF_HEADS = 400, 2, 40
-#: Characters of a file that are read in one step.
+#: Number of characters of a file read in one step.
 _CHARACTERS_PER_STEP = 500
 
 
 class Session:
-    """Names, examples and switches that last from one statement to the next."""
+    """An interpreter for RASP text, whose names, examples and switches persist between statements."""
 
     def __init__(
         self,
@@ -60,23 +61,23 @@ class Session:
     ) -> None:
         self.limits = limits or Limits()
         self.budget = self.limits.budget()
-        #: Where ``load`` looks, in this order.
+        #: Folders searched by ``load``, in order.
         self.folders = [Path(folder) for folder in folders]
         self.drawer = drawer
         self.display_names = Names()
         self.examples = Examples(
             example, self.limits, self.budget, self.display_names, self.names_of_nodes
         )
-        #: Whether a statement has asked to leave, and whether the text has used up its steps.
+        #: Whether a statement has requested an exit, and whether the text has used all its steps.
         self.finished = self.exhausted = False
         self._machine = self._new_machine(LIBRARY)
         self._reader = Reader(self.limits, self.budget)
         self._census = Census(self.limits, self.budget)
-        #: The text that :meth:`is_complete` read last, with its statements.
+        #: The text last read by :meth:`is_complete`, with its statements.
         self._read_ahead: tuple[str, list[Statement]] | None = None
-        #: What a statement has to say beside its value, and the names that loaded files have shown.
+        #: Notes that a statement displays in addition to its value.
         self._notes: list[str] = []
-        #: The name that the program assigned last.
+        #: The name assigned last.
         self.last_assigned: str | None = None
         self._listed: list[tuple[str, str]] = []
         self._loading: list[Path] = []
@@ -89,47 +90,55 @@ class Session:
     # Running statements -------------------------------------------------------------------------
 
     def execute(self, text: str) -> list[Result]:
-        """Run every statement of ``text``; one that fails leaves the others alone."""
+        """Run every statement of ``text`` and return the results; a failure does not affect other
+        statements.
+        """
         if not isinstance(text, str):
-            raise LocumError(f"a session executes text, not {type(text).__name__}")
+            raise LocumError(f"expected a string of RASP, got {type(text).__name__}")
         self._begin_text()
         return list(self._results(self._statements_of(text)))
 
     def feed(self, lines: str) -> list[Result]:
-        """Run the statements that more lines of one long text finish; :meth:`end` runs the rest."""
+        """Run the statements that further lines of a long text complete; :meth:`end` runs the last
+        statement.
+        """
         return list(self.feeding(lines))
 
     def feeding(self, lines: str) -> Iterator[Result]:
-        """Run statements as :meth:`feed` does, each only when its result is asked for."""
+        """Yield the results of :meth:`feed`; each statement is run when its result is requested."""
         return self._results(self._reader.feed(lines))
 
     def end(self) -> list[Result]:
-        """Run, or report, what the lines that were fed left unfinished."""
+        """Run the last statement of the lines passed to :meth:`feed`, or return its error if it is
+        incomplete.
+        """
         return list(self._results(self._reader.end()))
 
     @property
     def waiting(self) -> bool:
-        """Whether the lines that were fed end in the middle of a statement."""
+        """Whether the lines passed to :meth:`feed` end within a statement."""
         return self._reader.waiting
 
     def is_complete(self, text: str) -> bool:
-        """Return whether a REPL can run ``text`` as it is, or must ask for more of it."""
+        """Return whether ``text`` ends with a complete statement; otherwise a REPL reads
+        further lines.
+        """
         reader = Reader(self.limits, self.limits.budget())
         try:
             self._read_ahead = text, list(reader.feed(text))
         except LimitError:
-            return True  # running it will say so
+            return True  # running it reports the error
         return not reader.waiting
 
     def define(self, text: str) -> None:
-        """Run a program for its names alone: nothing is shown or run on the example.
+        """Run a program only to define its names; nothing is displayed or computed on the example.
 
         The first error is raised.
         """
         self.script(text)
 
     def script(self, text: str) -> list[tuple[str, Value]]:
-        """Run a program as a script: names and values of what stands alone as an expression.
+        """Run a program as a script, and return the name and value of each expression statement.
 
         The first error is raised.
         """
@@ -137,7 +146,7 @@ class Session:
         return [(name, value) for name, value in self._quietly(text, self.scope) if name]
 
     def value_of(self, name: str) -> Value:
-        """Return the value of a name; of a function without parameters, what it returns."""
+        """Return the value of a name; a function without parameters is called."""
         value = self.get(name)
         if isinstance(value, Function) and not value.parameters:
             (statement,) = read(f"{name}();", self.limits)
@@ -146,15 +155,15 @@ class Session:
         return value
 
     def get(self, name: str) -> Value:
-        """Return the value of a name, as the program would see it."""
+        """Return the value of a name in the scope of the program."""
         return self.scope.get(name, self.limits.budget())
 
     def names(self) -> dict[str, Value]:
-        """Return all names that can be used now, the language's own included."""
+        """Return all defined names with their values, including the names of the language."""
         return {n: v for scope in reversed(list(self.scope.chain())) for n, v in scope.names.items()}
 
     def names_of_nodes(self) -> dict[Node, str]:
-        """Return what errors call nodes: the program's own names."""
+        """Return the names that the program assigned to nodes, for error messages."""
         return {
             value.node: name
             for name, value in self.scope.names.items()
@@ -168,7 +177,7 @@ class Session:
         return read(text, self.limits, self.budget)
 
     def _results(self, statements: Iterable[Statement]) -> Iterator[Result]:
-        """Run statements until the text leaves, or has used up its steps."""
+        """Run statements and yield their results, until the text exits or has used all its steps."""
         try:
             for statement in statements:
                 yield self._result(statement)
@@ -191,7 +200,7 @@ class Session:
                 error = self._first_error(statement.inner) or error
         except MemoryError:
             self.examples.forget()
-            error = RaspError("runtime:MemoryError", "the machine has no memory left for this")
+            error = RaspError("runtime:MemoryError", "not enough memory to run this statement")
         self.budget.spend_on_text(_FAILURE)
         return error_result(statement.located(error))
 
@@ -211,10 +220,11 @@ class Session:
             self._census.count(self.scope)
 
     def _first_error(self, tree: Syntax) -> RaspError | None:
-        """Find the error RASP would report for a statement that failed.
+        """Return the error that RASP reports for a failed statement.
 
-        RASP runs every part of a statement on the example as soon as it is built, and so may stop at
-        another mistake than we do. A statement that failed is run again that way, for its error alone.
+        RASP runs every part of a statement on the example when the part is built, and may therefore
+        report a different error than Locum. Locum runs a failed statement again in this way, only to
+        find its error.
         """
         if tree.data not in ("show", "assign"):
             return None
@@ -224,7 +234,9 @@ class Session:
         return None if error is None or error.is_limit else error
 
     def _eager_error(self, tree: Syntax) -> RaspError | None:
-        """Run a statement as RASP does, each part on the example as soon as it is built."""
+        """Run each part of a statement on the example when the part is built, and return the first
+        error.
+        """
         self._machine.watch = lambda program: self.examples.on_example(program.node)
         try:
             self._machine.evaluate(tree, self.scope)
@@ -242,7 +254,7 @@ class Session:
         names = [str(name) for name in tree.children[0].children]
         value = self._machine.evaluate(tree.children[1], self.scope)
         assigned = bind(names, value)
-        # Shown before it is set: what has no value on the example is refused, as in RASP.
+        # Display before assigning: a value that fails on the example is an error, as in RASP.
         results = [self.examples.result(part, name) for name, part in assigned]
         for name, part in assigned:
             self.scope.set(name, part)
@@ -259,9 +271,10 @@ class Session:
         return self.examples.result(function, function.name)
 
     def _run_loop(self, tree: Syntax) -> Result:
-        """Run a loop; what it leaves behind must have a value on the example, like any assignment.
+        """Run a loop; each assigned s-op or selector must have a value on the example, as in any
+        assignment.
 
-        RASP stops at the first statement that has none, and keeps what was done before. A loop that
+        RASP stops at the first statement without a value and keeps earlier assignments. A loop that
         fails is therefore run again, statement by statement on the example.
         """
         before = dict(self.scope.names)
@@ -286,14 +299,14 @@ class Session:
     def _run_command(self, tree: Syntax) -> Result:
         return COMMANDS[tree.data](self, tree, self.scope, self._machine)
 
-    # What the machine asks for ------------------------------------------------------------------
+    # Operations that the machine calls ----------------------------------------------------------
 
     def run_program(self, program: SOp | Selector, tokens: Any) -> Any:
         """Run a program on an input, within the limits."""
         return self.examples.evaluate(program.node, tokens)
 
     def draw_program(self, program: SOp, tokens: Any) -> None:
-        """Draw a program on an input, or (None) on the running example."""
+        """Draw a program on ``tokens``, or on the current example if ``tokens`` is None."""
         tokens = self.examples.tokens["s-op"] if tokens is None else tokens
         if not isinstance(tokens, (str, list)) or not tokens:
             raise RaspError("type", "draw: expected a non-empty string or list to draw the program on")
@@ -309,13 +322,17 @@ class Session:
         self._notes.append(f"{echo.applied_block(tokens, value, False)}\t drawn in {path}\n")
 
     def load_file(self, name: str, scope: Scope) -> None:
-        """Run a file among the library's names alone, and copy what it defines into ``scope``."""
+        """Run a file in a scope that contains only the library, and copy its definitions into
+        ``scope``.
+        """
         self.budget.spend(_FILE)
         path = file_loading.find(name, self.folders)
         if path in self._loading:
             raise RaspError("load", f"{cut(name)}.rasp loads itself")
         if len(self._loading) >= self.limits.loads:
-            raise LimitError(f"files load files more than {self.limits.loads} deep", "too deep")
+            raise LimitError(
+                f"expected at most {self.limits.loads} nested loads of files, got more", "too deep"
+            )
         text = file_loading.read(path, name, self.limits.text)
         self.budget.spend(len(text) / _CHARACTERS_PER_STEP)
         scope_of_file = program_scope(self._library)
@@ -325,7 +342,7 @@ class Session:
             for _ in self._quietly(text, scope_of_file):
                 pass
         except RaspError as error:
-            if error.file:  # a file that this one loads
+            if error.file:  # a file loaded by this one
                 raise error.reworded(error.message) from None
             place = "" if error.line is None else f" (line {error.line}, column {error.column})"
             raise error.reworded(f"in {cut(name)}.rasp{place}: {error.message}", name) from None
@@ -335,15 +352,15 @@ class Session:
         scope.names.update(
             (n, v) for n, v in scope_of_file.names.items() if not n.startswith("_") and n != "out"
         )
-        # Of names that were set more than once, the last is listed.
+        # A name that is assigned more than once is listed at its last place.
         last = {name: place for place, (name, _) in enumerate(self._listed)}
         self._notes += [self._listed[place][1] for place in sorted(last.values())]
         self._listed = []
 
     def _quietly(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
-        """Run statements one by one without showing anything.
+        """Run statements one by one without displaying anything.
 
-        Gives the name and value of each expression that stands alone (name "" for others).
+        Yield the name and value of each expression statement, and the name "" for any other statement.
         """
         for statement in read(text, self.limits, self.budget):
             if statement.error is not None:
@@ -370,7 +387,7 @@ class Session:
                 return
 
     def _list(self, tree: Syntax, scope: Scope) -> None:
-        """Remember what a statement of a loaded file would show, but for its example."""
+        """Record the names that a statement of a loaded file would display, without examples."""
         names: list[str] = []
         if tree.data == "assign":
             names = [str(name) for name in tree.children[0].children]
@@ -388,7 +405,7 @@ class Session:
         return Machine(RULES, self, self.limits, self.budget, self.display_names, origin)
 
 
-#: What runs a statement at top level; the others are run without a result of their own.
+#: Methods that run a statement at top level; other statements return no value.
 _RUN: Mapping[str, Callable[[Session, Syntax], Result]] = MappingProxyType(
     {
         "show": Session._run_show,

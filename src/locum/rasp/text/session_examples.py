@@ -1,7 +1,7 @@
-"""The examples of a session, and the commands of the REPL.
+"""Run and display values on the examples of a session, and run the commands of the REPL.
 
-Only what is shown is run, and on one example every part of a program is run once: values of earlier
-statements are remembered until the example changes.
+Only displayed values are computed. Every part of a program is computed once per example, because values
+are kept until the example changes.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from locum.rasp.text.mistakes import RaspError
 from locum.rasp.text.naming import Names
 from locum.rasp.text.results import Result
 
-#: Values and characters that are shown in one step, characters that are written once more in one, and
-#: steps for a member of a list with its block.
+#: Values and characters displayed per step, characters rewritten per step, and steps for a list member
+#: with its block.
 _VALUES, _CHARACTERS, _WRITTEN, _MEMBER = 10, 100, 5_000, 3
-#: Steps for a statement that shows something, and for running a program.
+#: Steps for a statement that displays something, and for running a program.
 _SHOWN, _RUN = 8, 10
-#: Rows and columns that are shown of a selector with too many cells.
+#: Number of displayed rows and columns of a selector with too many cells.
 _FIRST = 20
 
 
 class Examples:
-    """An input for s-ops and one for selectors, and switches for what is shown on them."""
+    """The example inputs for s-ops and for selectors, with the display switches."""
 
     def __init__(
         self,
@@ -64,41 +64,45 @@ class Examples:
             "s-op": WeakKeyDictionary(),
             "selector": WeakKeyDictionary(),
         }
-        #: Members of lists and characters shown since the last :meth:`fresh_page`, how deep in lists
-        #: we are, and by what their members are indented.
+        #: List members and characters displayed since the last :meth:`fresh_page`, the depth of nested
+        #: lists, and their indentation.
         self._members = self._characters = self._depth = 0
         self._margin = ""
 
     def fresh_page(self) -> None:
-        """Begin a new statement."""
+        """Reset the counters of displayed members and characters for a new statement."""
         self._members = self._characters = self._depth = 0
         self._margin = ""
 
     def forget(self) -> None:
-        """Drop remembered values: they can be computed again."""
+        """Delete the values that were computed on the examples; they can be computed again."""
         for known in self._known.values():
             known.clear()
 
     def use(self, kind: object, tokens: Any) -> None:
-        """Change the example of one kind, or (None) of both."""
+        """Set the example for "s-op" or "selector", or for both if ``kind`` is None."""
         for which in kinds(kind):
             self.tokens[which] = tokens
             self._known[which].clear()
 
     def switch(self, kind: object, on: bool) -> None:
-        """Show examples of one kind, or (None) of both, or do not."""
+        """Turn the display of examples on or off for "s-op" or "selector", or for both if ``kind`` is
+        None.
+        """
         for which in kinds(kind):
             self.showing[which] = on
 
     def described(self, kind: object) -> str:
-        """Return what ``show example`` prints."""
+        """Return the text that ``show example`` prints."""
         for which in kinds(kind):
             self._account(self.tokens[which])
         lines = (f"\t{which} example: {echo.quoted(self.tokens[which])}\n" for which in kinds(kind))
         return "".join(lines)
 
     def result(self, value: Value, name: str | None, run: bool = True) -> Result:
-        """Make a result of a value, run on the example (if ``run``) where it is an s-op or selector."""
+        """Return the displayed result of a value; with ``run``, s-ops and selectors are run on the
+        example.
+        """
         self.budget.spend(_SHOWN)
         return self._result(value, name, run)
 
@@ -154,7 +158,11 @@ class Examples:
         return Result("s-op", text, type=kind, values=values, node=node, tokens=applied.tokens)
 
     def _grid(self, tokens: Any, pattern: Any) -> tuple[Any, int | None, list[list[int]] | None]:
-        """Prepare a pattern: its labels, how many rows are shown (None: all), and all its cells."""
+        """Return the labels, the number of displayed rows (None: all), and the cells of a selector's
+        pattern.
+
+        The cells are None if the pattern is too large to be displayed completely.
+        """
         cells = len(pattern) ** 2
         if cells > self.limits.cells:
             self._account(tokens[:_FIRST])
@@ -170,7 +178,7 @@ class Examples:
         parts = value if isinstance(value, list) else list(value.values())
         self._members += len(parts)
         if self._members > self.limits.shown:
-            raise LimitError(f"this has more than {self.limits.shown:,} members, too many to show")
+            raise LimitError(f"expected at most {self.limits.shown:,} members to show, got more")
         if self._depth >= self.limits.depth:
             problem = f"this is nested more than {self.limits.depth} lists deep"
             raise LimitError(problem, "too deep")
@@ -188,7 +196,7 @@ class Examples:
             texts = [member.printed for member in members]
             if kind == "dict":
                 texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
-            # Each list around a text writes it once more.
+            # Each enclosing list copies the text once more.
             self.budget.spend(sum(map(len, texts)) / _WRITTEN)
         if kind == "dict":
             items = [[key, item] for key, item in zip(value, items, strict=True)]
@@ -196,12 +204,14 @@ class Examples:
         return Result(kind, text, name, items=items)
 
     def _atom(self, value: Atom) -> dict[str, Any]:
-        """Make the fields of a result of an atom that stands in a list."""
+        """Return the result fields of an atom in a list or dict."""
         self._account((value,))
         return {"kind": "atom", "type": sequence_type((value,)), "value": value}
 
     def _account(self, values: Iterable[Any]) -> None:
-        """Account for atoms that are about to be shown."""
+        """Charge the budget for values that are about to be displayed, and raise an error above the
+        limit.
+        """
         count = characters = 0
         for value in [values] if isinstance(values, str) else values:
             count += 1
@@ -218,11 +228,11 @@ class Examples:
         self.budget.spend(count / _VALUES + characters / _CHARACTERS)
 
     def quietly(self, value: Value, name: str) -> str:
-        """Return what is printed of a loaded name: everything but examples."""
+        """Return the display of a loaded name, without running its value on the example."""
         return self.result(value, name, run=False).printed
 
     def on_example(self, node: Node) -> Any:
-        """Return the value of a program on the running example of its kind."""
+        """Return the value of a program on the current example for s-ops or for selectors."""
         kind = "selector" if sort_of(node) is Sort.SELECTOR else "s-op"
         known = self._known[kind]
         if node not in known:
@@ -230,7 +240,7 @@ class Examples:
         return known[node]
 
     def evaluate(self, node: Node, tokens: Any, known: Any = None) -> dense.Result:
-        """Return the value of a program on an input."""
+        """Return the value of a program on the input ``tokens``, computed by dense execution."""
         domain = DOMAINS["float"]
         self.budget.spend(_RUN + len(tokens) / _VALUES)
         read = inputs.read(tokens, domain)
@@ -248,12 +258,12 @@ class Examples:
 
 
 def kinds(kind: object) -> tuple[str, ...]:
-    """List the kinds that a command of the REPL is about: the one it names, or both."""
+    """Return the kinds of examples that a REPL command changes: the named kind, or both."""
     return ("s-op", "selector") if kind is None else (str(kind),)
 
 
 def _flat(value: list[Value] | dict[Value, Value]) -> str:
-    """Write a list or dict as Python does, but for numbers that Python refuses to write."""
+    """Format a list or dict as Python does; numbers that Python cannot print are shortened."""
     if isinstance(value, list):
         return f"[{', '.join(map(_plain, value))}]"
     return f"{{{', '.join(f'{_plain(key)}: {_plain(part)}' for key, part in value.items())}}}"
@@ -264,7 +274,7 @@ def _plain(value: Value) -> str:
 
 
 class Commanded(Protocol):
-    """What commands change of a session."""
+    """The attributes of a session that the commands of the REPL change."""
 
     examples: Examples
     finished: bool

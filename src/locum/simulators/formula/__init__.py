@@ -1,1 +1,3 @@
-"""What U computes: the attention head, the layer, the inverse form, width one."""
+"""Define the formulas that U computes: attention heads, layers, the inverse form and the form of width
+1.
+"""

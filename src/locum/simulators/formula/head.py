@@ -1,8 +1,9 @@
-"""One attention head of each kind, as the formula it is: what U computes, on views of one sequence.
+"""Define the attention head of each kind as a formula on views of one sequence.
 
-Each function takes the input of the queries, X, that of the keys, Y (X itself, or a memory), and
-``of``, which gives the view of a matrix of T by its name; and gives the steps by their names, the last
-of them the head's output. In a family of heads the views move with the head, and nothing else changes.
+The arguments of each function include X, the input of the queries, and Y, the input of the keys (X
+itself, or a memory). ``of`` is a function from the name of a matrix of T to its view. Each function
+returns the steps by name; the last step is the output of the head. In a family of heads, only the views
+depend on the head.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ from locum.rasp.python import constant, exp, where
 from locum.settings import require_choice, require_number
 from locum.simulators.attention_order import AttentionOrder
 
-#: The view of a matrix of T, by name.
+#: A function from the name of a matrix of T to its view.
 Of = Callable[[str], Matrix]
 #: Intermediate results by name, in order.
 Steps = dict[str, Matrix]
 
-#: How U computes products; "inverse", its alternative construction (``inverse.py``); and
-#: "width-1", with one head in each layer (``width_one.py``).
+#: Recipes by which U computes products. "inverse" is the alternative construction
+#: (``inverse_recipe.py``); "width-1" has one head in each layer (``width_one.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 
-#: The score of a key that is not attended to. No score is lower, so it is not the row maximum, and e to
-#: the power of its distance from that is 0 (in single precision and below the number itself is −∞).
+#: The score of a hidden key. It is never the row maximum, and its exponential after subtracting the
+#: maximum is 0 (in single precision the number itself is −∞).
 HIDDEN = -sys.float_info.max
 
 
 @dataclass(frozen=True)
 class Style:
-    """How U computes what it computes: recipes of the constructions, and how exponentials are taken."""
+    """The recipe that U uses, and the form of the exponentials in a softmax."""
 
     recipe: str
     stable: bool
@@ -68,20 +69,27 @@ class Style:
             require_number(self.base, "base", above=0, error=GraphError)
 
     def matmul(self, a: Matrix, b: Matrix) -> Matrix:
-        """Return the product, in this recipe."""
+        """Return the matrix product a · b, computed by the recipe of this style."""
         return matmul(a, b, {"inverse": "fetch", "width-1": "scatter"}.get(self.recipe, self.recipe))
 
     def transpose(self, m: Matrix) -> Matrix:
-        """Return the transpose: the paper's head, or a view."""
+        """Return the transpose of a matrix, by a head in the paper's recipe, and otherwise as a
+        view.
+        """
         return transpose(m, "paper" if self.recipe == "paper" else "view")
 
     def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
-        """Compute the softmax of the rows: a head per row in the paper's recipe, else one for all."""
+        """Return the softmax of the rows.
+
+        The paper's recipe uses one head per row, and all other recipes use one head for all rows.
+        """
         recipe = "paper" if self.recipe == "paper" else "frugal"
         return softmax(m, self.base, self.stable, mask, recipe)
 
     def exponentials(self, scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
-        """Return the numerators of a plain softmax, for scores that are finite at every position."""
+        """Return the numerators of a softmax without a stable shift, for scores that are finite at
+        every position.
+        """
         power = exp(scores.sop) if self.base is None else constant(self.base) ** scores.sop
         if mask is None:
             return scores.map(power)
@@ -89,24 +97,24 @@ class Style:
         return scores.derive(where(kept, power, 0), scores.rows, scores.columns, *others)
 
     def divides_last(self, order: AttentionOrder) -> bool:
-        """Return whether the softmax is divided by its sums after the product with the values.
+        """Return whether the softmax is divided by its row sums after the product with the values.
 
-        That saves the layer of the sums, which the product can read along; not where rows may see no
-        key at all, and not in the paper's form.
+        This saves the layer that computes the sums, since the product can compute them. The division is
+        not last in the paper's form, or if a row may have no visible key.
         """
         fits = self.recipe == "fetch" and not self.stable and self.divide_last
         return fits and order.mask in (None, "causal", "rows")
 
 
 def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return σ(X A Yᵀ) Y V (Theorem 1)."""
+    """Return the steps of σ(X A Yᵀ) Y V (Theorem 1)."""
     mm = style.matmul
     projected = mm(X, of("A"))
     keys = style.transpose(Y)
     scores = mm(projected, keys)
     mask = mask_of(order, X, of)
     if order.pooling == "softmax":
-        # Another base may be 1 or less, where low scores are not light ones.
+        # Another base may be at most 1; low scores then do not have small weights.
         padded = order.mask == "keys" and style.base is None
         weights = style.softmax(
             _hide_others(order, scores, of) if padded else scores, None if padded else mask
@@ -129,10 +137,11 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ in two factors.
+    """Return the steps of σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V), a head with A = W_Q W_Kᵀ in two
+    factors.
 
-    Queries and keys may be turned by their positions, q∘C + (qR)∘S with tables C and S of a row for
-    each position; scores may have a bias.
+    Queries and keys may have rotary position embeddings, q∘C + (qR)∘S, where the tables C and S have a
+    row for each position. Scores may have a bias.
     """
 
     def projected(m: Matrix, weights: str, bias: str) -> Matrix:
@@ -162,10 +171,10 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
 
 
 def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
-    """Lower the scores of keys that are not attended to so far that their weight is 0.
+    """Replace the scores of hidden keys by a very small number, so that their softmax weights are 0.
 
-    That is one pass over the scores, where a masked softmax is several. Every row must attend to some
-    key, which the modules make sure of.
+    This needs one pass over the scores, while a masked softmax needs several. Every row must have a
+    visible key, which the modules ensure.
     """
     i, j = coordinates(scores.columns)
     match order.mask:
@@ -184,7 +193,7 @@ def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
 
 
 def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | None:
-    """Return the mask of an order, as softmax takes it."""
+    """Return the mask of an order as an argument for ``softmax``."""
     match order.mask:
         case "matrix":
             return of("mask")
@@ -196,7 +205,10 @@ def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | N
 
 
 def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return (X W_Q)(Y W_K)ᵀ Y V, in this order of products; with a feature map, rows sum to 1."""
+    """Return the steps of linear attention, (X W_Q)(Y W_K)ᵀ Y V.
+
+    With a feature map other than identity, the weights of each row are divided by their sum.
+    """
     mm = style.matmul
     queries, keys = mm(X, of("W_Q")), mm(Y, of("W_K"))
     if order.feature_map == "elu+1":
@@ -209,7 +221,7 @@ def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Styl
 
 
 def linformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return σ((X W_Q)(E Y W_K)ᵀ) F Y V."""
+    """Return the steps of a Linformer head, σ((X W_Q)(E Y W_K)ᵀ) F Y V."""
     mm = style.matmul
     queries, keys = mm(X, of("W_Q")), mm(mm(of("E"), Y), of("W_K"))
     scores = mm(queries, style.transpose(keys))
@@ -226,7 +238,11 @@ def linformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 
 
 def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return φ(X W_Q) φ(Y W_K)ᵀ Y V with rows that sum to 1, φ(z) = exp(Ωz − |z|²/2)/√m."""
+    """Return the steps of a Performer head, φ(X W_Q) φ(Y W_K)ᵀ Y V with weights divided by their row
+    sums.
+
+    The features are φ(z) = exp(Ωz − |z|²/2)/√m.
+    """
     mm = style.matmul
 
     def features(z: Matrix) -> Matrix:
@@ -243,10 +259,10 @@ def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 
 
 def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return ψ(xᵢ, Σⱼ φ(yⱼ)): the sum is a row of ones times φ(Y)."""
+    """Return the steps of a Sumformer head, ψ(xᵢ, Σⱼ φ(yⱼ)); the sum is a row of ones times φ(Y)."""
     mm, activate = style.matmul, ACTIVATIONS[order.nonlinearity]
     features = activate(mm(Y, of("W_phi")))
-    # Not a table of ones: what is 1 everywhere needs no looking up, and so stays a product.
+    # A constant s-op instead of a constant matrix: it needs no lookup, so this remains a product.
     ones = Matrix(constant(1), 1, Y.rows, reads=0)
     total = mm(ones, features)
     seen = broadcast_row(mm(total, of("W_sum")), X.rows)
@@ -257,7 +273,7 @@ def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 def _weighted(
     queries: Matrix, keys: Matrix, scores: Matrix, weights: Matrix, values: Matrix, style: Style
 ) -> Steps:
-    """Return the steps of an attention whose weights are known."""
+    """Return the steps of an attention head whose weights are already computed."""
     return {
         "queries": queries,
         "keys": keys,
@@ -269,7 +285,7 @@ def _weighted(
 
 
 def _without_others(scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
-    """Put 0 where a query does not attend to a key."""
+    """Replace the entries of hidden keys in ``scores`` by 0."""
     if mask is None:
         return scores
     kept, others = kept_entries(scores, mask)
@@ -277,15 +293,15 @@ def _without_others(scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
 
 
 def _divided_by_row_sums(m: Matrix) -> Matrix:
-    """Return each row over its sum.
+    """Divide each row of a matrix by the sum of its entries.
 
-    Outside the matrix nothing is divided, as RASP divides everywhere.
+    Outside the matrix, the divisor is 1, since RASP divides at every position.
     """
     sums = row_sums(m)
     return m.map(m.sop / where(m.inside, sums.sop, 1))
 
 
-#: A head of each kind.
+#: The formula of the attention head of each kind.
 HEADS: dict[str, Callable[[AttentionOrder, Matrix, Matrix, Of, Style], Steps]] = {
     "softmax": softmax_head,
     "factored": factored_head,

@@ -1,11 +1,11 @@
-"""The alternative construction of U, through inverses (appendix, equation inv).
+"""Define the alternative construction of U with matrix inverses (appendix, equation inv).
 
-The last attention layer receives Y = XAV, and its own attention and value matrices adapt to T:
+The last attention layer receives Y = XAV, and its own attention and value matrices depend on T:
 
     σ(Y ((AV)ᵀV)⁻¹ Yᵀ) Y (AV)⁻¹V  =  σ(X A Xᵀ) X V,
 
-for A and V square and non-singular. The paper inverts matrices of order 3; here any order will do. A
-singular A or V is an error that says so (Figure 2's own A is one).
+for square, non-singular A and V. The paper inverts matrices of order 3; Locum supports any order. A
+singular A or V raises an error (the matrix A of Figure 2 is singular).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from locum.simulators.formula.head import Of, Steps, Style
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Numbers
 
-#: The message of errors.
+#: The error message for a singular matrix.
 SINGULAR = 'recipe "inverse": expected non-singular A and V, got a singular matrix; try recipe="fetch"'
 
 
 def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return one head in the form of equation (inv)."""
+    """Return the steps of one attention head, computed by equation (inv)."""
     if order.d != order.d_v or order.bias or Y is not X or order.heads > 1:
         raise GraphError(
             "the inverse construction is for one head of self-attention without biases, with d = d_v: "
@@ -53,13 +53,13 @@ def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def _inverse(m: Matrix) -> Matrix:
-    """Return the inverse, with an error message about A and V."""
+    """Return the inverse of a matrix, with an error message that refers to A and V."""
     inverted = inverse(m)
     return inverted.replace(names=dict.fromkeys(inverted.names, SINGULAR))
 
 
 def inverse_steps(T: Attention, X: Numbers) -> dict[str, Numbers]:
-    """Return the same steps, computed directly with NumPy's inverse."""
+    """Return the additional steps of :func:`inverse_head`, computed directly with NumPy's inverse."""
     A, V = numpy_of(T.A), numpy_of(T.V)
     AV = A @ V
     try:

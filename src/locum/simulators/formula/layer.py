@@ -1,8 +1,8 @@
-"""U as a formula: attention of all heads, and the encoder and decoder layers around it.
+"""Define the formula of U: attention with all heads, and the encoder and decoder layers around it.
 
-X, the memory and the matrices of T are views of one sequence; what comes out is a view, too. Heads are
-a family h (Lemma multi-head): one formula, whose views move with h, summed over h. So the program
-depends on the order alone, and grows neither with the number of heads nor with the sizes.
+X, the memory, the matrices of T and the result are views of one sequence. Heads are a family h (Lemma
+multi-head): one formula whose views depend on h, summed over h. The program depends only on the order,
+and its size is independent of the number of heads and of the sizes of the matrices.
 """
 
 from __future__ import annotations
@@ -32,28 +32,31 @@ from locum.simulators.formula.width_one import width_one_head
 from locum.simulators.order import Order
 from locum.simulators.token_layout import Layout
 
-#: What each X of a batch has of its own, beside its rows.
+#: The blocks, besides the rows of X, that each X of a batch has separately.
 OF_EACH = ("mask", "attention_mask")
-#: Recipes that have a form of the head of their own.
+#: Recipes that compute the attention head by another formula.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
-#: The view of a matrix of T: by its name, and by the head (a family, or 0).
+#: A function from the name of a matrix of T and a head (a family, or 0) to a view.
 Views = Callable[[str, SOp | int], Matrix]
-#: The matrices of heads of keys and values, which several heads of queries may share.
+#: The matrices of key–value heads, which several query heads may share.
 SHARED = {"W_K", "b_K", "V", "b_V"}
 
 
 def views_of(layout: Layout, prefix: str = "") -> Views:
-    """Return the views of the matrices whose names begin so."""
+    """Return a function from a name and a head to the view of a matrix in ``layout``.
+
+    ``prefix`` is prepended to the names.
+    """
     return lambda name, head: layout.view(tokens, prefix + name, head)
 
 
 @dataclass(frozen=True)
 class NamedStep:
-    """An intermediate result of the program: one for each member of its families."""
+    """A named intermediate result of the program, with one matrix for each member of its families."""
 
     name: str
     value: Matrix
-    #: The families of heads, each with its size: heads are numbered as nested loops over them count.
+    #: The families of heads, each with its size; heads are numbered in the order of nested loops.
     families: tuple[tuple[SOp, int], ...] = ()
     #: The family of a batch, with its size.
     batch: tuple[SOp, int] | None = None
@@ -61,14 +64,14 @@ class NamedStep:
 
 @dataclass
 class Formula:
-    """The program of one layer, and the steps met while it was written down."""
+    """A builder for the program of one layer, which records the named steps."""
 
     views: Views
     style: Style
     steps: list[NamedStep] = field(default_factory=list)
 
     def layer(self, order: Order, X: Matrix, memory: Matrix | None) -> Matrix:
-        """Compute T(X): an attention alone, an encoder, or a decoder layer."""
+        """Return the matrix T(X) for an attention layer, an encoder layer or a decoder layer."""
         if not order.residual:
             keys = X if memory is None else memory
             attended = self.attention(order.attention, X, keys, order.batch)
@@ -94,7 +97,9 @@ class Formula:
     def sublayer(
         self, norms: _Norms, y: Matrix, function: Callable[[Matrix], Matrix], prefix: str
     ) -> Matrix:
-        """Return y + f(y), normed before f or after the sum."""
+        """Return y + f(y) for a sublayer f, with a norm before f (pre-norm) or after the sum
+        (post-norm).
+        """
         inner = norms.apply(y) if norms.where == "pre" else y
         total = self.named(prefix + "residual", add(y, function(inner)))
         return norms.apply(total) if norms.where == "post" else total
@@ -108,10 +113,11 @@ class Formula:
         prefix: str = "",
         layer: bool = False,
     ) -> Matrix:
-        """Return all heads of an attention from X to Y, brought together.
+        """Return the attention of X to Y with all heads combined.
 
-        Of a batch, X and Y have the rows of all, and the rows of each attend to its own: a family b,
-        in which the views of X, Y and the masks move, and those of T's matrices stay.
+        In a batch, X and Y contain the rows of all items, and rows attend only to rows of the same
+        item. The views of X, Y and the masks then depend on a family b; the views of T's other matrices
+        do not.
         """
         if order.bias and order.kind != "factored":
             X, Y = (append_ones(X), append_ones(Y)) if Y is not X else (append_ones(X),) * 2
@@ -127,7 +133,7 @@ class Formula:
     def _heads(
         self, order: AttentionOrder, X: Matrix, Y: Matrix, b: SOp | int, batch: int, prefix: str
     ) -> Matrix:
-        """Return all heads of one X (of the b-th of a batch), brought together."""
+        """Return the attention of one X (item b of a batch) with all heads combined."""
         shared, size = order.shared_heads, order.heads // order.shared_heads
         group: SOp | int = family(shared) if shared > 1 else 0
         member: SOp | int = family(size) if size > 1 else 0
@@ -159,16 +165,16 @@ class Formula:
         return result
 
     def feed_forward(self, order: Order, norms: _Norms, y: Matrix) -> Matrix:
-        """Return activation(y W1 + b1) W2 + b2, with a residual and norms where the order has them."""
+        """Return the feed-forward sublayer for y, with the residual sum and norms of the order."""
         result = self.hidden_units(order, norms.apply(y) if norms.where == "pre" else y)
         if order.feed_forward_residual:
             result = add(y, result)
         return norms.apply(result) if norms.where == "post" else result
 
     def hidden_units(self, order: Order, y: Matrix) -> Matrix:
-        """Return the feed-forward.
+        """Return the feed-forward activation(y W1 + b1) W2 + b2, and record its hidden units as a step.
 
-        With a gate, (activation(y W_gate + b_gate) ∘ (y W1 + b1)) W2 + b2.
+        With a gate, the hidden units are activation(y W_gate + b_gate) ∘ (y W1 + b1).
         """
         biased, activate = order.feed_forward_bias, ACTIVATIONS[order.activation]
         hidden = self.affine(y, "W1", "b1", biased)
@@ -180,18 +186,21 @@ class Formula:
         return self.named("feed-forward", result)
 
     def affine(self, y: Matrix, weights: str, bias: str, biased: bool) -> Matrix:
-        """Return y W + b."""
+        """Return y W + b, or y W if ``biased`` is false.
+
+        ``weights`` and ``bias`` are the names of W and b among the matrices of T.
+        """
         product = self.style.matmul(y, self.views(weights, 0))
         return add(product, broadcast_row(self.views(bias, 0), product.rows)) if biased else product
 
     def named(self, name: str, value: Matrix) -> Matrix:
-        """Return ``value``, remembered as a step."""
+        """Record a value as a named step and return it."""
         self.steps.append(NamedStep(name, value))
         return value
 
 
 class _Norms:
-    """The layer norms of a layer, one after another."""
+    """The norms of a layer, which are applied in order."""
 
     def __init__(self, formula: Formula, order: Order) -> None:
         self.formula = formula
@@ -200,7 +209,7 @@ class _Norms:
         self.count = 0
 
     def apply(self, y: Matrix) -> Matrix:
-        """Return the next norm, of y."""
+        """Apply the next norm of the layer to the rows of y, and record the result as a step."""
         self.count += 1
         parts = {name: self.formula.views(f"{name}{self.count}", 0) for name in self.order.norm_parts}
         parts["epsilon"] = self.formula.views("epsilon", 0)
@@ -209,13 +218,15 @@ class _Norms:
 
 
 def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
-    """View the rows of the b-th of a batch."""
+    """Return the rows of item ``b`` of a batch of ``batch`` matrices, as a view."""
     rows = number_of(m.rows, "the rows of a batch") // batch
     return block(m.block(0, 0, rows, number_of(m.columns, "the columns of a batch")), b)
 
 
 def _side_by_side(m: Matrix, h: SOp, families: Sequence[SOp], heads: int) -> Matrix:
-    """Put the results of all heads beside each other, n×(H·d_v): one more head of attention."""
+    """Concatenate the n×d_v results of all heads into an n×(H·d_v) matrix, with one additional
+    attention head.
+    """
     assert isinstance(m.columns, int)
     i, j = coordinates(heads * m.columns)
     entry = where(j // m.columns == h, m.at(i, j % m.columns), 0)

@@ -1,1 +1,3 @@
-"""What T is: attention, encoders, decoders and their kinds, as plain matrices."""
+"""Define the modules T that U simulates: attention layers of several kinds, encoder and decoder
+layers.
+"""

@@ -1,10 +1,11 @@
-"""Attentions as T's: softmax(X A Xᵀ) X V, one head or several (Theorem 1, Theorem on H heads).
+"""Define attention layers as modules T: softmax(X A Xᵀ) X V with one or several heads (Theorem 1,
+Theorem on H heads).
 
-``Attention(A, V)`` is the paper's T; ``Attention.from_projections`` makes one of W_Q, W_K and W_V,
-with a scale and with biases. Biases are exact in this form: with X̂ = [X, 1] they are a further row
-(and column) of A and V. ``pooling`` is what becomes of the scores: softmax, or hard attention, where
-*unique* hard attention (GUHAT) takes the value at the leftmost of the greatest scores and *average*
-hard attention (AHAT) the mean over all of them.
+``Attention(A, V)`` is the paper's T. ``Attention.from_projections`` converts W_Q, W_K and W_V, with a
+scale and with biases. Biases are represented exactly: with X̂ = [X, 1], they are an additional row of A
+and V, and an additional column of A. ``pooling`` is softmax or hard attention. *Unique* hard attention
+(GUHAT) returns the value at the leftmost maximum of the scores. *Average* hard attention (AHAT) returns
+the mean of the values at all maxima.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from locum.simulators.order import Order
 
 
 class Attention(MaskedAttention):
-    """σ(X A Xᵀ) X V: one head, characterised by A and V.
+    """The attention layer σ(X A Xᵀ) X V with one head, defined by A and V.
 
     >>> import numpy as np
     >>> T = Attention(A=np.zeros((2, 2)), V=np.eye(2))
@@ -57,7 +58,11 @@ class Attention(MaskedAttention):
         pooling: str = "softmax",
         biased: bool = False,
     ) -> None:
-        """Take ``biased``: last row and column of A, and last row of V, belong to a constant 1."""
+        """Create the attention from A and V.
+
+        With ``biased``, the last row and column of A and the last row of V multiply a constant 1 that
+        is appended to each row of X.
+        """
         require_choice(pooling, POOLINGS, "pooling", error=GraphError)
         self.A = matrix(A, "A")
         self.V = matrix(V, "V", (self.A.shape[1], None))
@@ -79,15 +84,16 @@ class Attention(MaskedAttention):
         mask: Mask = None,
         pooling: str = "softmax",
     ) -> Self:
-        """Return A = scale · W_Q W_Kᵀ and V = W_V, as in the paper; ``biases`` are b_Q, b_K and b_V.
+        """Create the attention with A = scale · W_Q W_Kᵀ and V = W_V, as in the paper.
 
-        The paper has no scale; torch and most models have 1/√(columns of W_Q).
+        ``biases`` are b_Q, b_K and b_V. The paper has no scale; PyTorch and most models use 1/√(columns
+        of W_Q).
         """
         require_number(scale, "scale", error=GraphError)
         queries = matrix(W_Q, "W_Q")
         keys = matrix(W_K, "W_K", (None, queries.shape[1]))
         values = matrix(W_V, "W_V", (keys.shape[0], None))
-        # Tensors stay tensors, so that gradients reach them.
+        # Tensors remain tensors, so that gradients flow through them.
         model = next((part for part in (queries, keys, values) if is_tensor(part)), queries)
         projections = [like(part, model) for part in (queries, keys, values)]
         if biases is not None:
@@ -102,11 +108,11 @@ class Attention(MaskedAttention):
         return cls(scale * q @ k.T, v, mask=mask, pooling=pooling, biased=biases is not None)
 
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
         return self.remembered_order
 
     def order(self, n: int, memory: int = 0) -> Order:
-        """Return its order on n rows (and a memory of so many), made once."""
+        """Return the order for n rows of X and a memory of ``memory`` rows; orders are cached."""
         orders = self.remembered_orders
         if (n, memory) not in orders:
             orders[n, memory] = super().order(n, memory)
@@ -114,12 +120,12 @@ class Attention(MaskedAttention):
 
     @cached_property
     def remembered_orders(self) -> dict[tuple[int, int], Order]:
-        """The orders that were asked for. Forgotten when an attribute is set."""
+        """Cached orders by numbers of rows; the cache is cleared when an attribute is set."""
         return {}
 
     @cached_property
     def remembered_order(self) -> AttentionOrder:
-        """The order but for the number of rows. Forgotten when an attribute is set."""
+        """Cached order without the number of rows; the cache is cleared when an attribute is set."""
         d, d_keys = (size - self.biased for size in self.A.shape)
         return AttentionOrder(
             "softmax",
@@ -132,19 +138,22 @@ class Attention(MaskedAttention):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return A and V, and the mask if it is an array."""
+        """Return A and V, and the mask if it is an array, by the names of their blocks."""
         return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
 
     @staticmethod
     def read_mask(mask: Mask) -> KeptMask:
-        """Check a mask; one of keys must leave some key (a row of a matrix need not: it is 0 then)."""
+        """Check a mask and return it.
+
+        A mask of keys (a vector) must have a visible key, while a row of a mask matrix may be all 0.
+        """
         kept = read_mask(mask)
         if mask_kind(kept) == "keys":
             require_some_key(kept)
         return kept
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute XA, Xᵀ, scores, softmax, XV and the output."""
+        """Return XA, Xᵀ, scores, softmax, XV and the output by name, computed with NumPy."""
         queries, keys = self.checked(X, memory)
         if self.biased:
             queries, keys = with_ones(queries), with_ones(keys)
@@ -157,7 +166,8 @@ class Attention(MaskedAttention):
 
 
 class MultiHeadAttention(AttentionModule):
-    """Several heads on one X: side by side (and then times W_O plus b_O), or added up.
+    """An attention layer with several heads, whose results are concatenated (and multiplied by W_O,
+    plus b_O) or summed.
 
     >>> import numpy as np
     >>> from locum import Attention
@@ -174,7 +184,9 @@ class MultiHeadAttention(AttentionModule):
         *,
         combine: str = "concatenate",
     ) -> None:
-        """Take ``combine="sum"``: V of each head contains its part of W_O, and results are added."""
+        """Create the attention from its heads; with ``combine="sum"``, the V of each head must include
+        its part of W_O.
+        """
         require_choice(combine, COMBINATIONS, "combine", error=GraphError)
         if not isinstance(heads, Sequence):
             raise InputError(f"expected a list of attentions as heads, got {type(heads).__name__}")
@@ -202,13 +214,13 @@ class MultiHeadAttention(AttentionModule):
         total = len(self.heads) * first.d_v
         self.W_O = None if W_O is None else matrix(W_O, "W_O", (total, None))
         if W_O is not None and combine == "sum":
-            raise InputError("W_O projects heads that lie side by side: combine must be concatenate")
+            raise InputError("W_O requires concatenated heads; try combine='concatenate'")
         self.b_O: Array | None = None
         if b_O is not None:
             self.b_O = row(b_O, "b_O", self.attention_order().columns)
 
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
         return replace(
             self.heads[0].attention_order(),
             heads=len(self.heads),
@@ -218,7 +230,9 @@ class MultiHeadAttention(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return those of all heads; W_O in as many parts as there are heads."""
+        """Return the matrices of all heads by the names of their blocks; W_O is split into one part per
+        head.
+        """
         matrices: dict[str, list[Array]] = {}
         for head in self.heads:
             for name, copies in head.matrices().items():
@@ -235,17 +249,17 @@ class MultiHeadAttention(AttentionModule):
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:
-        """The mask that all heads share."""
+        """The mask that all heads share, and None in place of the mask of a cross-attention."""
         return self.heads[0].masks
 
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy the attention with another mask for all heads."""
+        """Return a copy of the attention with another mask for all heads."""
         made = copy.copy(self)
         made.heads = tuple(head.with_masks(mask) for head in self.heads)
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute the steps of each head, with its number, then all together."""
+        """Return the steps of each head, named with its number, followed by the combined output."""
         by_name: dict[str, Numbers] = {}
         outputs = []
         for number, head in enumerate(self.heads):
@@ -261,14 +275,21 @@ class MultiHeadAttention(AttentionModule):
 
 
 def numbered(steps: dict[str, Any], head: int, heads: int) -> dict[str, Any]:
-    """Name the steps of one head by its number: ``scores[1]``, and ``head[1]`` at the end."""
+    """Append the number of a head to the names of its steps, such as ``scores[1]``; ``output`` becomes
+    ``head[1]``.
+
+    If there is only one head, the names are unchanged and the output is omitted.
+    """
     if heads == 1:
         return {name: value for name, value in steps.items() if name != "output"}
     return {f"{'head' if name == 'output' else name}[{head}]": value for name, value in steps.items()}
 
 
 def pooled(scores: Numbers, kept: Any, pooling: str) -> Numbers:
-    """Return the weights of the keys: softmax, or hard attention over the row maxima."""
+    """Return the attention weights for these scores, by softmax or hard attention.
+
+    ``kept`` is true where a key is visible. A row without visible keys has weights 0.
+    """
     best = np.where(kept, scores, -np.inf).max(axis=1, keepdims=True)
     if pooling == "softmax":
         weights = np.where(kept, np.exp(np.where(kept, scores - best, 0)), 0)

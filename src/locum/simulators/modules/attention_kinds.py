@@ -1,8 +1,8 @@
-"""The table of the kinds of attention, and those that the paper's remarks name, as T's.
+"""Define the kinds of attention in the paper's remarks as modules T, and the table of all kinds.
 
-A new kind is a class and a row of the table here, and a function in ``formula/head.py``. The kinds are
-products and elementwise functions, so U simulates them as it does softmax attention.
-``biased`` means in all of them that projections of X have one more row, for a constant 1.
+To add a kind, define a class, a row of the table and a function in ``formula/head.py``. All kinds
+consist of products and elementwise functions, so U simulates them in the same way as softmax attention.
+``biased`` means that the projections of X have an additional row, which multiplies a constant 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from locum.simulators.token_layout import Block
 
 
 class _Projected(AttentionModule):
-    """What attentions with W_Q, W_K and V have in common."""
+    """Base class of attentions with the projections W_Q, W_K and V."""
 
     kind: str
 
@@ -47,11 +47,11 @@ class _Projected(AttentionModule):
 
     @property
     def rank(self) -> int:
-        """Rows of E and F, or features; 0 where there is no such thing."""
+        """Number of rows of E and F (Linformer) or of features (Performer); 0 for other kinds."""
         return 0
 
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
         rows, width = self.W_Q.shape
         return AttentionOrder(
             self.kind,
@@ -63,18 +63,22 @@ class _Projected(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return W_Q, W_K and V."""
+        """Return W_Q, W_K and V by the names of their blocks."""
         return {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
 
     def inputs(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
-        """Return X and what the keys are made of, with ones behind them if there are biases."""
+        """Return the inputs of the queries and of the keys, with a column of ones if the attention has
+        biases.
+        """
         queries, keys = self.checked(X, memory)
         return (with_ones(queries), with_ones(keys)) if self.biased else (queries, keys)
 
     def weighted(
         self, queries: Numbers, keys: Numbers, scores: Numbers, weights: Numbers, y: Numbers
     ) -> dict[str, Numbers]:
-        """Return the steps of an attention whose weights of the rows of y are known."""
+        """Return the steps of an attention head, given its attention weights and the input ``y`` of the
+        values.
+        """
         values = y @ numpy_of(self.V)
         return {
             "queries": queries,
@@ -87,9 +91,10 @@ class _Projected(AttentionModule):
 
 
 class LinearAttention(MaskedAttention, _Projected):
-    """(X W_Q)(X W_K)ᵀ X V, without any pooling; or φ(X W_Q) φ(X W_K)ᵀ X V with rows that sum to 1.
+    """Linear attention: (X W_Q)(X W_K)ᵀ X V, or φ(X W_Q) φ(X W_K)ᵀ X V with weights that sum to 1.
 
-    The former is the paper's, the latter (``feature_map="elu+1"``) that of Katharopoulos et al.
+    The first form is from the paper. The second form (``feature_map="elu+1"``) is by Katharopoulos et
+    al.
 
     >>> import numpy as np
     >>> LinearAttention(np.eye(2), np.eye(2), V=np.eye(2))([[1.0, 0.0], [0.0, 2.0]]).tolist()
@@ -115,19 +120,19 @@ class LinearAttention(MaskedAttention, _Projected):
 
     @staticmethod
     def read_mask(mask: Mask) -> KeptMask:
-        """Check a mask: causal, or none."""
+        """Check a mask, which must be causal or None, and return it."""
         kept = read_mask(mask)
         if mask_kind(kept) not in (None, "causal"):
-            raise InputError("linear attention takes a causal mask or none, not one of zeros and ones")
+            raise InputError("linear attention: expected a causal mask or no mask, got a matrix")
         return kept
 
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
         mask = None if self.mask is None else str(self.mask)
         return replace(super().attention_order(), mask=mask, feature_map=self.feature_map)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute queries, keys, scores, values, output."""
+        """Return queries, keys, scores, weights, values and output by name, computed with NumPy."""
         x, y = self.inputs(X, memory)
         queries, keys = x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)
         if self.feature_map == "elu+1":
@@ -140,7 +145,8 @@ class LinearAttention(MaskedAttention, _Projected):
 
 
 class Linformer(_Projected):
-    """σ((X W_Q)(E X W_K)ᵀ) F X V: keys and values are projected from n rows to k.
+    """Linformer: σ((X W_Q)(E X W_K)ᵀ) F X V, where E and F project keys and values from n rows to k
+    rows.
 
     >>> import numpy as np
     >>> T = Linformer(np.eye(2), np.eye(2), V=np.eye(2), E=np.ones((1, 3)), F=np.ones((1, 3)) / 3)
@@ -159,15 +165,17 @@ class Linformer(_Projected):
 
     @property
     def rank(self) -> int:
-        """k, the rows of E and F."""
+        """Number of rows of E and F, k."""
         return int(self.E.shape[0])
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return W_Q, W_K, V, E and F."""
+        """Return W_Q, W_K, V, E and F by the names of their blocks."""
         return super().matrices() | {"E": [self.E], "F": [self.F]}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute queries, few keys, scores, softmax, few values, output."""
+        """Return queries, projected keys, scores, softmax, projected values and output by name,
+        computed with NumPy.
+        """
         x, y = self.inputs(X, memory)
         few_keys = numpy_of(matrix(self.E, "E", (None, len(y)))) @ y
         few_values = numpy_of(self.F) @ y
@@ -179,12 +187,12 @@ class Linformer(_Projected):
 
 
 class Performer(_Projected):
-    """Approximate softmax attention by m positive random features, the rows of ``omega`` (FAVOR+).
+    """Performer: softmax attention approximated by m positive random features, the rows of ``omega``
+    (FAVOR+).
 
     The result is φ(X W_Q) φ(X W_K)ᵀ X V, where ``φ(z) = exp(Ωz − |z|²/2)/√m`` and each row of weights
-    is divided by its sum.
-    ``scale`` multiplies the scores that are approximated. W_Q and W_K are each multiplied by √scale.
-    The paper has no scale; most models have 1/√(columns of W_Q).
+    is divided by its sum. ``scale`` multiplies the approximated scores: W_Q and W_K are each multiplied
+    by √scale. The paper has no scale; most models use 1/√(columns of W_Q).
 
     >>> import numpy as np
     >>> T = Performer(np.eye(2), np.eye(2), V=np.eye(2), omega=np.array([[1.0, 0.0], [0.0, 1.0]]))
@@ -212,15 +220,17 @@ class Performer(_Projected):
 
     @property
     def rank(self) -> int:
-        """m, the number of features."""
+        """Number of random features, m."""
         return int(self.omega.shape[0])
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return W_Q, W_K, V and Ω."""
+        """Return W_Q, W_K, V and Ω by the names of their blocks."""
         return super().matrices() | {"omega": [self.omega]}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute features of queries and keys, their products, weights, values, output."""
+        """Return the features of queries and keys, scores, weights, values and output by name, computed
+        with NumPy.
+        """
         x, y = self.inputs(X, memory)
         queries, keys = (self._features(z) for z in (x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)))
         scores = queries @ keys.T
@@ -234,20 +244,22 @@ class Performer(_Projected):
 
 
 def orthogonal_features(features: int, width: int, generator: np.random.Generator) -> Numbers:
-    """Draw Ω for a :class:`Performer`: orthogonal directions, with the lengths of normal vectors."""
+    """Sample a matrix Ω for a :class:`Performer`: orthogonal directions with the lengths of normal
+    vectors.
+    """
     blocks = []
     for _ in range(math.ceil(features / width)):
         q, r = np.linalg.qr(generator.normal(size=(width, width)))
-        # The signs make the directions uniform; without them the estimate is biased.
+        # The signs make the directions uniform. Without this correction, the estimate is biased.
         blocks.append((q * np.sign(np.diag(r))).T)
     lengths = np.linalg.norm(generator.normal(size=(features, width)), axis=1, keepdims=True)
     return np.asarray(np.vstack(blocks)[:features] * lengths)
 
 
 class Sumformer(AttentionModule):
-    """ψ(xᵢ, Σⱼ φ(xⱼ)): each row sees the others through one sum.
+    """Sumformer: ψ(xᵢ, Σⱼ φ(xⱼ)), in which rows interact only through one sum.
 
-    φ(x) = a(x W_phi) and ψ(x, s) = a(x W_x + s W_sum) V, a being the activation.
+    The functions are φ(x) = a(x W_phi) and ψ(x, s) = a(x W_x + s W_sum) V, with an activation a.
 
     >>> import numpy as np
     >>> T = Sumformer(W_phi=np.eye(2), W_x=np.zeros((2, 2)), W_sum=np.eye(2), V=np.eye(2))
@@ -274,7 +286,7 @@ class Sumformer(AttentionModule):
         self.biased = biased
 
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
         return AttentionOrder(
             "sumformer",
             self.W_phi.shape[0] - self.biased,
@@ -286,12 +298,14 @@ class Sumformer(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return W_phi, W_x, W_sum and V."""
+        """Return W_phi, W_x, W_sum and V by the names of their blocks."""
         named = {"W_phi": self.W_phi, "W_x": self.W_x, "W_sum": self.W_sum, "V": self.V}
         return {name: [value] for name, value in named.items()}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return φ(X), its sum over the rows, the hidden units of ψ, output."""
+        """Return φ(X), its sum over the rows, the hidden units of ψ and the output by name, computed
+        with NumPy.
+        """
         x, y = self.checked(X, memory)
         if self.biased:
             x, y = with_ones(x), with_ones(y)
@@ -306,7 +320,7 @@ class Sumformer(AttentionModule):
 
 
 def _columns(order: AttentionOrder) -> tuple[int, int]:
-    """Return the rows of matrices that queries and keys are multiplied by."""
+    """Return the numbers of rows of the matrices that multiply the inputs of queries and of keys."""
     return order.d + order.bias, (order.d_keys or order.d) + order.bias
 
 
@@ -319,7 +333,9 @@ def _softmax_blocks(order: AttentionOrder, m: int) -> list[Block]:
 
 
 def _factored_blocks(order: AttentionOrder, m: int) -> list[Block]:
-    """List W_Q, W_K and V whole, as models keep them: a head has columns of them."""
+    """Return the blocks of W_Q, W_K and V, each with the columns of all heads side by side, as in
+    trained models.
+    """
     key, shared, blocks = order.d_keys or order.d, order.shared_heads, []
     for name, rows, columns, heads in (
         ("Q", order.d, order.width, order.heads),

@@ -1,7 +1,8 @@
-"""A whole layer as a T: attentions with residual sums, norms, a feed-forward; encoders and decoders.
+"""Define encoder and decoder layers as modules T: attention, residual sums, norms and a feed-forward.
 
-Sublayers follow one another: the attention, a decoder's cross-attention, the feed-forward. Each is
-y + f(y), with a norm before f (``norm="pre"``), after the sum (``"post"``) or none.
+The sublayers are, in this order: self-attention, the cross-attention of a decoder layer, and the
+feed-forward. Each sublayer computes y + f(y), with a norm before f (``norm="pre"``), a norm after the
+sum (``"post"``) or no norm.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.module import AttentionModule, KeptMask, Mask, Module, Numbers, sizes
 from locum.simulators.order import NORMS, Order
 
-#: A norm's gain and bias (no bias where it divides by the root mean square), or None: it has neither.
+#: A norm's gain and bias (RMSNorm has no bias), or None for a norm without either.
 Affine = tuple[Array, Array | None] | None
 
 
 class FeedForward:
-    """activation(Y W1 + b1) W2 + b2, the biases together or not at all.
+    """The feed-forward activation(Y W1 + b1) W2 + b2, with both biases or without biases.
 
-    With W_gate the hidden units are activation(Y W_gate + b_gate) ∘ (Y W1 + b1).
+    With W_gate, the hidden units are activation(Y W_gate + b_gate) ∘ (Y W1 + b1).
     """
 
     def __init__(
@@ -41,28 +42,28 @@ class FeedForward:
         W_gate: Array | None = None,
         b_gate: Array | None = None,
     ) -> None:
-        """Take ``columns``: those of Y."""
+        """Create the feed-forward; ``columns`` is the number of columns of Y."""
         require_choice(activation, tuple(ACTIVATIONS), "activation", error=GraphError)
         self.W1 = matrix(W1, "W1", (columns, None))
         self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
         self.activation = activation
         self.biased = b1 is not None or b2 is not None or b_gate is not None
-        # One bias alone is both, the other being 0: the order knows only "with" and "without".
+        # A single missing bias is 0, since the order only distinguishes with and without biases.
         none1, none2 = np.zeros(self.W1.shape[1]), np.zeros(self.W2.shape[1])
         self.b1 = row(none1 if b1 is None else b1, "b1", self.W1.shape[1])
         self.b2 = row(none2 if b2 is None else b2, "b2", self.W2.shape[1])
         self.W_gate = None if W_gate is None else matrix(W_gate, "W_gate", tuple(self.W1.shape))
         if W_gate is None and b_gate is not None:
-            raise InputError("b_gate belongs to a gated feed-forward: give W_gate, too")
+            raise InputError("expected W_gate in addition to b_gate, got b_gate alone")
         self.b_gate = row(none1 if b_gate is None else b_gate, "b_gate", self.W1.shape[1])
 
     @property
     def order(self) -> tuple[int, int]:
-        """d1 and d2."""
+        """The sizes d1 (number of hidden units) and d2 (number of columns of the result)."""
         return self.W1.shape[1], self.W2.shape[1]
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return W1 and W2, and the biases if there are any."""
+        """Return W1, W2 and, if present, W_gate and the biases, by the names of their blocks."""
         matrices = {"W1": [self.W1], "W2": [self.W2]}
         if self.biased:
             matrices |= {"b1": [self.b1], "b2": [self.b2]}
@@ -71,7 +72,7 @@ class FeedForward:
         return matrices
 
     def steps(self, Y: Numbers) -> dict[str, Numbers]:
-        """Return the hidden units, and the result."""
+        """Return the hidden units and the result for the rows of Y, computed with NumPy."""
         before, activate = Y @ numpy_of(self.W1) + numpy_of(self.b1), ACTIVATIONS[self.activation]
         if self.W_gate is None:
             hidden = activate(before)
@@ -81,7 +82,7 @@ class FeedForward:
 
 
 def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Affine:
-    """Read gain and bias of a norm; of one by the root mean square the gain alone."""
+    """Check the gain and the bias of norm ``number`` and return them; RMSNorm has only a gain."""
     if value is None:
         return None
     if rms:
@@ -95,7 +96,7 @@ def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Aff
 
 
 def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
-    """Return gains and biases by the names of their blocks."""
+    """Return the gains and biases of norms by the names of their blocks, such as ``gain1``."""
     matrices: dict[str, list[Array]] = {}
     for number, norm in enumerate(norms, start=1):
         if norm is not None:
@@ -106,7 +107,7 @@ def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
 
 
 def normalised(Y: Numbers, norm: Affine, epsilon: float, rms: bool = False) -> Numbers:
-    """Norm each row by its mean and variance, or by its root mean square."""
+    """Apply layer norm, or RMSNorm if ``rms`` is true, to each row of Y."""
     deviation = Y if rms else Y - Y.mean(axis=1, keepdims=True)
     variance = (deviation * deviation).mean(axis=1, keepdims=True)
     normed = deviation / np.sqrt(variance + epsilon)
@@ -116,7 +117,7 @@ def normalised(Y: Numbers, norm: Affine, epsilon: float, rms: bool = False) -> N
 
 
 class Layer(Module):
-    """What encoders and decoder layers have in common."""
+    """Base class of encoder and decoder layers."""
 
     def __init__(
         self,
@@ -130,7 +131,11 @@ class Layer(Module):
         rms: bool = False,
         parallel: bool = False,
     ) -> None:
-        """Take ``norms``: (gain, bias) of each (``rms``: the gain), or None; others as ``Encoder``."""
+        """Create the layer; ``norms`` contains (gain, bias) for each norm, or None for a norm without
+        them.
+
+        With ``rms``, it contains only the gains. The other arguments are described in :class:`Encoder`.
+        """
         require_choice(norm, NORMS, "norm", error=GraphError)
         self.attention = attention
         self.cross = cross
@@ -146,8 +151,8 @@ class Layer(Module):
         affine = [value for value in norms if value is not None]
         if len(affine) not in (0, len(columns)):
             raise InputError(
-                f"this layer has {len(columns)} norms, but {len(affine)} are given: all of them have a "
-                "gain and a bias, or none has"
+                f"expected a gain and a bias for all {len(columns)} norms or for none, got them for "
+                f"{len(affine)}"
             )
         self.norms = [
             read_affine(value, number, width, rms)
@@ -157,10 +162,10 @@ class Layer(Module):
         ]
 
     def order(self, n: int, memory: int = 0) -> Order:
-        """Return the order it has on n rows (and a memory of so many)."""
+        """Return the order of the layer for n rows of X and a memory of ``memory`` rows."""
         if bool(memory) != (self.cross is not None):
             raise InputError(
-                "a decoder layer attends to a memory: say how many rows it has"
+                "a decoder layer attends to a memory: give its number of rows"
                 if self.cross is not None
                 else "an encoder has no memory: a decoder layer has"
             )
@@ -189,7 +194,11 @@ class Layer(Module):
         return f"{type(self).__name__}({', '.join([*parts, f'norm={self.norm!r}'])})"
 
     def matrices(self) -> dict[str, list[Array]]:
-        """List those of the attentions, the feed-forward and the norms, ε among them."""
+        """Return the matrices of the attentions, the feed-forward and the norms by the names of their
+        blocks.
+
+        The ε of the norms is a 1×1 matrix.
+        """
         matrices = self.attention.matrices() | affine_matrices(self.norms)
         if self.cross is not None:
             matrices |= {f"cross {name}": copies for name, copies in self.cross.matrices().items()}
@@ -199,11 +208,11 @@ class Layer(Module):
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:
-        """The masks of its attention and of its cross-attention."""
+        """The masks of the self-attention and of the cross-attention."""
         return self.attention.masks[0], None if self.cross is None else self.cross.masks[0]
 
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy the layer with these masks of its attention and of its cross-attention."""
+        """Return a copy of the layer with these masks for its self-attention and cross-attention."""
         made = copy.copy(self)
         made.attention = self.attention.with_masks(mask)
         if self.cross is not None:
@@ -213,9 +222,11 @@ class Layer(Module):
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return the attention's steps, then residual, norms and feed-forward."""
+        """Return all steps of the layer by name, computed with NumPy: attention, residual sums, norms,
+        feed-forward.
+        """
         if (memory is None) != (self.cross is None):
-            raise InputError("a decoder layer attends to a memory, and an encoder has none")
+            raise InputError("expected encoder layers, got a decoder layer, which requires a memory")
         evaluation = _Evaluation(self)
         y = numpy_of(matrix(X, "X", (None, self.attention.attention_order().d)))
         x, y = y, evaluation.attend(y, self.attention, None, "")
@@ -227,7 +238,9 @@ class Layer(Module):
 
 
 class _Evaluation:
-    """One direct evaluation of a layer: the steps so far, and which norm is next."""
+    """The state of a direct evaluation of a layer: the steps so far, and the number of norms already
+    applied.
+    """
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -268,18 +281,18 @@ def read_feed_forward(
     W_gate: Array | None = None,
     b_gate: Array | None = None,
 ) -> FeedForward | None:
-    """Return the feed-forward that these matrices are, if they are one."""
+    """Return the feed-forward with these matrices, or None if no matrices are given."""
     if (W1 is None) != (W2 is None):
-        raise InputError("a feed-forward has two matrices, W1 and W2: give both or neither")
+        raise InputError("a feed-forward requires W1 and W2: expected both or neither, got one of them")
     if W1 is None or W2 is None:
         if any(part is not None for part in (b1, b2, W_gate, b_gate)):
-            raise InputError("biases and a gate belong to a feed-forward: give W1 and W2, too")
+            raise InputError("expected W1 and W2 in addition to biases or a gate, got neither")
         return None
     return FeedForward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
 
 
 class Encoder(Layer):
-    """An attention with a residual sum, a feed-forward (or none) and norms (or none).
+    """An encoder layer: attention with a residual sum, and optionally a feed-forward and norms.
 
     >>> import numpy as np
     >>> from locum import Attention, UniversalSimulator
@@ -308,12 +321,12 @@ class Encoder(Layer):
         rms: bool = False,
         parallel: bool = False,
     ) -> None:
-        """Take ``norm1`` and ``norm2`` as (gain, bias). The feed-forward has a residual where there
-        are norms, unless ``feed_forward_residual`` says otherwise.
+        """Create the layer; ``norm1`` and ``norm2`` are pairs (gain, bias).
 
-        ``rms``: norms by the root mean square, whose ``norm1`` and ``norm2`` are gains alone.
-        ``W_gate`` makes a gated feed-forward; ``parallel`` means
-        X + attention(norm1(X)) + feed-forward(norm2(X)).
+        By default, the feed-forward has a residual if the layer has norms; ``feed_forward_residual``
+        overrides this default. With ``rms``, the norms are RMSNorm, and ``norm1`` and ``norm2`` are
+        gains. With ``W_gate``, the feed-forward is gated. With ``parallel``, the layer computes X +
+        attention(norm1(X)) + feed-forward(norm2(X)).
         """
         if not isinstance(attention, AttentionModule):
             raise InputError(f"expected an attention in an encoder, got {type(attention).__name__}")
@@ -326,7 +339,8 @@ class Encoder(Layer):
 
 
 class DecoderLayer(Layer):
-    """Self-attention, cross-attention and a feed-forward (or none), each with a residual sum.
+    """A decoder layer: self-attention, cross-attention and an optional feed-forward, each with a
+    residual sum.
 
     >>> import numpy as np
     >>> from locum import Attention, UniversalSimulator
@@ -357,14 +371,20 @@ class DecoderLayer(Layer):
         b_gate: Array | None = None,
         rms: bool = False,
     ) -> None:
-        """Keep the masks of both attentions: make the self-attention causal with ``mask="causal"``."""
+        """Create the layer from its self-attention ``attention`` and its cross-attention ``cross``.
+
+        Masks belong to these attentions: for causal self-attention, create ``attention`` with
+        ``mask="causal"``. By default, the feed-forward has a residual. The other arguments have the
+        same meaning as in :class:`Encoder`.
+        """
         for part in (attention, cross):
             if not isinstance(part, AttentionModule):
                 raise InputError(f"expected attentions in a decoder layer, got {type(part).__name__}")
         columns = attention.attention_order().columns
         if cross.attention_order().columns != columns or cross.attention_order().d != columns:
             raise InputError(
-                f"the cross-attention must take and give the {columns} columns of the self-attention"
+                f"expected cross-attention whose input and output have the {columns} columns of the "
+                "self-attention"
             )
         feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
         norms = (norm1, norm2, norm3)

@@ -1,11 +1,13 @@
-"""Attention as trained models keep it: W_Q, W_K, W_V and W_O of all heads, whole, with their biases.
+"""Define attention with the weights of trained models: W_Q, W_K, W_V and W_O of all heads, with biases.
 
-    head h = σ((X W_Q + b_Q)ₕ (X W_K + b_K)ₕᵀ)(X W_V + b_V)ₕ,   all heads side by side, times W_O plus
-    b_O
+The heads are computed side by side, and their concatenation is multiplied by W_O, plus b_O:
 
-It is the network that :class:`MultiHeadAttention` of ``Attention.from_projections`` is, where each head
-has A = W_Q W_Kᵀ (the paper's parametrisation). Here A stays two factors: of 12 heads on 384 columns
-each A has 385², the factors 2·384·32 numbers, so this is the cheaper form of the two.
+    head h = σ((X W_Q + b_Q)ₕ (X W_K + b_K)ₕᵀ)(X W_V + b_V)ₕ
+
+The result equals :class:`MultiHeadAttention` of ``Attention.from_projections``, in which each head has
+A = W_Q W_Kᵀ (the paper's parametrisation). In this module, A remains a product of two factors, which is
+smaller. With 12 heads on 384 columns, each A contains 385² numbers, and the factors contain 2·384·32
+numbers.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ from locum.simulators.modules.module import (
 
 
 class Rotary(NamedTuple):
-    """What turns queries and keys by their positions: x becomes x ∘ cosines + (x rotation) ∘ sines.
+    """Rotary position embeddings, which map x to x ∘ cosines + (x rotation) ∘ sines.
 
-    ``rotation`` is width×width; the tables have a row for each position.
+    ``rotation`` is a width×width matrix, and the tables ``cosines`` and ``sines`` have a row for each
+    position.
     """
 
     rotation: Array
@@ -46,19 +49,20 @@ class Rotary(NamedTuple):
     sines: Array
 
     def checked(self, width: int) -> Rotary:
-        """Return it, if its matrices have this many columns."""
+        """Check that the matrices have ``width`` columns, and return the embeddings."""
         rotation = matrix(self.rotation, "the rotation", (width, width))
         tables = (matrix(table, "a rotary table", (None, width)) for table in self[1:])
         return Rotary(rotation, *tables)
 
     def turned(self, rows: Numbers) -> Numbers:
-        """Turn rows of one head."""
+        """Apply the embeddings to the rows of the queries or keys of one head."""
         rotation, cosines, sines = (numpy_of(part) for part in self)
         return np.asarray(rows * cosines + (rows @ rotation) * sines)
 
 
 class FactoredAttention(MaskedAttention):
-    """One head or several, each with its columns of W_Q, W_K and W_V and its rows of W_O.
+    """Attention with one or several heads, each of which uses columns of W_Q, W_K and W_V and rows of
+    W_O.
 
     >>> import numpy as np
     >>> from locum import UniversalSimulator
@@ -86,10 +90,12 @@ class FactoredAttention(MaskedAttention):
         rotary: Rotary | None = None,
         score_bias: Sequence[Array] | None = None,
     ) -> None:
-        """Fold ``scale``, which multiplies the scores, into W_Q and b_Q; W_Q is d×(heads·width).
+        """Create the attention; ``scale`` multiplies the scores and is included in W_Q and b_Q.
 
-        ``key_heads``: heads of keys and values, if those of the queries share them; ``rotary`` turns
-        queries and keys by their positions; ``score_bias`` is a matrix for each head, added to scores.
+        W_Q is a d×(heads·width) matrix. ``key_heads`` is the number of key–value heads if query heads
+        share them (grouped-query attention). ``rotary`` are the rotary position embeddings of queries
+        and keys. ``score_bias`` contains a matrix for each head, which is added to the scores (relative
+        position bias).
         """
         if not math.isfinite(scale):
             raise InputError(f"scale: expected a finite number, got {scale!r}")
@@ -97,18 +103,21 @@ class FactoredAttention(MaskedAttention):
         shared = heads if key_heads is None else key_heads
         self.shared = require_integer(shared, "key_heads", error=GraphError)
         if heads % self.shared:
-            raise InputError(f"{heads} heads cannot share {self.shared} heads of keys equally")
+            raise InputError(
+                f"expected a number of heads divisible by {self.shared} key heads, got {heads}"
+            )
         each = heads // self.shared
         queries = matrix(W_Q, "W_Q")
         if queries.shape[1] % heads:
             raise InputError(
-                f"{heads} heads cannot share the {queries.shape[1]} columns of W_Q equally"
+                f"W_Q: expected a number of columns divisible by {heads} heads, got {queries.shape[1]}"
             )
         self.W_K = contiguous(matrix(W_K, "W_K", (None, queries.shape[1] // each)))
         self.V = contiguous(matrix(W_V, "W_V", (self.W_K.shape[0], None)))
         if self.V.shape[1] % self.shared:
             raise InputError(
-                f"{self.shared} heads cannot share the {self.V.shape[1]} columns of W_V equally"
+                f"W_V: expected a number of columns divisible by {self.shared} heads, got "
+                f"{self.V.shape[1]}"
             )
         self.W_Q = contiguous(queries if scale == 1 else scale * queries)
         rows = each * self.V.shape[1]
@@ -138,7 +147,7 @@ class FactoredAttention(MaskedAttention):
         return int(self.V.shape[1]) * (self.number // self.shared)
 
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
         (d, queries), (d_keys, values) = self.W_Q.shape, self.V.shape
         return AttentionOrder(
             "factored",
@@ -157,7 +166,9 @@ class FactoredAttention(MaskedAttention):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Return the projections and biases, each of all heads, and the mask if it is an array."""
+        """Return projections, biases, rotary tables, score biases and the mask by the names of their
+        blocks.
+        """
         matrices = {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
         if self.biases is not None:
             matrices |= {f"b_{name}": [bias] for name, bias in zip("QKV", self.biases, strict=True)}
@@ -172,7 +183,7 @@ class FactoredAttention(MaskedAttention):
         return matrices | mask_matrices(self.mask)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute queries, keys, scores, softmax, XV and output of each head, then all together."""
+        """Return the steps of each head, named with its number, followed by the combined output."""
         queries, keys = self.checked(X, memory)
         biases = [np.zeros(1)] * 3 if self.biases is None else [numpy_of(b) for b in self.biases]
         Q, K, V = (
@@ -208,7 +219,7 @@ class FactoredAttention(MaskedAttention):
 
     @staticmethod
     def read_mask(mask: Mask) -> KeptMask:
-        """Check a mask, each row of which must leave some key."""
+        """Check a mask, each row of which must have a visible key, and return it."""
         kept = read_mask(mask)
         require_some_key(kept)
         return kept

@@ -1,8 +1,8 @@
-"""The interface of a T: matrices of known shapes, masks, and a direct computation.
+"""Define the interface of a module T: its order, its matrices, its masks and a direct computation.
 
-A module gives its *order* (from which U is built), its *matrices* by the names that the layout of that
-order has, and its *steps*: every intermediate result, computed directly with NumPy under the names
-that U's own steps have. The simulation so always has something to be compared with.
+U is built from the *order* of a module. Its *matrices* are named as the blocks of the order's layout.
+Its *steps* are all intermediate results, computed directly with NumPy under the names of U's steps. A
+simulation can therefore always be compared with a direct computation.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.matrices import matrix, row
 from locum.simulators.order import Order
 
-#: A mask as users give it: None, "causal", a matrix or a vector.
+#: A mask as given by users: None, "causal", a matrix or a vector.
 Mask: TypeAlias = Any
-#: A mask as a T keeps it: None (attend everywhere), "causal", or an array of one or two axes.
+#: A mask as stored in a T: None (every key is visible), "causal", or an array with one or two axes.
 KeptMask: TypeAlias = "str | Array | None"
-#: The names that masks have among the matrices of a T: all heads share them.
+#: The names of masks among the matrices of a T. All heads share one mask.
 MASK_BLOCKS = ("mask", "attention_mask")
 
 _CONVENTION = "a mask is 1 where a query attends to a key and 0 where it does not"
 
 
 def read_mask(mask: Mask, name: str = "the mask") -> KeptMask:
-    """Check a mask: a known word, or a matrix or vector of zeros and ones."""
+    """Check a mask and return it; a mask is None, "causal", or a matrix or vector of zeros and ones."""
     if mask is None or isinstance(mask, str):
         if mask not in (None, "causal"):
             raise InputError(f"expected {name} to be causal, a matrix or a vector, got {mask!r}")
@@ -51,24 +51,30 @@ def read_mask(mask: Mask, name: str = "the mask") -> KeptMask:
 
 
 def require_some_key(mask: KeptMask, name: str = "the mask") -> None:
-    """Refuse a mask of which some row attends to nothing: there is no softmax of nothing."""
+    """Raise an error if a row of the mask has no visible key, since the softmax of such a row is
+    undefined.
+    """
     if mask is None or isinstance(mask, str):
         return
     empty = np.flatnonzero((np.atleast_2d(numpy_of(mask)) == 0).all(axis=1))
     if len(empty):
         which = f"row {empty[0]} of {name}" if mask.ndim == 2 else name
-        raise InputError(f"{which} leaves no key to attend to: expected one or more")
+        raise InputError(
+            f"{which}: expected a mask that allows one key or more, got one that allows none"
+        )
 
 
 def mask_kind(mask: KeptMask) -> str | None:
-    """Name the kind of a mask, as an order has it: None, causal, keys or matrix."""
+    """Return the kind of a mask for an order: None, "causal", "keys" (a vector) or "matrix"."""
     if mask is None or isinstance(mask, str):
         return mask
     return "keys" if mask.ndim == 1 else "matrix"
 
 
 def mask_matrices(mask: KeptMask, prefix: str = "") -> dict[str, list[Array]]:
-    """Give the mask by the name of its block among the matrices of a T, if it is an array."""
+    """Return a mask as a dictionary from the name of its block to its matrix; empty if the mask is not
+    an array.
+    """
     if mask is None or isinstance(mask, str):
         return {}
     if mask.ndim == 1:
@@ -77,7 +83,7 @@ def mask_matrices(mask: KeptMask, prefix: str = "") -> dict[str, list[Array]]:
 
 
 def attended(mask: KeptMask, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Tell which keys each query attends to: a boolean matrix [query, key]."""
+    """Return a boolean matrix [query, key] that is true where a query attends to a key."""
     if mask is None:
         return np.ones(shape, dtype=np.bool_)
     if isinstance(mask, str):
@@ -92,30 +98,36 @@ Numbers = NDArray[np.float64]
 
 
 class Module(ABC):
-    """A T: an attention, an encoder, a decoder layer."""
+    """Base class of the simulated modules T: attention layers, encoder layers and decoder layers."""
 
     @abstractmethod
     def order(self, n: int, memory: int = 0) -> Order:
-        """Return the order it has on n rows (and a memory of ``memory`` rows)."""
+        """Return the order of the module for n rows of X and a memory of ``memory`` rows."""
 
     @abstractmethod
     def matrices(self) -> dict[str, list[Array]]:
-        """Return its matrices by the names of the layout's blocks: one, or one per head."""
+        """Return the matrices of the module by the name of their block; a block contains one matrix or
+        one per head.
+        """
 
     @abstractmethod
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Compute every intermediate result directly; the last is T(X)."""
+        """Return every intermediate result by name, computed directly with NumPy; the last result is
+        T(X).
+        """
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:
-        """The mask of its attention, and that of a decoder's cross-attention."""
+        """The mask of the module's attention, and the mask of the cross-attention of a decoder
+        layer.
+        """
         return None, None
 
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy it with these masks in place of its own; they must fit its kind."""
+        """Return a copy of the module with these masks, which its kind must support."""
         if mask is None and memory_mask is None:
             return self
-        raise InputError(f"a {type(self).__name__} takes no mask")
+        raise InputError(f"{type(self).__name__} does not support a mask")
 
     def __call__(self, X: Array, memory: Array | None = None) -> Numbers:
         """Compute T(X) directly with NumPy."""
@@ -123,11 +135,11 @@ class Module(ABC):
 
 
 class AttentionModule(Module):
-    """A T that is an attention, of one head or several."""
+    """Base class of modules T that are an attention layer with one or several heads."""
 
     @abstractmethod
     def attention_order(self) -> AttentionOrder:
-        """Return its order but for the number of rows."""
+        """Return the order of the attention layer, without the number of rows."""
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
@@ -135,7 +147,7 @@ class AttentionModule(Module):
             del self.__dict__[remembered]
 
     def order(self, n: int, memory: int = 0) -> Order:
-        """Return the order it has on n rows (and a memory of ``memory`` rows)."""
+        """Return the order of the attention layer for n rows of X and a memory of ``memory`` rows."""
         return Order(n, self.attention_order(), memory)
 
     def __repr__(self) -> str:
@@ -143,40 +155,40 @@ class AttentionModule(Module):
         return f"{type(self).__name__}({', '.join(sizes(order))})"
 
     def checked(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
-        """Check the input of the queries and of the keys."""
+        """Check X and the memory, and return the input of the queries and the input of the keys."""
         order = self.attention_order()
         queries = numpy_of(matrix(X, "X", (None, order.d)))
         if memory is None:
             if order.d_keys not in (0, order.d):
-                raise InputError(f"this attention reads a memory of {order.d_keys} columns: give one")
+                raise InputError(f"expected a memory of {order.d_keys} columns, got none")
             return queries, queries
         return queries, numpy_of(matrix(memory, "the memory", (None, order.d_keys or order.d)))
 
 
 class MaskedAttention(AttentionModule):
-    """An attention with a mask."""
+    """Base class of attention layers that support a mask."""
 
     mask: KeptMask
 
     @staticmethod
     @abstractmethod
     def read_mask(mask: Mask) -> KeptMask:
-        """Check a mask: it must be one that this attention takes."""
+        """Check a mask, whose kind this attention must support, and return it."""
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:
-        """Its mask; it has no second attention."""
+        """The mask of the attention, and None in place of the mask of a cross-attention."""
         return self.mask, None
 
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Copy the attention with another mask."""
+        """Return a copy of the attention with another mask."""
         made = copy.copy(self)
         made.mask = self.read_mask(mask)
         return made
 
 
 def sizes(order: AttentionOrder) -> list[str]:
-    """Abbreviate an order: d and d_v, and whatever else is not the default."""
+    """Return texts such as ``d=4`` for d, d_v and every field of the order that is not the default."""
     sizes = [f"d={order.d}", f"d_v={order.d_v}"]
     for field in fields(order):
         value = getattr(order, field.name)
@@ -186,5 +198,5 @@ def sizes(order: AttentionOrder) -> list[str]:
 
 
 def with_ones(X: Numbers) -> Numbers:
-    """Append a column of ones to X, which carries the biases."""
+    """Return X with an additional column of ones, so that a product with weights can include biases."""
     return np.hstack([X, np.ones((len(X), 1))])

@@ -1,4 +1,6 @@
-"""A random T of a given order: its matrices are normal numbers, scaled so that scores stay moderate."""
+"""Sample random modules T of a given order, with normally distributed matrices scaled to moderate
+scores.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from locum.simulators.token_layout import Block
 
 
 def random_module(order: Order, generator: np.random.Generator) -> Module:
-    """Draw a T of this order, an attention or an encoder without biases."""
+    """Sample a module T of this order: an attention layer, or an encoder layer without biases."""
 
     def draw(rows: int, columns: int) -> Numbers:
         return np.asarray(generator.normal(size=(rows, columns)) / np.sqrt(rows))
@@ -39,7 +41,7 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
 
 
 def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """Return all heads, and W_O after them."""
+    """Return a random attention layer of this order, with all heads and W_O."""
     size = order.attention
     W_O = Block("W_O", size.heads * size.d_v, size.projection)
     last = [W_O] if size.projection else []
@@ -54,7 +56,10 @@ def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionMo
 def _head(
     order: Order, draw: Callable[[int, int], Numbers], heads: int, last: list[Block]
 ) -> AttentionModule:
-    """Return one head, or all heads of a kind that has them in the same matrices."""
+    """Return a random attention with this number of heads, without biases.
+
+    ``last`` contains the blocks of further matrices, such as W_O.
+    """
     size = replace(order.attention, heads=heads, bias=False)
     kind = KINDS[size.kind]
     settings = {word: getattr(size, name) for name, word in kind.settings.items()}

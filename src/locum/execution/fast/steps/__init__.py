@@ -1,1 +1,1 @@
-"""The steps of a plan: views, products and sums of arrays, emitted from symbolic positions."""
+"""Emit the steps of a plan from symbolic positions: views, products and sums of arrays."""

@@ -1,7 +1,8 @@
-"""What the steps of a plan do to arrays: in NumPy, and in torch on whatever device the tensors are.
+"""Implement the steps of a plan on arrays: in NumPy, and in torch on the device of the tensors.
 
-A backend turns a step into a function of the arrays of its inputs. Steps are the same for both
-libraries; where one has a fused operation (scaled dot-product attention), its backend uses it.
+A backend converts a step to a function of the arrays of its inputs. Steps are the same for both
+libraries. If a library has a fused operation, such as scaled dot-product attention, its backend uses
+it.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from locum.graph.operations import ROUNDINGS
 
 Function = Callable[..., Any]
 
-#: Where an operation has no value, NumPy plans raise as they do for floating-point errors.
+#: Policy of NumPy plans for undefined results: they raise the same error as for floating-point errors.
 _RAISE = refusing(lambda problem, kind, where: FloatingPointError(problem))
 
 
 def backend_for(like: Any = None, ieee: bool = False) -> Backend:
-    """Return the backend for arrays of this kind: NumPy in float64, if nothing is said.
+    """Return the backend for arrays such as ``like``, by default NumPy in float64.
 
-    With ``ieee``, each array has a type of its own, and arithmetic is IEEE 754's.
+    With ``ieee``, arrays may have different types, and arithmetic follows IEEE 754.
     """
     if ieee:
         return _ieee_backend(like.device if is_tensor(like) else None)
@@ -66,24 +67,24 @@ def _ieee_backend(device: Any) -> Backend:
 
 
 class Backend:
-    """The meaning of steps on one kind of array."""
+    """The implementation of steps on one kind of array."""
 
     def __init__(self, arrays: Arrays, ieee: bool = False) -> None:
         self.arrays = arrays
         self.ieee = ieee
         self.name = "torch" if arrays.on_torch else "numpy"
-        #: What tells plans for it from those for others.
+        #: Key that distinguishes plans for this backend from other plans.
         self.key = (self.name, arrays.float_name, str(arrays.device), ieee)
-        #: Whether it has operations for softmax(q kᵀ) v, GELU and layer norms.
+        #: Whether there are fused operations for softmax(q kᵀ) v, GELU and layer norms.
         self.has_fused = arrays.on_torch
-        #: Whether numbers have 16 bits.
+        #: Whether the type is a 16-bit float.
         self.is_half = arrays.float_name in ("float16", "bfloat16")
         torch: Any = sys.modules.get("torch")
-        #: Counts what watches the operations of torch: tracers among them.
+        #: Number of active torch modes, which tracers use.
         self._modes = torch._C._len_torch_dispatch_stack if arrays.on_torch else None
 
     def function(self, step: Step) -> Function:
-        """Return what a step does: a function of the arrays of its inputs."""
+        """Return the function that computes a step from the arrays of its inputs."""
         arrays, xp, shape = self.arrays, self.arrays.xp, step.shape
         match step.op, step.settings:
             case "apply", (str(op),):
@@ -149,17 +150,17 @@ class Backend:
                 return lambda x, gain=None, bias=None: xp.nn.functional.layer_norm(
                     x, shape[-1:], gain, bias, epsilon
                 )
-        raise AssertionError(f"no backend knows the step {step.op}")
+        raise AssertionError(f"no backend implements the step {step.op}")
 
     def check(self, part: Any, shape: Shape) -> None:
-        """Refuse an array that is not what a plan was made for."""
+        """Raise an error if an array differs from the plan's operand in shape, type or device."""
         arrays = self.arrays
         if not (is_tensor(part) if arrays.on_torch else isinstance(part, np.ndarray)):
             expected = "a torch tensor" if arrays.on_torch else "a NumPy array"
             raise InputError(
                 f"expected {expected}, as the plan was made for, got {type(part).__name__}"
             )
-        # (Arrays of NumPy before its version 2 have no device: there is the one.)
+        # Arrays of NumPy before version 2 have no device attribute.
         device = part.device if arrays.on_torch else arrays.device
         if part.shape != shape or part.dtype != arrays.float or device != arrays.device:
             raise InputError(
@@ -168,7 +169,7 @@ class Backend:
             )
 
     def constant(self, value: Any) -> Array:
-        """Return a constant of the plan in this kind of array; a real one, even while torch traces."""
+        """Return a constant of the plan as an array, which has real values even while torch traces."""
         if not self.arrays.on_torch:
             return self.arrays.put(value)
         put = functools.partial(self.arrays.put, as_given=self.ieee)
@@ -181,11 +182,14 @@ class Backend:
                 return put(value)
 
     def is_tracing(self) -> bool:
-        """Return whether torch only follows what is done: tensors of then mean nothing later."""
+        """Return whether torch is tracing, so that tensors created now have no values."""
         return self._modes is not None and self._modes() > 0
 
     def elementwise(self, op: str) -> Function:
-        """Return an operation of the table: IEEE's on tensors, refused by NumPy where dense refuses."""
+        """Return the function of the elementwise operation ``op``.
+
+        On tensors it follows IEEE 754. On NumPy arrays it raises the errors of dense execution.
+        """
         arrays, meaning = self.arrays, MEANINGS[op]
         if self.ieee:
             return self.rounding(op) if op in ROUNDINGS else functools.partial(meaning.array, arrays)
@@ -194,16 +198,17 @@ class Backend:
         return lambda *inputs: checked(arrays, op, inputs, _RAISE)
 
     def rounding(self, dtype: str) -> Function:
-        """Round to a floating-point type, and go on in that type."""
+        """Return the function that rounds numbers to a floating-point type and converts them to it."""
         if self.arrays.on_torch:
             return operator.methodcaller("to", getattr(self.arrays.xp, dtype))
         narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
         return lambda x: round_array(np.asarray(x), dtype).astype(narrow)
 
     def fetch(self, x: Array, where: Array, start: int, inside: bool, default: float) -> Array:
-        """Return the numbers of ``x``, seen as one row from ``start`` on, at the positions ``where``.
+        """Return the elements of ``x`` at the positions ``where``.
 
-        Positions that are not whole, or outside, give the default; ``inside`` says that none is.
+        ``x`` is flattened, and its first element has the position ``start``. Positions that are not
+        integers or are outside of ``x`` give the default. With ``inside``, such positions do not occur.
         """
         xp, row = self.arrays.xp, x.reshape(-1)
         places = self.arrays.to_int(where) - start
@@ -214,10 +219,11 @@ class Backend:
         return xp.where(known & (places + start == where), found, default)
 
     def scatter(self, shape: Shape, first: int, target: Array, values: Array) -> Array:
-        """Add up values in the places that ``target`` gives, counted from ``first``.
+        """Sum the values that have the same index in ``target``.
 
-        Both have the axes of the result after its first one, then those that are summed. Targets
-        outside are left out.
+        ``first`` is the index of the first element of the result. Both arrays have the axes of the
+        result except its first one, followed by the summed axes. Indices outside of the result are
+        ignored.
         """
         xp, arrays = self.arrays.xp, self.arrays
         size, others = shape[0], math.prod(shape[1:])
@@ -231,23 +237,23 @@ class Backend:
         ].reshape(shape)
 
     def permute(self, order: tuple[int, ...]) -> Function:
-        """Put axes in another order."""
+        """Return the function that permutes the axes of an array by ``order``."""
         if order == (1, 0):
             return operator.attrgetter("T")
         return operator.methodcaller("permute" if self.arrays.on_torch else "transpose", order)
 
     def reduction(self, op: str, axes: tuple[int, ...]) -> Function:
-        """Sum, maximum, minimum or any along axes."""
+        """Return the function that computes a sum, maximum, minimum or ``any`` along axes."""
         prefix = "a" if self.arrays.on_torch else ""
         name = {"maximum": f"{prefix}max", "minimum": f"{prefix}min"}.get(op, op)
         return operator.methodcaller(name, axes)
 
     def view(self, native: Shape, shape: Shape, strides: Shape, offset: int) -> Function:
-        """Return a strided view: by slicing, reshaping and permuting where that says it all."""
+        """Return the function that makes a strided view, by slicing and reshaping if possible."""
         order = sorted(range(len(shape)), key=lambda n: -strides[n])
         ordered = tuple(shape[n] for n in order)
         if tuple(strides[n] for n in order) != row_major(ordered):
-            # Strides speak of memory, not of the array: it must lie as its shape says.
+            # Strides refer to memory, so the array must be contiguous.
             arrays = self.arrays
             return lambda x: arrays.strided(arrays.contiguous(x), shape, strides, offset)
         end = offset + math.prod(shape)
@@ -263,7 +269,7 @@ class Backend:
         return look
 
     def assemble(self, shape: Shape, places: Sequence[Any]) -> Function:
-        """Return a new array, filled piece by piece."""
+        """Return the function that fills a new array piece by piece."""
         arrays = self.arrays
 
         def fill(*parts: Array) -> Array:
@@ -276,7 +282,7 @@ class Backend:
         return fill
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Multiply matrices of any types, in the type that both are promoted to."""
+        """Multiply matrices, whose types may differ, in their promoted type."""
         if a.dtype != b.dtype:
             dtype = self.arrays.xp.promote_types(a.dtype, b.dtype)
             a, b = self.arrays.cast(a, dtype), self.arrays.cast(b, dtype)
@@ -285,10 +291,11 @@ class Backend:
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
     ) -> Array:
-        """Return softmax(q kᵀ) v, batched, of the keys at which the mask holds.
+        """Return softmax(q kᵀ) v, batched, over the keys at which the mask is true.
 
-        Torch's kernels take up memory that is linear in the number of rows. On a CPU they do not if k
-        and v differ in width.
+        Torch's kernels need memory that is linear in the number of rows, except on a CPU if k and v
+        differ in width. In this exception, and on NumPy arrays, attention is computed in blocks of
+        rows.
         """
         if not self.arrays.on_torch:
             return attention_by_rows(softmax_attention, q, k, v, mask, causal)
@@ -297,7 +304,7 @@ class Backend:
         return self._attention(q, k, v, mask, causal)
 
     def _attention(self, q: Array, k: Array, v: Array, mask: Array | None, causal: bool) -> Array:
-        """Return softmax(q kᵀ) v by torch's own kernels."""
+        """Return softmax(q kᵀ) v, computed by torch's kernels."""
         attend = functools.partial(
             self.arrays.xp.nn.functional.scaled_dot_product_attention, is_causal=causal, scale=1.0
         )
@@ -305,7 +312,7 @@ class Backend:
             mask = mask.reshape(1, -1)
         if q.ndim == 4:
             return attend(q, k, v, mask)
-        # The fast kernels want [batch, head, position, feature], with nothing missing.
+        # The fast kernels require the shape [batch, head, position, feature].
         leading = q.shape[:-2]
         outer, inner = 1, math.prod(leading)
         if mask is not None and mask.ndim > 2:
@@ -314,7 +321,10 @@ class Backend:
         return attend(one, two, three, mask).reshape(*q.shape[:-1], v.shape[-1])
 
     def scaled_attention(self, step: Step, causal: bool, scale: float) -> Function:
-        """Return softmax(scale · q kᵀ + mask) v; heads of q may share a head of k and v."""
+        """Return the function that computes softmax(scale · q kᵀ + mask) v by torch's kernels.
+
+        Several heads of q may share a head of k and v.
+        """
         return functools.partial(
             self.arrays.xp.nn.functional.scaled_dot_product_attention,
             is_causal=causal,
@@ -330,12 +340,15 @@ class Backend:
         return total[0]
 
     def take_rows(self, table: Array, rows: Array, first: int) -> Array:
-        """Return rows of a table; they are counted from ``first``."""
+        """Return rows of a table; row numbers are counted from ``first``."""
         places = self.arrays.to_int(rows)
         return self.arrays.xp.nn.functional.embedding(places - first if first else places, table)
 
     def gelu_in_place(self, x: Array) -> Array:
-        """Compute GELU in the memory of x, which nobody else reads, unless torch may need x again."""
+        """Compute GELU, in the memory of x if torch does not need x again.
+
+        No other step may read x.
+        """
         if x.requires_grad or self.is_tracing() or is_traced(x):
             return self.arrays.xp.nn.functional.gelu(x)
         torch: Any = sys.modules["torch"]
@@ -344,8 +357,8 @@ class Backend:
     def layer_norm(
         self, x: Array, epsilon: Array, gain: Array | None = None, bias: Array | None = None
     ) -> Array:
-        """Return (x − mean) / √(variance + ε) · gain + bias along the last axis: torch only."""
-        # Torch's takes ε as a number.
+        """Return (x − mean) / √(variance + ε) · gain + bias along the last axis (torch only)."""
+        # Torch's function takes ε as a number.
         number = known_number(epsilon)
         if number is not None:
             return self.arrays.xp.nn.functional.layer_norm(x, x.shape[-1:], gain, bias, number)
@@ -357,7 +370,10 @@ class Backend:
 
 
 def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
-    """Gather the axes before the scores into two, so that a mask is not repeated if that can be."""
+    """Merge the leading axes of a mask into two axes, if possible without repeating the mask.
+
+    Return the sizes of the two axes for q, k and v, and the mask.
+    """
     scores = mask.shape[-2:]
     own = (1,) * (len(leading) + 2 - mask.ndim) + tuple(mask.shape[:-2])
     for place in range(len(leading) + 1):
@@ -371,7 +387,7 @@ def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
 
 
 def _slice_of(index: Any) -> slice | None:
-    """Return the slice of a row that an index takes, if there is one.
+    """Return the slice that is equivalent to an index array, or None.
 
     >>> _slice_of(np.array([3, 2, 1, 0])), _slice_of(np.array([1, 3, 6]))
     (slice(3, None, -1), None)
@@ -386,14 +402,14 @@ def _slice_of(index: Any) -> slice | None:
 
 
 def _matmul(a: Array, b: Array) -> Array:
-    """Multiply NumPy matrices, those of the last two axes."""
-    # BLAS may raise flags for numbers it never uses; what matters shows in the result.
+    """Multiply NumPy matrices over their last two axes, without floating-point warnings."""
+    # BLAS may set error flags for numbers that it does not use. Real errors appear in the result.
     with np.errstate(all="ignore"):
         return a @ b
 
 
 def _softmax(x: Array) -> Array:
-    """Compute the softmax of NumPy arrays along the last axis."""
+    """Return the softmax of a NumPy array along the last axis."""
     powers = x - x.max(axis=-1, keepdims=True)
     np.exp(powers, out=powers)
     powers /= powers.sum(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Turn terms into steps: each factor is an array over its axes, each sum of products a contraction."""
+"""Emit steps for terms: each factor becomes an array, and each sum of products a contraction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from locum.execution.fast.symbolic.terms import (
 def contract(
     arrangement: Arrangement, factors: Sequence[LabelledArray], sums: Sequence[str]
 ) -> LabelledArray:
-    """Return Σ over ``sums`` of the product of the factors."""
+    """Return Σ over ``sums`` of the product of the factors, by pairwise matrix products."""
     values = [
         arrangement.summed(value, [v for v in sums if _only_in(v, place, factors)])
         for place, value in enumerate(factors)
@@ -70,13 +70,13 @@ def _size_after(
 def _pair(
     arrangement: Arrangement, a: LabelledArray, b: LabelledArray, sums: Sequence[str]
 ) -> LabelledArray:
-    """Return Σ over ``sums``, axes of both, of a · b."""
+    """Return Σ over ``sums`` of a · b; both factors must have all axes in ``sums``."""
     if not sums:
         return arrangement.multiplied((a, b))
     shared = [v for v in a.axes if v in b.axes and v not in sums]
     left = [v for v in a.axes if v not in b.axes]
     right = [v for v in b.axes if v not in a.axes]
-    # What cannot be seen as one axis without a copy is repeated along instead (a batch).
+    # Axes that cannot be merged into one without a copy become a batch.
     left_batch, rows = _one_axis(a, left)
     right_batch, columns = _one_axis(b, right)
     batch = [*shared, *left_batch, *right_batch]
@@ -91,13 +91,16 @@ def _pair(
 
 
 def _inner_order(a: LabelledArray, b: LabelledArray, sums: Sequence[str]) -> list[str]:
-    """Return the summed axes in an order in which the larger factor can be flattened without a copy."""
+    """Return the summed axes in the order in which the larger factor can be flattened in place."""
     larger = a if a.step.size >= b.step.size else b
     return [v for v in larger.axes if v in sums]
 
 
 def _one_axis(value: LabelledArray, axes: list[str]) -> tuple[list[str], list[str]]:
-    """Return which of a value's own axes to repeat along, and which make up one axis."""
+    """Split ``axes`` into batch axes and axes that merge into one without a copy.
+
+    If this would result in many small products, there are no batch axes, and merging needs a copy.
+    """
     strides = dict(zip(value.axes, _strides(value.step), strict=True))
     sizes = dict(zip(value.axes, value.step.shape, strict=True))
     ordered = sorted(axes, key=lambda v: -strides[v])
@@ -106,13 +109,13 @@ def _one_axis(value: LabelledArray, axes: list[str]) -> tuple[list[str], list[st
         if all(strides[u] == strides[v] * sizes[v] for u, v in itertools.pairwise(merged)):
             repeated = ordered[:cut]
             if math.prod(sizes[v] for v in repeated) > math.prod(sizes[v] for v in merged):
-                break  # many small products cost more than a copy
+                break  # many small products are slower than a copy
             return repeated, merged
     return [], ordered
 
 
 def _strides(step: Step) -> Sequence[int]:
-    """Return how far apart the numbers of a step lie along each axis, as far as that is known."""
+    """Return the distance in memory between neighbouring elements along each axis, in elements."""
     if step.op == "view":
         strides = step.settings[0]
         assert isinstance(strides, tuple)
@@ -131,7 +134,10 @@ def _operand(
     first: list[str],
     second: list[str],
 ) -> Step:
-    """Return [batch…, first, second], with axes of size 1 for a batch that the value does not have."""
+    """Return an operand of a batched matrix product with the axes [batch…, first, second].
+
+    Batch axes that ``value`` lacks have size 1, or are omitted if they come first.
+    """
     own = [v for v in batch if v in value.axes]
     order = tuple(value.axes.index(v) for v in (*own, *first, *second))
     step = arrangement.steps.permute(value.step, order)
@@ -143,12 +149,12 @@ def _operand(
     return arrangement.steps.reshape(step, [*sizes, *flat])
 
 
-#: Values that a scatter adds up at most: all are held at once.
+#: Maximum number of values that a scatter adds, since all of them are in memory at once.
 _LARGEST_SCATTER = 2**28
 
 
 class LoadSource(NamedTuple):
-    """Where a load finds its numbers: an array seen as one row, strides of variables, its beginning."""
+    """The elements that a load reads: a flattened array, the stride of each variable, and an offset."""
 
     base: Step
     strides: tuple[tuple[str, int], ...]
@@ -156,7 +162,7 @@ class LoadSource(NamedTuple):
 
 
 class Emission(Arrangement):
-    """Emits the steps for terms over one box; ``load`` says where the numbers of a node are."""
+    """Emits the steps for terms over one box; ``load`` and ``fetch`` return the arrays of nodes."""
 
     def __init__(
         self,
@@ -171,10 +177,10 @@ class Emission(Arrangement):
     # Sums and products ------------------------------------------------------------------------------
 
     def total(self, terms: Sum) -> LabelledArray:
-        """Return the sum of terms, over the axes that occur in any of them."""
+        """Return the sum of terms as an array with all axes that occur in any of them."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
-            # The mean of several ranges of keys: added up first, then divided, as any mean is.
+            # This is the mean over several ranges of keys. Add first, then divide, as in any mean.
             (count,) = over
             whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
             return self.apply("divide", (whole, self.number(count)))
@@ -188,7 +194,7 @@ class Emission(Arrangement):
         return sum_so_far or self.number(0.0)
 
     def term(self, term: Term) -> tuple[int, LabelledArray]:
-        """Return a term without its sign, and the sign."""
+        """Return the sign of a term, and the array of the term without the sign."""
         factors = [self.factor(f) for f in term.factors]
         masks = [self.guard(g) for g in term.guards]
         used = {v for value in (*factors, *masks) for v in value.axes}
@@ -198,7 +204,7 @@ class Emission(Arrangement):
                 coefficient = coefficient * self.box[v]
         sums = [v for v in term.sums if v in used]
         factors = [self.numeric(f) for f in factors] if len(factors) > 1 or sums else factors
-        # What is masked along a summed axis is masked before the sum, all else after it.
+        # Masks along a summed axis are applied before the sum, all others after it.
         inner = [mask for mask in masks if not set(sums).isdisjoint(mask.axes)]
         outer = [mask for mask in masks if mask not in inner]
         if inner:
@@ -212,7 +218,7 @@ class Emission(Arrangement):
         sign = 1
         if coefficient < 0:
             sign, coefficient = -1, -coefficient
-        # Divided by the count, as a mean is: times its reciprocal would round twice.
+        # Divide by the count as a mean does; multiplying by the reciprocal would round twice.
         over = coefficient.denominator if isinstance(coefficient, Fraction) else 1
         times = coefficient.numerator if isinstance(coefficient, Fraction) else coefficient
         for op, by in (("multiply", times), ("divide", over)):
@@ -221,11 +227,14 @@ class Emission(Arrangement):
         return sign, result
 
     def masked(self, value: LabelledArray, masks: Iterable[LabelledArray]) -> LabelledArray:
-        """Return the value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is NaN)."""
+        """Return the value where all masks are true, else 0.
+
+        The zeros are selected by ``if_else``, since 0 · ∞ is NaN.
+        """
         return self.apply("if_else", (self.all_of(masks), value, self.number(0.0)))
 
     def all_of(self, masks: Iterable[LabelledArray]) -> LabelledArray:
-        """Return where all booleans hold."""
+        """Return the conjunction of boolean arrays."""
         first, *others = masks
         for mask in others:
             first = self.apply("and", (first, mask))
@@ -234,7 +243,7 @@ class Emission(Arrangement):
     # Factors ----------------------------------------------------------------------------------------
 
     def factor(self, factor: Factor) -> LabelledArray:
-        """Return a factor as an array."""
+        """Return the array of any factor."""
         if isinstance(factor, Load):
             return self.load(factor)
         if isinstance(factor, Entry):
@@ -256,9 +265,12 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("to_float", (whole,), whole.shape), axes)
 
     def load(self, load: Load) -> LabelledArray:
-        """Return a strided view of a buffer; a gather where it reaches outside or runs backwards."""
+        """Return a strided view of a buffer, or a gather.
+
+        A gather is needed if positions are outside of the buffer or decrease along an axis.
+        """
         base, strides, offset = self._load(load, self.box)
-        parts = sorted(strides, key=lambda part: -part[1])  # as they lie, rows before columns
+        parts = sorted(strides, key=lambda part: -part[1])  # in memory order, rows before columns
         size = base.size
         axes = tuple(v for v, _ in parts)
         shape = tuple(self.box[v] for v in axes)
@@ -271,7 +283,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
 
     def fetch(self, fetch: Fetch) -> LabelledArray:
-        """Return the numbers of an array at positions that data gives."""
+        """Return the elements of an array at positions computed from data."""
         base, _, start = self._fetch(fetch, self.box)
         where = self.numeric(self.total(fetch.position))
         least, greatest = value_bounds(fetch.position, self.box)
@@ -281,7 +293,7 @@ class Emission(Arrangement):
         return LabelledArray(step, where.axes)
 
     def place_of_greatest(self, factor: PlaceOfGreatest) -> LabelledArray:
-        """Return the first place along an axis at which a value is greatest."""
+        """Return the first index along an axis at which a value is largest."""
         value = self.numeric(self.total(factor.values))
         if factor.along not in value.axes:
             return self.number(0.0)
@@ -291,7 +303,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("argmax", (value.step,), shape, (axis,)), kept)
 
     def scattered(self, factor: Scattered) -> LabelledArray:
-        """Return the sums of the values that are sent to each place."""
+        """Return, for each position, the sum of the values whose target is this position."""
         target, values = (self.numeric(self.total(t)) for t in (factor.target, factor.values))
         rows = [v for v, _ in sorted(factor.place.parts, key=lambda part: -part[1])]
         together = dict.fromkeys((*target.axes, *values.axes))
@@ -308,7 +320,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.reshape(result, shape), (*rows, *kept))
 
     def entry(self, entry: Entry) -> LabelledArray:
-        """Return numbers from a table of the program."""
+        """Return numbers from a ``lookup`` table of the program, at integer keys."""
         least, greatest = bounds(entry.key, self.box)
         entries = entry.entries()
         numbers = np.array([entries[e] for e in range(least, greatest + 1)], dtype=float)
@@ -318,7 +330,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("gather", (base, where), where.shape), axes)
 
     def guard(self, guard: Guard) -> LabelledArray:
-        """Return a guard as a mask."""
+        """Return a guard as a boolean array."""
         axes = guard.e.variables
         whole = self.steps.expression(guard.e, axes, self.box)
         op = "greater_equal" if guard.relation == ">=" else "equal"
@@ -326,12 +338,12 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("apply", (whole, zero), whole.shape, (op,), True), axes)
 
     def function(self, factor: Apply) -> LabelledArray:
-        """Return an elementwise operation of the table."""
+        """Return the array of an elementwise operation, applied to the arrays of its arguments."""
         arguments = [self.total(a) for a in factor.arguments]
         return self.apply(factor.op, arguments)
 
     def greatest(self, factor: Greatest) -> LabelledArray:
-        """Return a maximum or a minimum along axes, of what passes the guards and filters."""
+        """Return the maximum or minimum over the elements that satisfy all guards and filters."""
         value = self.numeric(self.total(factor.values))
         masks = [self.guard(g) for g in factor.guards]
         masks += [self.truth(self.total(f)) for f in factor.filters]

@@ -1,14 +1,15 @@
-"""Fusions: groups of steps for which array libraries have one faster operation.
+"""Fuse groups of steps for which array libraries have one faster operation.
 
-- x − max, exp, over its sum, all along the last axis, is a *softmax*;
-- two batched products with a large softmax between them are *attention*, where the backend has that;
-  scores that some condition replaces by numbers below all others are those of an attention with a mask;
-- a product of matrices plus a row, the same for each of its rows, is a *biased_product*;
-- y/2 · (1 + erf(y/√2)) is a *gelu*; deviations from the row mean over the root of their mean square and
-  an ε are a *layer_norm*, with its gain and bias.
+- The exponential of x − max x, divided by its sum along the last axis, is a *softmax*.
+- Two products of matrices with a large softmax between them are *attention*. If a condition replaces
+  some scores by very small numbers, the fused attention has a mask.
+- A product of matrices plus a bias row is a *biased_product*.
+- y/2 · (1 + erf(y/√2)) is a *gelu*.
+- (x − mean) / √(variance + ε) along the last axis is a *layer_norm*, which may include a gain and a
+  bias.
 
-They are recognised by what the steps do, not by what the program called them, and only where nothing
-else needs the results in between.
+Patterns are recognised by the computation, not by names in the program, and only if no other step needs
+the intermediate results.
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ from locum.execution.fast.steps.ieee_fusion import Rule, composed_rules, ieee_ru
 from locum.execution.fast.steps.step import Shape, Step, Steps
 from locum.graph.traversal import walk
 
-#: Scores of one head from which on fused attention pays (measured on a CPU: even at 32², half at 512²).
+#: Number of scores of one head from which fused attention is faster. On a CPU, it needs equal time for
+#: 32² scores, and half the time for 512².
 _WORTHWHILE = 32 * 32
-#: Scores this low have the weight 0, whatever the others are: no type of floats has lower ones.
+#: Scores of at most this number have weight 0 in every floating-point type.
 _HIDDEN = -1e308
 
 
 def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
-    """Fuse the steps of some results into those that the backend has.
+    """Fuse the steps that compute ``results`` into operations of the backend.
 
-    In half precision every attention is fused, however small: then its scores are never rounded. IEEE
+    In half precision, attention of any size is fused, so that its scores are not rounded. IEEE
     arithmetic has separate rules.
     """
     rules: tuple[Rule, ...] = (_softmax,)
@@ -52,7 +54,7 @@ def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[St
 
 
 def fused_composition(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
-    """Fuse steps of several small programs, each of which is fused already."""
+    """Fuse steps across several small programs, each of which has already been fused."""
     for rule in composed_rules() if backend.has_fused else ():
         results = _rewritten(results, steps, rule)
     return results
@@ -69,7 +71,7 @@ def _rewritten(results: tuple[Step, ...], steps: Steps, rule: Rule) -> tuple[Ste
     new: dict[Step, Step] = {}
 
     def renewed(step: Step) -> Step:
-        """Return a step on new inputs; a rule may have made some that are not in the order."""
+        """Return a step with rewritten inputs, which may include steps that a rule creates."""
         if step not in new:
             inputs = [renewed(i) for i in step.inputs]
             same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
@@ -86,7 +88,7 @@ def _rewritten(results: tuple[Step, ...], steps: Steps, rule: Rule) -> tuple[Ste
 
 
 def fits_when_fused(results: tuple[Step, ...], steps: Steps) -> bool:
-    """Return whether no array is too large, once attention of many rows is fused."""
+    """Return whether no array is too large after attention with many rows is fused."""
     most = tiling.MOST_SCORES_ON_GPU
     for rule in (_softmax, partial(_attention, least=most, most=most)):
         results = _rewritten(results, steps, rule)
@@ -111,9 +113,9 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
-    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough: else three steps are faster.
+    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough; otherwise three steps are faster.
 
-    That is so for batches of ``least`` scores each, and for ``most`` scores in all.
+    It is large enough with ``least`` scores in each batch, or with ``most`` scores in total.
     """
     if step.op != "matmul":
         return None
@@ -131,7 +133,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: 
         return None
     q, k_transposed = scores.inputs
     batch = step.shape[:-2]
-    if weights.size >= most:  # heads may share what they read
+    if weights.size >= most:  # heads may share queries, keys or values
         q = steps.reshape(q, (*weights.shape[:-1], q.shape[-1])) if is_joined else q
         q, k_transposed, v = (_in_batch(steps, x, batch) for x in (q, k_transposed, v))
     if any(x.shape[:-2] != batch for x in (q, k_transposed, v)):
@@ -150,7 +152,10 @@ def _in_batch(steps: Steps, x: Step, batch: Shape) -> Step:
 
 
 def _is_causal(mask: Step, scores: Shape) -> bool:
-    """Return whether a mask shows just the keys up to each query: kernels know that by a flag."""
+    """Return whether a mask is causal, so that a kernel can use its causal flag instead of the mask.
+
+    In a causal mask, exactly the keys up to each query are visible.
+    """
     if (
         mask.value is None
         or not mask.boolean
@@ -162,11 +167,13 @@ def _is_causal(mask: Step, scores: Shape) -> bool:
 
 
 def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]]:
-    """Return the scores before a mask, and the mask (true where they count, or added), if there is one.
+    """Return the scores before a mask, and the mask in a tuple that is empty if there is no mask.
 
-    A mask of the tokens chooses between scores and a number; one of the positions alone was split into
-    scores where it holds, 0 elsewhere, less a constant. A row that counts nothing has no softmax: it
-    is NaN, where three steps may give the mean; modules of Locum have no such rows.
+    The mask is boolean, or consists of numbers that are added. A mask computed from tokens is a choice
+    between scores and a number. A mask computed only from positions is represented differently: scores
+    where it is true and 0 elsewhere, minus a constant. A row without visible keys has no softmax. Fused
+    attention returns NaN for such a row, while three steps may return the mean. Modules of Locum have
+    no such rows.
     """
     if uses[scores] != 1:
         return scores, ()
@@ -196,7 +203,10 @@ def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]
 
 
 def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Return y/2 · (erf(y/√2) + 1); what y is a sum of may have been halved term by term."""
+    """Fuse y/2 · (erf(y/√2) + 1) into one GELU step.
+
+    If y is a sum, its terms may have been halved one by one.
+    """
     if not _is(step, "multiply") or not _is(step.inputs[1], "add"):
         return None
     half, (erf, one) = step.inputs[0], step.inputs[1].inputs
@@ -209,7 +219,7 @@ def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _in_place(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Compute a gelu in the memory of a product that is made for it alone."""
+    """Compute GELU in the memory of a product that no other step reads."""
     if step.op != "gelu" or step.inputs[0].op not in ("matmul", "biased_product"):
         return None
     return (
@@ -228,7 +238,7 @@ def _is_half(half: Step, y: Step) -> bool:
 
 
 def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Return (x − mean) / √(mean of its squares + ε), along the last axis."""
+    """Fuse (x − mean) / √(variance + ε) along the last axis into a layer norm."""
     if not _is(step, "divide"):
         return None
     centred, root = step.inputs[0], _as_column(step.inputs[1])
@@ -245,12 +255,14 @@ def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     if x.shape != step.shape or mean_column is None or _averaged(mean_column) is not x:
         return None
     while epsilon.op in ("view", "reshape") and epsilon.inputs[0].size == 1:
-        (epsilon,) = epsilon.inputs  # as it comes: what is known of the input is not known of a view
+        (epsilon,) = (
+            epsilon.inputs
+        )  # the input itself, since a view lacks its attribute ``known_to_the_host``
     return steps.make("layer_norm", (x, epsilon), step.shape)
 
 
 def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Return a layer norm times a gain plus a bias."""
+    """Fuse a layer norm with the multiplication by a gain and the addition of a bias."""
     if not _is(step, "add") or not _is(step.inputs[0], "multiply"):
         return None
     (norm, gain), bias = step.inputs[0].inputs, step.inputs[1]
@@ -260,7 +272,7 @@ def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None
 
 
 def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Return x W + b, or (y + x W) + b, where b has a number for each column: then y is added last."""
+    """Fuse x W + b, or (y + x W) + b, if b has one number for each column; y is then added last."""
     if not _is(step, "add"):
         return None
     total, bias = step.inputs
@@ -274,7 +286,7 @@ def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | Non
     if bias.boolean or bias.size != columns or total.shape != step.shape or not bias.shape:
         return None
     if step.shape[-len(bias.shape) :] != bias.shape:
-        return None  # one for each row, say
+        return None  # for example, one number for each row
     result = steps.make(
         "biased_product", (*product.inputs, steps.reshape(bias, (columns,))), product.shape
     )
@@ -283,7 +295,7 @@ def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | Non
 
 
 def _averaged(mean: Step) -> Step | None:
-    """Return what a mean along the last axis is the mean of."""
+    """Return the array of which ``mean`` is the mean along the last axis, or None."""
     if not _is(mean, "divide") or mean.inputs[0].op != "sum":
         return None
     total, count = mean.inputs
@@ -293,7 +305,10 @@ def _averaged(mean: Step) -> Step | None:
 
 
 def _as_column(step: Step) -> Step | None:
-    """Return a step before its last axis, of size 1, was put back."""
+    """Return the input of a reshape that appends an axis of size 1, or ``step`` if it is a scalar.
+
+    Otherwise, return None.
+    """
     if step.op == "reshape" and step.shape == (*step.inputs[0].shape, 1):
         return step.inputs[0]
     return step if not step.shape else None
@@ -308,9 +323,9 @@ def _is(step: Step, op: str) -> bool:
 
 
 def _along_last(step: Step, op: str, of: Step) -> bool:
-    """Return whether this is ``of`` reduced along its last axis, and aligned with its other axes again.
+    """Return whether ``step`` is ``of`` reduced along its last axis, with this axis restored as size 1.
 
-    Without the axis put back, the result would be broadcast along another one.
+    If the axis is not restored, the result is broadcast along another axis.
     """
     column = _as_column(step)
     if column is None:

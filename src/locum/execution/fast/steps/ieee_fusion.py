@@ -1,15 +1,16 @@
-"""Fuse the steps of IEEE arithmetic into operations that torch has as one kernel.
+"""Fuse the steps of IEEE arithmetic into operations that torch implements as one kernel.
 
-The rules recognise what the steps compute. A step between the parts of a pattern may only change the
-shape. Rounding to half precision is part of a kernel: it computes in float32 and rounds once.
+The rules recognise the computation. Between the steps of a pattern, there may be steps that only change
+the shape. If a result is rounded to half precision, the rounding becomes part of the kernel, which
+computes in float32 and rounds once. There are rules for
 
 - softmax, also with 0 in rows that have no finite score;
-- attention: softmax(scale · q kᵀ + mask) v, also with a causal mask and with grouped heads;
+- attention: softmax(scale · q kᵀ + mask) v, also with a causal mask and with grouped-query attention;
 - x W + b;
-- GELU, exactly or with tanh, and SiLU;
+- GELU, exact or approximated with tanh, and SiLU;
 - layer norm, with gain and bias;
-- rows of a table at places that data gives;
-- arrays that are joined along an axis.
+- rows of a table at indices from data;
+- arrays that are concatenated along an axis.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from locum.execution.fast.steps.magnitude import StepTypes
 from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major, row_major
 from locum.graph.operations import ROUNDINGS
 
-#: A rule: the step, how often each step is used, and where to make new ones.
+#: Function of a step, the number of uses of each step, and the :class:`Steps` that create new ones. It
+#: returns the replacement of the step, or None if the rule does not apply.
 Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 _KERNELS = ("softmax", "attention", "biased_product", "gelu", "silu", "layer_norm", "matmul")
@@ -35,7 +37,7 @@ _COMPUTED_IN_FLOAT32 = ("add", "subtract", "multiply", "divide", "sqrt", "exp", 
 
 
 def ieee_rules(has_kernels: bool) -> tuple[Rule, ...]:
-    """Return the rules, in the order in which they are applied."""
+    """Return the rules for one plan, in the order of application."""
     types = StepTypes()
     rules: tuple[Rule, ...] = (partial(_needless_rounding, types=types), _shape)
     if has_kernels:
@@ -46,14 +48,17 @@ def ieee_rules(has_kernels: bool) -> tuple[Rule, ...]:
 
 
 def composed_rules() -> tuple[Rule, ...]:
-    """Return the rules for patterns whose parts are in several small programs."""
+    """Return the rules for patterns that span several small programs."""
     return (partial(_of_one_type, rule=_attention, types=StepTypes()),)
 
 
 def _of_one_type(
     step: Step, uses: Counter[Step], steps: Steps, rule: Rule, types: StepTypes
 ) -> Step | None:
-    """Apply a rule if the operands of the kernel have one type: kernels do not promote types."""
+    """Apply a rule if all operands of its kernel have one type.
+
+    Kernels do not promote types.
+    """
     types.of(step)
     found = rule(step, uses, steps)
     if found is None:
@@ -64,14 +69,14 @@ def _of_one_type(
 
 
 def _needless_rounding(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
-    """Drop roundings to the type that a value has already."""
-    types.of(step)  # steps come after their inputs: no question goes deep
+    """Drop a rounding to the type that the value already has."""
+    types.of(step)  # inputs come first, so that the recursion is never deep
     is_rounding = step.op == "apply" and step.settings[0] in ROUNDINGS
     return step.inputs[0] if is_rounding and types.of(step.inputs[0]) == step.settings[0] else None
 
 
 def _shape(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Read an array in the shape in which it was computed."""
+    """Apply a reshape or a view to the original array instead of a reshaped one."""
     if step.op == "reshape":
         return steps.reshape(_bare(step.inputs[0]), step.shape)
     if step.op == "view":
@@ -88,7 +93,7 @@ def _shape(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     """Match exp(x − max x) / Σ exp(x − max x) along the last axis.
 
-    In the safe form a maximum of −∞ counts as 0, and a sum of 0 as 1.
+    In the *safe* form, a maximum of −∞ is replaced by 0, and a sum of 0 by 1.
     """
     if not _is(step, "divide") or not step.shape:
         return None
@@ -118,7 +123,7 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match softmax(scale · q kᵀ + mask) v, where the softmax is safe."""
+    """Match softmax(scale · q kᵀ + mask) v with a safe softmax."""
     if step.op != "matmul" or len(step.shape) < 3:
         return None
     weights, v = _bare(step.inputs[0]), step.inputs[1]
@@ -141,7 +146,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     if transposed.shape[-1] != keys or q.size != math.prod(batch) * queries * features:
         return None
     k = _transpose(transposed, steps)
-    if mask is not None and rows[-1] != keys:  # scores and mask in one row
+    if mask is not None and rows[-1] != keys:  # scores and mask are flattened
         if mask.size != math.prod(rows):
             return None
         rows = (*batch, queries, keys)
@@ -175,7 +180,11 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _transpose(matrices: Step, steps: Steps) -> Step:
-    """Exchange the last two axes, before those in front are joined: kernels need rows in one piece."""
+    """Return matrices with the last two axes exchanged.
+
+    If leading axes were merged by a reshape, the axes are exchanged before the merge, since kernels
+    need contiguous rows.
+    """
     if matrices.op == "reshape" and matrices.inputs[0].shape[-2:] == matrices.shape[-2:]:
         rows = _transpose(matrices.inputs[0], steps)
         return steps.reshape(rows, (*matrices.shape[:-2], *rows.shape[-2:]))
@@ -184,9 +193,9 @@ def _transpose(matrices: Step, steps: Steps) -> Step:
 
 
 def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step] | None:
-    """Return q and kᵀ of a product whose rows may have been put in another order.
+    """Return q and kᵀ of a product whose rows may have been permuted, or None.
 
-    The rows of q are in the order of the rows of the product.
+    The rows of the returned q are in the order of the rows of the product.
     """
     if product.op == "matmul":
         q, transposed = product.inputs
@@ -209,7 +218,10 @@ def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step
 
 
 def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
-    """Return scores before a mask, the mask (true where they count, or added), and their shape."""
+    """Return unmasked scores, the mask or None, and the shape of the scores.
+
+    The mask is boolean and true at visible keys, or contains numbers that are added to the scores.
+    """
     rows = scores.shape
     if _is(scores, "if_else"):
         mask, inner, hidden = scores.inputs
@@ -224,7 +236,7 @@ def _unmask(scores: Step) -> tuple[Step, Step | None, Shape]:
 
 
 def _without_factor(operand: Step, steps: Steps) -> tuple[float, Step]:
-    """Return the number that an operand is multiplied by, and the operand without it."""
+    """Return the number by which an operand is multiplied, and the operand without this factor."""
     if operand.op in ("permute", "reshape", "view"):
         factor, inner = _without_factor(operand.inputs[0], steps)
         if inner is operand.inputs[0]:
@@ -235,7 +247,7 @@ def _without_factor(operand: Step, steps: Steps) -> tuple[float, Step]:
 
 
 def _scaled(scores: Step) -> tuple[float, Step]:
-    """Return the factor of a product with a number, and the other operand."""
+    """Return the number and the other operand of a product with a number, or 1 and ``scores``."""
     if _is(scores, "multiply"):
         for number, other in (scores.inputs, scores.inputs[::-1]):
             if number.value is not None and number.size == 1:
@@ -244,7 +256,7 @@ def _scaled(scores: Step) -> tuple[float, Step]:
 
 
 def _is_causal(mask: Step, keys: int) -> bool:
-    """Return whether a mask shows just the keys up to each query."""
+    """Return whether a mask is causal, that is, true exactly at the keys up to each query."""
     if mask.value is None:
         return len(mask.shape) == 2 and _compared_positions(mask) == ((mask.shape[0], 1), (keys, -1))
     if not mask.boolean or mask.value.ndim < 2:
@@ -256,7 +268,10 @@ def _is_causal(mask: Step, keys: int) -> bool:
 
 
 def _compared_positions(mask: Step) -> tuple[Shape, ...] | None:
-    """Return the sizes and coefficients of a table of positions, if a mask shows where it is ≥ 0."""
+    """Return the sizes and coefficients of a table of positions, if a mask is true where it is ≥ 0.
+
+    Otherwise, return None.
+    """
     if mask.op == "permute" and mask.settings == ((1, 0),):
         found = _compared_positions(mask.inputs[0])
         return None if found is None else found[::-1]
@@ -279,9 +294,10 @@ def _outer(batch: Shape) -> int:
 def _arrange_mask(
     mask: Shape, rows: Shape, batch: Shape, queries: int
 ) -> tuple[int, int, Shape] | None:
-    """Return how scores are split into batches and queries so that each head has the same mask.
+    """Return how scores are split into batches and queries so that all heads have the same mask.
 
-    Return the number of batches, the number of queries, and the shape of the mask in four dimensions.
+    The result consists of the number of batches, the number of queries, and the shape of the mask in
+    four dimensions. It is None if such a split does not exist.
     """
     aligned = (1,) * (len(rows) + 1 - len(mask)) + tuple(mask)
     groups: list[tuple[int, bool]] = []  # sizes of rows, and whether the mask differs along them
@@ -317,7 +333,7 @@ def _arrange_mask(
 
 
 def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match x W + b, where b has a number for each column."""
+    """Match x W + b, where b has one number for each column."""
     if not _is(step, "add"):
         return None
     for total, bias in (step.inputs, step.inputs[::-1]):
@@ -335,7 +351,7 @@ def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | Non
 
 
 def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match x/2 · (1 + erf(x/√2)), and the approximation with tanh."""
+    """Match x/2 · (1 + erf(x/√2)), or its approximation with tanh."""
     for half, other in _operands(step, "multiply"):
         x = _times(half, 0.5)
         raised = _plus(other, 1.0)
@@ -365,7 +381,7 @@ def _is_with_cube(step: Step, x: Step) -> bool:
 
 
 def _factors(step: Step) -> list[Step]:
-    """Return the factors of a product of products; five if there are more than four."""
+    """Return the factors of a nested product, or five of them if there are more."""
     step = _bare(step)
     if not _is(step, "multiply"):
         return [step]
@@ -387,7 +403,7 @@ def _silu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match (x − mean) · (1 / √(variance + ε)) along the last axis, times a gain, plus a bias."""
+    """Match (x − mean) · (1 / √(variance + ε)) along the last axis, optionally with gain and bias."""
     if not step.shape:
         return None
     size, inner = step.shape[-1], step
@@ -417,7 +433,7 @@ def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _centred_and_epsilon(inverse: Step, size: int) -> tuple[Step, float] | None:
-    """Return c and ε of 1 / √(mean of c² + ε)."""
+    """Return c and ε of 1 / √(mean of c² + ε), or None."""
     if not _is(inverse, "divide") or not _is_number(inverse.inputs[0], 1.0):
         return None
     root = _bare(inverse.inputs[1])
@@ -433,7 +449,7 @@ def _centred_and_epsilon(inverse: Step, size: int) -> tuple[Step, float] | None:
 
 
 def _take_rows(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match a fetch of whole rows: position i · columns + column."""
+    """Match a fetch of whole rows from the positions i · columns + column."""
     if step.op != "fetch" or not step.shape:
         return None
     start, inside, _ = step.settings
@@ -457,7 +473,7 @@ def _take_rows(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match pieces that follow one another along an axis of the result."""
+    """Match pieces that follow one another along one axis of the result."""
     if step.op != "assemble":
         return None
     places = cast(tuple[tuple[Shape, Shape, int], ...], step.settings)
@@ -483,7 +499,7 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     parts = []
     for part, layout, size in zip(step.inputs, layouts, sizes, strict=True):
-        # Pieces have their axes in the order of their strides.
+        # Order axes by decreasing stride.
         order = sorted(layout, reverse=True)
         if [layout[s] for s in order] != [n for n in part.shape if n > 1]:
             return None
@@ -493,7 +509,10 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
-    """Give a kernel operands in half precision, if its result is rounded to their type."""
+    """Replace the operands of a kernel by half-precision ones.
+
+    This is possible if the result is rounded to the type from which the operands were converted.
+    """
     types.of(step)
     if step.op != "apply" or step.settings[0] not in ("float16", "bfloat16"):
         return None
@@ -514,7 +533,11 @@ def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTy
 
 
 def _widened(operand: Step, dtype: str, steps: Steps, types: StepTypes) -> Step | None:
-    """Return what is rounded to float32, if its type is ``dtype``; in the shape of the operand."""
+    """Return the half-precision array from which an operand was converted to float32, or None.
+
+    ``dtype`` is the type of this array, which is returned in the shape of the operand. Booleans and
+    constant numbers are returned unchanged.
+    """
     if operand.boolean or (operand.value is not None and not operand.shape):
         return operand
     if operand.op in ("permute", "reshape", "view"):
@@ -563,7 +586,10 @@ def _operands(step: Step, op: str) -> Sequence[tuple[Step, Step]]:
 
 
 def _times(step: Step, factor: float) -> Step | None:
-    """Return what is multiplied by a number; factors may be rounded to float32."""
+    """Return the other factor of a product with the number ``factor``, or None.
+
+    The number may have been rounded to float32.
+    """
     for number, other in _operands(_bare(step), "multiply"):
         if number.value is not None and number.size == 1:
             found = float(number.value.reshape(()))
@@ -573,12 +599,12 @@ def _times(step: Step, factor: float) -> Step | None:
 
 
 def _is_close(found: float, number: float) -> bool:
-    """Return whether a constant is a number, as a float64 or rounded to float32."""
+    """Return whether a constant equals a number in float64, or rounded to float32."""
     return math.isclose(found, number, rel_tol=1e-15) or found == float(np.float32(number))
 
 
 def _plus(step: Step, addend: float) -> Step | None:
-    """Return what a number is added to."""
+    """Return the other term of a sum with the number ``addend``, or None."""
     for number, other in _operands(_bare(step), "add"):
         if _is_number(number, addend):
             return _bare(other)
@@ -586,12 +612,12 @@ def _plus(step: Step, addend: float) -> Step | None:
 
 
 def _column(step: Step) -> Step | None:
-    """Return a number for each row, before the last axis, of size 1, was added."""
+    """Return a column before its last axis of size 1 was added, or None if it is not a column."""
     return _bare(step) if step.shape[-1:] == (1,) or step.size == 1 else None
 
 
 def _reduced(step: Step, op: str, size: int) -> Step | None:
-    """Return what is reduced along its last axis, if that has this size."""
+    """Return the operand of a reduction along the last axis, if this axis has the given size."""
     if step.op != op:
         return None
     (whole,) = step.inputs
@@ -600,7 +626,7 @@ def _reduced(step: Step, op: str, size: int) -> Step | None:
 
 
 def _averaged(step: Step, size: int) -> Step | None:
-    """Return what a mean along the last axis is the mean of."""
+    """Return the array of which ``step`` is the mean along the last axis, or None."""
     step = _bare(step)
     if not _is(step, "divide") or not _is_number(step.inputs[1], size):
         return None
@@ -608,7 +634,7 @@ def _averaged(step: Step, size: int) -> Step | None:
 
 
 def _unless(step: Step, value: float, replacement: float) -> Step | None:
-    """Match a value that is replaced where it equals a number; return the value."""
+    """Return the value that a step replaces by ``replacement`` where it equals ``value``, or None."""
     if not _is(step, "if_else"):
         return None
     condition, then, other = step.inputs
@@ -622,7 +648,7 @@ def _unless(step: Step, value: float, replacement: float) -> Step | None:
 
 
 def _without_nan(step: Step) -> Step:
-    """Return the value whose NaN are replaced by −∞."""
+    """Return the value before a replacement of NaN by −∞, or the step itself."""
     if _is(step, "if_else"):
         condition, value, hidden = step.inputs
         value = _bare(value)

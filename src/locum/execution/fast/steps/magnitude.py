@@ -1,9 +1,8 @@
 """Find the types of the steps of a plan, and bound the integers that they compute.
 
-Dense execution computes with Python's integers, which have no limit. A plan holds them in floating
-point, exactly as long as none exceeds 2⁵³. Which integers can occur follows from the program, the types
-of the tokens and the largest token. A bound is ``None`` where a value holds floats alone: these are
-rounded by dense execution, too.
+Dense execution uses Python's unbounded integers. A plan represents integers by floats, which are exact
+up to 2⁵³. Bounds on the integers follow from the program, the types of the tokens and the largest
+token. A value that is always a float has the bound ``None``, since dense execution also rounds it.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _MOVES = ("view", "reshape", "permute", "expand", "gather", "maximum", "minimum"
 
 
 def _arithmetic(op: str, sizes: Sequence[float]) -> float:
-    """Bound the result of an operation on integers of at most these sizes."""
+    """Return a bound on the result of an operation, given the bounds of its integer operands."""
     bound = MEANINGS[op].bound
     assert bound is not None
-    # In integers: of floats, 2⁵³ + 1 would be 2⁵³.
+    # Compute with integers, since 2⁵³ + 1 as a float is 2⁵³.
     exact = [int(size) if size < math.inf else size for size in sizes]
     return max(map(abs, bound(*((-size, size) for size in exact))))
 
@@ -39,10 +38,11 @@ def _arithmetic(op: str, sizes: Sequence[float]) -> float:
 def greatest_integer(
     steps: Sequence[Step], tokens: Types, largest: float, opaque: Callable[[Node], Bound]
 ) -> float:
-    """Bound every integer that arithmetic in these steps may make of tokens up to ``largest``.
+    """Return a bound on the integers that arithmetic in these steps computes.
 
-    ``tokens`` are the types of the tokens; ``opaque`` bounds the s-ops that the structured tier runs.
-    Integers that are only moved, chosen or compared are not counted: they are exact already.
+    ``tokens`` contains the types of the tokens, and ``largest`` bounds their absolute values.
+    ``opaque`` returns a bound for an s-op that the structured tier runs. Integers that are only moved,
+    chosen or compared are exact and are not considered.
     """
     bounds: dict[Step, Bound] = {}
     greatest = 0.0
@@ -58,7 +58,9 @@ def greatest_integer(
             bounds[step] = opaque(node)
         else:
             bounds[step] = bound = _bound(step, below)
-            if step.op == "biased_product":  # the product alone may be of integers, its bias not
+            if (
+                step.op == "biased_product"
+            ):  # the product before the bias may consist of integers, even if the bias does not
                 greatest = max(greatest, bound or 0.0, _product(step, below[:2]) or 0.0)
             elif bound is not None and (step.op in ("sum", "matmul") or _is_arithmetic(step)):
                 greatest = max(greatest, bound)
@@ -92,7 +94,7 @@ def _bound(step: Step, below: list[Bound]) -> Bound:
 
 
 def _product(step: Step, below: Sequence[Bound]) -> Bound:
-    """Return the bound of a product of matrices whose entries have these bounds."""
+    """Return a bound on a product of matrices whose entries have the bounds ``below``."""
     sizes = [bound for bound in below if bound is not None]
     if len(sizes) < len(below):
         return None
@@ -107,13 +109,13 @@ def _elementwise(op: str, below: list[Bound]) -> Bound:
     if op in ("minimum", "maximum"):
         return _either(below)
     if op in ("floor", "round"):
-        return math.inf  # of a float, which may be of any size
+        return math.inf  # a float may be arbitrarily large
     sizes = [bound for bound in below if bound is not None]
     return _arithmetic(op, sizes) if op in MIXING and len(sizes) == len(below) else None
 
 
 def _either(below: Sequence[Bound]) -> Bound:
-    """Return the bound of a value that is one of several."""
+    """Return a bound on a value that is one of several values with the bounds ``below``."""
     return max((bound for bound in below if bound is not None), default=None)
 
 
@@ -125,12 +127,12 @@ def _constant(step: Step) -> Bound:
     if not value.size or not np.isfinite(value).all() or (value != np.floor(value)).any():
         return None
     largest = float(np.abs(value).max())
-    # Larger ones are floats: such integers are not lowered.
+    # Larger constants are floats, since larger integers are not lowered.
     return largest if largest <= LARGEST_EXACT else None
 
 
 def integer_bound(root: Node, tokens: Types, largest: float, length: int) -> Bound:
-    """Bound the integers that an s-op may hold on ``length`` tokens of these types."""
+    """Return a bound on the integers of an s-op on ``length`` tokens of these types."""
     bounds: dict[Node, Bound] = {}
     for node in postorder(root):
         below = [bounds[i] for i in node.inputs]
@@ -168,7 +170,7 @@ def _of_atoms(listed: Sequence[Any]) -> Bound:
     return _either([float(atom) if atom <= LARGEST_EXACT else math.inf for atom in integers])
 
 
-#: Steps that have the type of their first input.
+#: Operations whose result has the type of the first input.
 _MOVING = (
     *("view", "reshape", "permute", "expand", "gather", "fetch", "take_rows"),
     *("sum", "maximum", "minimum"),
@@ -177,13 +179,17 @@ _MOVING = (
 
 
 class StepTypes:
-    """The types of steps; a step is asked for after its inputs."""
+    """The types of steps.
+
+    Request the types of the inputs of a step before the type of the step, so that recursion is not
+    deep.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Step, str] = {}
 
     def of(self, step: Step) -> str:
-        """Return the name of the type, such as "float32"; "" where no rule gives one."""
+        """Return the name of the type of a step, such as "float32", or "" if no rule applies."""
         if step not in self._known:
             self._known[step] = self._find(step)
         return self._known[step]
@@ -220,13 +226,15 @@ class StepTypes:
         return functools.reduce(promote, kinds)[0]
 
 
-#: The name of a type, and whether it is the type of a single number.
+#: The name of a type, and whether the value is a single number.
 Kind = tuple[str, bool]
 
 
 @functools.cache
 def promote(one: Kind, other: Kind) -> Kind:
-    """Return the type that torch promotes two to.
+    """Return the type to which torch promotes two types.
+
+    Each type is given with a flag that is True for a single number.
 
     >>> promote(("float32", False), ("float64", True))
     ('float32', False)

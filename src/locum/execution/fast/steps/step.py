@@ -1,8 +1,9 @@
-"""The steps of a plan, and their values with named axes.
+"""Define the steps of a plan, and arrays with named axes.
 
-A plan is a graph again, but of arrays: views, contractions, sums, functions. :class:`Steps` builds it;
-two requests for the same step give the same object, and what depends on no input is computed at once
-(*folded*), so positions and masks cost nothing when a plan is run.
+A plan is a graph of operations on arrays, such as views, contractions, sums and functions.
+:class:`Steps` builds the graph; two requests for the same step return the same object. Steps that
+depend on no input are computed immediately (*folded*), so a run of the plan does not compute positions
+and masks.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from locum.execution.types import BOOLEAN
 from locum.graph.atoms import LARGEST_EXACT
 
 Shape = tuple[int, ...]
-#: Constants larger than this many numbers are not kept in a plan.
+#: Maximum number of elements of a constant of a plan.
 _LARGEST_CONSTANT = 2**25
-#: Steps that are computed in a run even if their inputs are constants: NumPy does not have them.
+#: Operations that are not folded even if their inputs are constants. Most of them exist only in torch.
 _NOT_FOLDED = frozenset(
     ["structured", "softmax", "attention", "biased_product", "gelu", "silu", "layer_norm", "take_rows"]
 )
@@ -31,30 +32,33 @@ _NOT_FOLDED = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One operation on arrays."""
+    """One operation of a plan, with its inputs and the shape of its result."""
 
     op: str
     inputs: tuple[Step, ...]
     shape: Shape
-    #: What else says what it does; hashable, so that equal steps are found.
+    #: Further parameters. They are hashable, so that equal steps are found.
     settings: tuple[Hashable, ...] = ()
-    #: Whether its numbers are booleans.
+    #: Whether the array is boolean.
     boolean: bool = False
-    #: Its value, if it depends on no input.
+    #: The value of the step if it depends on no input, else None.
     value: NDArray[Any] | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of elements of the result."""
         return math.prod(self.shape)
 
 
 class Steps:
-    """Makes steps, each once; folds constants with ``compute`` (a backend's meaning of a step)."""
+    """Creates each distinct step once, and folds constants.
+
+    ``compute`` returns the function of a step in a backend, which computes folded constants.
+    """
 
     def __init__(self, compute: Callable[[Step], Callable[..., Any]], ieee: bool = False) -> None:
-        #: Whether arrays may have any size, and whether one that was asked for was too large. In IEEE
-        #: arithmetic kernels may do without them.
+        #: Whether arrays may have any size, and whether a requested array was too large. In IEEE
+        #: arithmetic any size is allowed, since fused kernels may avoid large arrays.
         self.is_unbounded, self.has_exceeded = ieee, False
         self._made: dict[tuple[Hashable, ...], Step] = {}
         self._compute = compute
@@ -68,7 +72,7 @@ class Steps:
         settings: tuple[Hashable, ...] = (),
         boolean: bool = False,
     ) -> Step:
-        """Return the step that does this."""
+        """Return the step with this operation, these inputs and these settings."""
         key = (op, tuple(map(id, inputs)), tuple(shape), settings, boolean)
         if key not in self._made:
             step = Step(op, tuple(inputs), tuple(shape), settings, boolean)
@@ -89,29 +93,29 @@ class Steps:
             not self.ieee and all(_is_whole(i.value) for i in step.inputs)
         )
         if not step.boolean and whole and _exceeds(value):
-            # (A constant that is large itself is a float: whole ones are not lowered.)
-            raise Stuck("whole constants beyond 2⁵³")
+            # A single large constant is a float, since large integers are not lowered.
+            raise Stuck("integer constants beyond 2⁵³")
         return Step("constant", (), step.shape, ("folded",), step.boolean, np.asarray(value))
 
     def constant(self, key: tuple[Hashable, ...], value: NDArray[Any]) -> Step:
-        """Return a known array; ``key`` tells it from others."""
+        """Return a step with a known array as value; ``key`` distinguishes it from other constants."""
         if ("constant", key) not in self._made:
             boolean = value.dtype == np.bool_
             self._made["constant", key] = Step("constant", (), value.shape, key, boolean, value)
         return self._made["constant", key]
 
     def require_room(self, size: int, most: int) -> None:
-        """Raise Stuck for an array of more than ``most`` numbers, unless any size is allowed."""
+        """Raise :class:`Stuck` for an array of more than ``most`` elements, if sizes are limited."""
         if size > most and not self.is_unbounded:
             self.has_exceeded = True
             raise Stuck(f"an array of {size:,} numbers is too large")
 
     def number(self, value: float) -> Step:
-        """Return a single number."""
+        """Return a constant step with a single number."""
         return self.constant(("number", float(value).hex()), np.asarray(float(value)))
 
     def expression(self, e: Affine, axes: Sequence[str], box: Box) -> Step:
-        """Return the values of an affine expression over some axes, as integers."""
+        """Return the integer values of an affine expression, as an array with the given axes."""
         spec = tuple((box[v], e.coefficient(v)) for v in axes)
         if math.prod(size for size, _ in spec) > _LARGEST_CONSTANT:
             if not self.ieee:
@@ -127,7 +131,7 @@ class Steps:
     # Shapes ---------------------------------------------------------------------------------------
 
     def permute(self, x: Step, order: tuple[int, ...]) -> Step:
-        """Put axes in another order."""
+        """Return an array with its axes permuted by ``order``."""
         if order == tuple(range(len(order))):
             return x
         if x.op == "permute":
@@ -142,19 +146,19 @@ class Steps:
         return self.make("permute", (x,), [x.shape[n] for n in order], (order,), x.boolean)
 
     def reshape(self, x: Step, shape: Sequence[int]) -> Step:
-        """Return the same numbers in another shape."""
+        """Return an array in another shape."""
         if tuple(shape) == x.shape:
             return x
         return self.make("reshape", (x,), shape, (), x.boolean)
 
     def expand(self, x: Step, shape: Sequence[int]) -> Step:
-        """Repeat along axes of size 1."""
+        """Return an array repeated to ``shape`` along its axes of size 1."""
         if tuple(shape) == x.shape:
             return x
         return self.make("expand", (x,), shape, (), x.boolean)
 
     def view(self, x: Step, shape: Shape, strides: Shape, offset: int) -> Step:
-        """Return numbers of ``x``, seen as one row, at offset + Σ index · stride."""
+        """Return a strided view of the flattened elements of ``x``: offset + Σ index · stride."""
         if offset == 0 and math.prod(shape) == x.size:
             order = matching_axes(x.shape, shape, strides)
             if order is not None:
@@ -165,37 +169,37 @@ class Steps:
 
 
 def _exceeds(value: Any) -> bool:
-    """Return whether an integer may have been rounded: 2⁵³ + 1 becomes 2⁵³."""
+    """Return whether an array may contain rounded integers, such as 2⁵³ + 1, which becomes 2⁵³."""
     return bool(np.size(value)) and float(np.abs(value).max()) >= LARGEST_EXACT
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether an array has integers only, none too large for floating point."""
+    """Return whether an array contains only integers that floating point represents exactly."""
     if _exceeds(value):
         return False
     return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())
 
 
 def row_major(shape: Sequence[int]) -> Shape:
-    """Return the strides of an array whose rows follow one another."""
+    """Return the strides of a row-major array, in elements."""
     return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
 
 
 def is_row_major_view(shape: Shape, strides: Shape) -> bool:
-    """Return whether rows follow one another; strides of axes of size 1 do not count."""
+    """Return whether a view is row-major; the strides of axes of size 1 are ignored."""
     pairs = zip(shape, strides, row_major(shape), strict=True)
     return all(size == 1 or stride == native for size, stride, native in pairs)
 
 
 def is_row_major(view: Step) -> bool:
-    """Return whether a view shows all numbers of its input, in their order."""
+    """Return whether a view contains all elements of its input in the same order."""
     strides, offset = view.settings
     assert isinstance(strides, tuple)
     return offset == 0 and view.size == view.inputs[0].size and is_row_major_view(view.shape, strides)
 
 
 def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:
-    """Return the order of axes that makes a row-major array look like this, if there is one."""
+    """Return the permutation of axes that gives a row-major array the given strides, or None."""
     available = {
         (size, stride): n
         for n, (size, stride) in enumerate(zip(native, row_major(native), strict=True))
@@ -207,14 +211,14 @@ def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...
 
 
 class LabelledArray(NamedTuple):
-    """An array, and the variable that each of its axes stands for."""
+    """A step with the loop variable of each of its axes."""
 
     step: Step
     axes: tuple[str, ...]
 
 
 class Arrangement:
-    """Makes steps of values over one box of loop variables."""
+    """Creates steps for values over one box of loop variables."""
 
     def __init__(self, steps: Steps, box: Box) -> None:
         self.steps, self.box = steps, box
@@ -224,7 +228,7 @@ class Arrangement:
         return LabelledArray(self.steps.number(value), ())
 
     def multiplied(self, factors: Sequence[LabelledArray]) -> LabelledArray:
-        """Multiply values, one by one."""
+        """Return the elementwise product of all factors, or 1 without factors."""
         if not factors:
             return self.number(1.0)
         result = factors[0]
@@ -233,7 +237,7 @@ class Arrangement:
         return result
 
     def summed(self, value: LabelledArray, sums: Sequence[str], op: str = "sum") -> LabelledArray:
-        """Reduce along some of its axes."""
+        """Reduce an array by ``op`` along its axes in ``sums``."""
         along = tuple(n for n, v in enumerate(value.axes) if v in sums)
         if not along:
             return value
@@ -242,7 +246,7 @@ class Arrangement:
         return LabelledArray(self.steps.make(op, (value.step,), shape, (along,), op == "any"), kept)
 
     def apply(self, op: str, arguments: Sequence[LabelledArray]) -> LabelledArray:
-        """Apply an elementwise operation to values, aligned on all their axes."""
+        """Apply an elementwise operation to arrays, which are aligned on all their axes."""
         if op in ("and", "or", "not"):
             arguments = [self.truth(a) for a in arguments]
         elif op == "if_else":
@@ -260,7 +264,10 @@ class Arrangement:
         return LabelledArray(self.steps.make("apply", steps, shape, (op,), boolean), axes)
 
     def aligned(self, value: LabelledArray, axes: Sequence[str]) -> Step:
-        """Return the array with its axes in this order, and axes of size 1 for those it lacks."""
+        """Return the array with its axes in the order of ``axes``.
+
+        Missing axes have size 1, or are omitted if they come first.
+        """
         if not value.axes:
             return value.step
         present = [v for v in axes if v in value.axes]
@@ -268,29 +275,31 @@ class Arrangement:
         step = self.steps.permute(value.step, order)
         if len(present) == len(axes):
             return step
-        first = next(n for n, v in enumerate(axes) if v in value.axes)  # broadcasting adds the leading
+        first = next(
+            n for n, v in enumerate(axes) if v in value.axes
+        )  # broadcasting adds the leading axes
         return self.steps.reshape(step, [self.box[v] if v in value.axes else 1 for v in axes[first:]])
 
     def placed(self, value: LabelledArray, axes: Sequence[str]) -> Step:
-        """Return the array over exactly these axes."""
+        """Return the array with exactly these axes, repeated along missing ones."""
         shape = [self.box[v] for v in axes]
         step = self.aligned(value, axes)
         return self.steps.expand(step, shape)
 
     def numeric(self, value: LabelledArray) -> LabelledArray:
-        """Return booleans as 0 and 1."""
+        """Convert booleans to the numbers 0 and 1."""
         if not value.step.boolean:
             return value
         return LabelledArray(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
 
     def alike(self, values: Sequence[LabelledArray]) -> list[LabelledArray]:
-        """Return all booleans, or all numbers."""
+        """Convert all arrays to numbers, unless all of them are boolean."""
         return (
             list(values) if all(v.step.boolean for v in values) else [self.numeric(v) for v in values]
         )
 
     def truth(self, value: LabelledArray) -> LabelledArray:
-        """Return numbers as booleans, as Python sees them."""
+        """Convert numbers to booleans by Python's rules."""
         if value.step.boolean:
             return value
         zero = self.steps.number(0.0)

@@ -1,7 +1,7 @@
-"""Attention by rows of scores: memory that is linear in the number of rows.
+"""Compute attention in blocks of rows, so that memory is linear in the number of rows.
 
-All scores of n rows and m keys take up n·m numbers. Each row of the result depends on its own row of
-scores alone, so a few rows are computed at a time.
+The scores of n rows and m keys have n·m elements. A row of the result depends only on its own row of
+scores, so a limited number of rows is computed at a time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 
 from locum.execution.arrays import Array, is_tensor
 
-#: The most numbers in a temporary array of a plan, and in any other.
+#: Maximum number of elements of a temporary array of a plan, and of other arrays.
 LARGEST_TEMPORARY, LARGEST_ARRAY = 2**28, 2**29
-#: Attention with more scores than this is computed by rows. On a CPU that is also faster.
+#: Attention with more scores is computed in blocks of rows, which is also faster on a CPU.
 MOST_SCORES = 2**22
-#: On a GPU, one product of all scores is faster than torch's kernels, as long as there is room.
+#: The limit that replaces ``MOST_SCORES`` on a GPU. There, one product of all scores is faster than
+#: torch's kernels while memory suffices.
 MOST_SCORES_ON_GPU = 2**26
 
 
@@ -30,10 +31,10 @@ def attention_by_rows(
     mask: Array | None = None,
     causal: bool = False,
 ) -> Array:
-    """Return attention over the last two axes, a limited number of scores at a time.
+    """Return attention over the last two axes, computed with a limited number of scores at a time.
 
-    ``attend`` takes q, k, v, a mask and whether each query only counts keys up to itself. The mask is
-    true where keys count, or has numbers that are added to the scores.
+    ``attend`` is a function of q, k, v, a mask, and whether attention is causal. The mask is true at
+    visible keys, or contains numbers that are added to the scores.
     """
     queries, keys = q.shape[-2], k.shape[-2]
     step = max(1, MOST_SCORES // (math.prod(q.shape[:-2]) * keys))
@@ -56,7 +57,9 @@ def attention_by_rows(
 def softmax_attention(
     q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
 ) -> Array:
-    """Return softmax(q kᵀ) v on NumPy arrays, of the keys at which the mask holds.
+    """Return softmax(q kᵀ) v of NumPy arrays over the keys at which the mask is true.
+
+    A mask of numbers is added to the scores.
 
     >>> q, v = np.zeros((2, 1)), np.array([[1.0], [3.0]])
     >>> softmax_attention(q, q, v, causal=True).tolist()
@@ -64,7 +67,7 @@ def softmax_attention(
     """
     if causal:
         mask = _up_to(q, 0, q.shape[-2], k.shape[-2])
-    with np.errstate(all="ignore"):  # BLAS may raise flags for numbers it never uses
+    with np.errstate(all="ignore"):  # BLAS may raise flags for numbers that it does not use
         scores = q @ np.swapaxes(k, -1, -2)
         if mask is not None:
             scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
@@ -75,7 +78,7 @@ def softmax_attention(
 
 
 def _up_to(q: Array, start: int, stop: int, keys: int) -> Any:
-    """Return the causal mask of some rows."""
+    """Return the causal mask of the query rows ``start`` to ``stop``, [row, key]."""
     if not is_tensor(q):
         return np.tri(stop - start, keys, start, dtype=np.bool_)
     import torch

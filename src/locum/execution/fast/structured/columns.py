@@ -1,9 +1,9 @@
-"""Code keys by rank: what a selector compares, as integers in the order of the keys.
+"""Encode keys by rank, so that comparisons become intervals of integers.
 
-A :class:`Column` gives every key a code such that a smaller key has a smaller code and equal keys have
-equal ones. A comparison with a query then is, for each query, an interval of codes: everything about
-selectors is said in codes, whatever the keys were. Integers of a small range are their own codes;
-others are sorted once. The positions themselves need nothing.
+A :class:`Column` assigns an integer code to every key. Smaller keys have smaller codes, and equal keys
+have equal codes. A comparison with a query is then an interval of codes for each query, whatever the
+type of the keys. Integers in a small range need no sorting: their codes are their differences from the
+start of the range. All other keys are sorted once. Positions are their own codes.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.series import Series, Unstructured, as_whole
 from locum.graph.atoms import LARGEST_EXACT
 
-#: Strings of so many characters are packed into one 63-bit number, which sorts much faster.
+#: Strings of at most this many characters are packed into a 63-bit integer, which sorts much faster.
 _PACKED = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Codes of the keys: ``codes[k]`` is in 0 … size − 1.
+    """The codes of the keys of one series: ``codes[k]`` is in 0 … size − 1.
 
-    They may be given as a function, which is called when they are read for the first time.
+    ``given`` is the array of codes, or a function that returns it and is called on first use.
     """
 
     arrays: Arrays
     given: Array | Callable[[], Array]
     size: int
-    #: Code c stands for the key ``offset + c``, if the keys were integers of a small range…
+    #: For integers in a small range, code c belongs to the key ``offset + c``. Otherwise None.
     offset: int | None
-    #: … and for this key otherwise.
+    #: For all other keys, code c belongs to the key ``values[c]``. Otherwise None.
     values: Array | None
-    #: The kind of the keys and, for integers, a bound on their size.
+    #: The type of the keys and, for integers, a bound on their absolute values.
     kind: str = "int"
     magnitude: int = 0
     is_positions: bool = False
-    #: The column of which these are the ranks: code c is the key in place c of its order.
+    #: If the codes are ranks of another column, this column. Code c then belongs to the key at index c
+    #: of its order.
     ranked: Column | None = None
 
     @cached_property
@@ -51,11 +52,11 @@ class Column:
 
     @cached_property
     def after(self) -> Array:
-        """The codes plus 1: with ``codes``, the interval of each key's own code."""
+        """The codes plus 1; each key's code and this number form the interval of its code."""
         return self.arrays.after if self.is_positions else self.codes + 1
 
     def locate(self, queries: Series) -> tuple[Array, Array]:
-        """Return, for each query, how many codes are below it, and how many are not above it."""
+        """Return, for each query, the number of codes below it and the number of codes not above it."""
         arrays, xp = self.arrays, self.arrays.xp
         if queries.cache.get("column") is self:
             return self.codes, self.after
@@ -69,7 +70,7 @@ class Column:
         if queries.kind == "float":
             wide = arrays.cast(sought, xp.float64)
             lowest, highest = xp.ceil(wide), xp.floor(wide)
-        # The offset goes first: at 2⁵³ a float has no room for 1 more.
+        # Subtract the offset first: at 2⁵³ a float cannot represent a difference of 1.
         places = lowest - self.offset, highest - self.offset + 1
         below, not_above = (arrays.to_int(xp.clip(place, 0, self.size)) for place in places)
         return below, not_above
@@ -88,34 +89,37 @@ class Column:
         if self.kind == whole.kind:
             sought = arrays.detached(whole.data)
         elif max(self.magnitude, whole.magnitude) > LARGEST_EXACT:
-            raise Unstructured("integers beyond 53 bits meet floats")
+            raise Unstructured("integers beyond 53 bits are combined with floats")
         else:
             sought = arrays.cast(arrays.detached(whole.data), arrays.xp.float64)
             values = None if values is None else arrays.cast(values, arrays.xp.float64)
-        if values is not None and values.dtype != sought.dtype:  # two kinds of float, on torch
+        if values is not None and values.dtype != sought.dtype:  # tensors of different float types
             sought, values = (arrays.cast(array, arrays.xp.float64) for array in (sought, values))
         return sought, values
 
     @cached_property
     def direction(self) -> int:
-        """1 if codes never fall from position to position, −1 if they never rise, else 0."""
+        """1 if codes never decrease with the position, −1 if they never increase, else 0."""
         if self.is_positions:
             return 1
         arrays, codes = self.arrays, self.codes
         if not arrays.on_torch and 0 in (_direction(codes[:64]), _direction(codes[-64:])):
-            return 0  # mostly so: nothing else is read
+            return 0  # the common case, in which the remaining codes are not read
         return _direction(codes)
 
     @cached_property
     def injective(self) -> bool:
-        """Whether no two keys are equal."""
+        """Whether all keys are different."""
         if self.is_positions or self.ranked is not None:
             return True
         return self.size >= self.arrays.size and self.arrays.largest(self.counts) == 1
 
     @cached_property
     def position_of(self) -> Array:
-        """The position of the key with each code, if it is injective; −1 for codes of no key."""
+        """The position of the key with each code, or −1 without a key.
+
+        All keys must be different.
+        """
         if self.is_positions:
             return self.codes
         if self.ranked is not None:
@@ -124,17 +128,17 @@ class Column:
 
     @cached_property
     def order(self) -> Array | None:
-        """The positions in the order of their codes; None if they are."""
+        """The positions sorted by their codes, or None if all positions are already sorted."""
         return None if self.direction > 0 else self.arrays.order(self.codes, self.size)
 
     @property
     def places_in_order(self) -> Array:
-        """The positions in the order of their codes."""
+        """The positions sorted by their codes."""
         return self.arrays.places if self.order is None else self.order
 
     @cached_property
     def rank(self) -> Array:
-        """The place of each key in the order of the codes; equal keys are ordered by position."""
+        """The rank of each key in the order of the codes; equal keys are ordered by position."""
         order = self.order
         if order is None:
             return self.arrays.places
@@ -142,7 +146,7 @@ class Column:
 
     @property
     def sorted_keys(self) -> Array | None:
-        """The keys in ascending order, if they are integers of a small range."""
+        """The keys in ascending order if they are integers in a small range, else None."""
         if self.offset is None:
             return None
         keys = self.arrays.arange(self.size) + self.offset
@@ -150,26 +154,26 @@ class Column:
 
     @cached_property
     def counts(self) -> Array:
-        """How many keys have each code."""
+        """The number of keys with each code."""
         return self.arrays.numbers_of(self.codes, self.size)
 
     @cached_property
     def starts(self) -> Array:
-        """How many keys have a code below c, for c = 0 … size."""
+        """The number of keys with a code below c, for c = 0 … size."""
         return self.arrays.sums_before(self.counts)
 
     @cached_property
     def start_of_own(self) -> Array:
-        """How many keys have a code below that of each key."""
+        """For each key, the number of keys with a smaller code."""
         return self.arrays.take(self.starts, self.codes)
 
     @cached_property
     def end_of_own(self) -> Array:
-        """How many keys have a code not above that of each key."""
+        """For each key, the number of keys with an equal or smaller code."""
         return self.arrays.take(self.starts, self.after)
 
     def before(self, codes: Array) -> Array:
-        """Return how many keys have a code below each of these, which are in 0 … size."""
+        """Return the number of keys with a code below each given number in 0 … size."""
         if codes is self.codes:
             return self.start_of_own
         if codes is self.after:
@@ -180,7 +184,10 @@ class Column:
 
 
 def column(arrays: Arrays, keys: Series) -> Column:
-    """Code a series of keys (or of scores) that is not a constant; once per series."""
+    """Return the column of a series of keys or scores, from the cache of the series if possible.
+
+    The series must not be constant.
+    """
     if "column" not in keys.cache:
         keys.cache["column"] = _column(arrays, keys)
     made: Column = keys.cache["column"]
@@ -197,7 +204,7 @@ def _column(arrays: Arrays, keys: Series) -> Column:
     keys = as_whole(arrays, keys)
     if keys.kind == "int":
         low, high = keys.bounds
-        if high - low >= min(2**16, few(arrays.size)):  # else bounds that are not tight are good enough
+        if high - low >= min(2**16, few(arrays.size)):  # otherwise loose bounds suffice
             low, high = arrays.range_of(keys.data)
         if high - low < few(arrays.size) and max(-low, high) <= LARGEST_EXACT:
             codes = keys.data - low if low else keys.data
@@ -206,9 +213,10 @@ def _column(arrays: Arrays, keys: Series) -> Column:
 
 
 def texts_of_few(arrays: Arrays, keys: Series) -> Series | None:
-    """Return integers as texts, if they have few values: each is written once.
+    """Convert integers to strings if they have few distinct values, or return None.
 
-    Texts are compared by the rank of their value, so nothing is sorted.
+    Each distinct value is converted once. The strings are compared by the ranks of these values, so the
+    series is not sorted.
     """
     codes = column(arrays, keys)
     if codes.offset is None:
@@ -226,20 +234,20 @@ def texts_of_few(arrays: Arrays, keys: Series) -> Series | None:
 
 
 def ranks_of(column: Column) -> Column:
-    """Return the column of the ranks of a column's keys, computed when they are read."""
+    """Return the column whose codes are the ranks of a column's keys, computed on first use."""
     size = column.arrays.size
     return Column(column.arrays, lambda: column.rank, size, 0, None, "int", size, ranked=column)
 
 
 def _direction(codes: Array) -> int:
-    """Return 1 if codes never fall, −1 if they never rise, else 0."""
+    """Return 1 if codes never decrease, −1 if they never increase, else 0."""
     if bool((codes[1:] >= codes[:-1]).all()):
         return 1
     return -1 if bool((codes[1:] <= codes[:-1]).all()) else 0
 
 
 def few(size: int) -> int:
-    """Return how large a table may be: of the order of the sequence."""
+    """Return the maximum size of a table, which is proportional to the length of the sequence."""
     return 4 * size + 1024
 
 
@@ -251,7 +259,10 @@ def _sorted(arrays: Arrays, keys: Series, data: Array) -> Column:
 
 
 def _packed(strings: Array) -> Array:
-    """Pack strings of at most three characters into integers in the same order: 21 bits each."""
+    """Pack strings of at most three characters into integers of the same order.
+
+    Each character uses 21 bits.
+    """
     width = strings.dtype.itemsize // 4
     letters = np.ascontiguousarray(strings).view(np.uint32).reshape(strings.shape[0], width)
     packed = np.zeros(strings.shape[0], dtype=np.int64)
@@ -269,4 +280,4 @@ def _unpacked(packed: Array) -> Array:
 
 def _refuse_nan(arrays: Arrays, value: Series) -> None:
     if value.kind == "float" and arrays.any(arrays.xp.isnan(value.data)):
-        raise Unstructured("nan has no place in any order")
+        raise Unstructured("NaN cannot be ordered")

@@ -1,11 +1,13 @@
-"""Count and sum keys by two orders at once in O(N log N), after reducing columns of intervals.
+"""Count and sum keys in a range of two orders at once in O(N log N), and reduce columns of intervals.
 
-How many earlier tokens are larger (the inversions of a sequence)? The keys of a query are the first few
-in one order (by position) whose rank in another (by token) lies in an interval. The ranks are the
-leaves of a binary tree; each node holds its keys in the first order. An interval of ranks is O(log N)
-nodes, and of each the first few keys take part, so that sums are prefix sums of nodes: nothing is
-subtracted, no digit is lost and no infinity leaks. All queries walk down the tree together, one level
-at a time.
+An example is the number of earlier tokens that are larger, which counts the inversions of a sequence.
+The keys of a query are a prefix of one order (by position), and their ranks in another order (by token)
+are in an interval.
+
+The ranks are the leaves of a binary tree, and each node contains its keys in the first order. An
+interval of ranks is covered by O(log N) nodes, and a prefix of the keys of each of these nodes is
+summed. Sums are therefore prefix sums of nodes. Nothing is subtracted, so no precision is lost and
+infinities do not spread. All queries descend the tree together, level by level.
 """
 
 from __future__ import annotations
@@ -20,23 +22,23 @@ from locum.execution.fast.structured.columns import Column
 
 
 class _Level(NamedTuple):
-    """The nodes of one width, in the order of their ranks, and what each query takes of them."""
+    """The nodes of one width in order, and the keys of these nodes that each query uses."""
 
     width: int
-    #: The keys of all nodes, by position.
+    #: The keys of all nodes, one node after another, in the first order within each node.
     keys: Array
-    #: For each query where a node starts, and how many of its keys are taken: one or two such nodes.
+    #: For one or two nodes of each query, the start of the node and the number of keys used from it.
     taken: list[tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
 class Dominance:
-    """For each query, of the first ``stop`` keys of one order, those with ``ranks`` in [low, high)."""
+    """For each query, the keys among the first ``stop`` of one order with ``ranks`` in [low, high)."""
 
     arrays: Arrays
-    #: The keys in the first order, by position.
+    #: The keys in the first order, as positions.
     order: Array
-    #: The rank of each of these in the second order: every one of 0 … M − 1 once.
+    #: The rank of each of these keys in the second order; a permutation of 0 … M − 1.
     ranks: Array
     stop: Array
     low: Array
@@ -44,7 +46,7 @@ class Dominance:
 
     @cached_property
     def counts(self) -> Array:
-        """How many keys each query has.
+        """The number of keys of each query.
 
         >>> import numpy as np
         >>> tokens, at = np.array([2, 0, 1]), np.arange(3)
@@ -59,7 +61,7 @@ class Dominance:
         return total
 
     def reduced(self, values: Array, neutral: int, combine: Callable[[Array, Array], Array]) -> Array:
-        """Sum (or maximise, by ``combine``) the values of each query's keys."""
+        """Return the sums of the values at each query's keys, or their maxima, by ``combine``."""
         xp, arrays = self.arrays.xp, self.arrays
         empty = arrays.full(1, neutral, values.dtype)
         total = arrays.full(self.stop.shape[0], neutral, values.dtype)
@@ -72,7 +74,7 @@ class Dominance:
         return total
 
     def _levels(self) -> Iterator[_Level]:
-        """Walk down from the root, which holds all keys, to the leaves, which hold one each."""
+        """Descend from the root, which contains all keys, to the leaves, which contain one key each."""
         arrays, xp = self.arrays, self.arrays.xp
         size = int(self.ranks.shape[0])
         some = (self.low < self.high) & (self.stop > 0)
@@ -80,7 +82,8 @@ class Dominance:
             return
         arrays.count("tree")
         first, last = xp.where(some, self.low, 0), xp.where(some, self.high - 1, 0)
-        # Of each node on the way to the first and to the last rank: how many keys are before ``stop``.
+        # For the nodes on the paths to the first and to the last rank: the number of keys before
+        # ``stop``.
         in_first = in_last = xp.where(some, self.stop, 0)
         is_prefix = arrays.all(first == 0)
         places = arrays.arange(size)
@@ -93,11 +96,14 @@ class Dominance:
             def split(
                 rank: Array, inside: Array, shift: int = shift, lefts: Array = lefts
             ) -> tuple[Array, Array]:
-                """Return the start of the node that holds a rank, and how many of its keys go left."""
+                """Return the start of a rank's node, and how many of its first keys go to the left
+                child.
+                """
                 node = (rank >> (shift + 1)) << (shift + 1)
                 return node, arrays.take(lefts, node + inside) - arrays.take(lefts, node)
 
-            # Below the node where the ways part: what is left of the last rank, right of the first.
+            # Below the node where the two paths separate, use the left siblings of the path to the last
+            # rank, and the right siblings of the path to the first rank.
             node, left = split(last, in_last)
             goes_right = (last & half) != 0
             apart = goes_right
@@ -122,7 +128,7 @@ class Dominance:
 
 
 def _by_node(arrays: Arrays, values: Array, width: int, neutral: int, is_sum: bool) -> Array:
-    """Return cumulative sums (or maxima) of values that begin anew at every node."""
+    """Return cumulative sums or maxima of values that restart at every node."""
     if width == 1:
         return values
     missing = -int(values.shape[0]) % width
@@ -134,12 +140,12 @@ def _by_node(arrays: Arrays, values: Array, width: int, neutral: int, is_sum: bo
     return running.reshape(-1)
 
 
-#: A column, and for each query an interval [low, high) of its codes.
+#: A column with an interval [low, high) of its codes for each query.
 Part: TypeAlias = tuple[Column, Array, Array]
 
 
 def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
-    """Join columns that rise or fall with the position into one interval of positions."""
+    """Join columns that are monotone in the position into one interval of positions."""
     others = [part for part in wide if part[0].direction == 0]
     if len(wide) - len(others) < 2:
         return wide
@@ -157,7 +163,7 @@ def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
 
 
 def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
-    """Turn intervals that are the same for every query into a mask of keys."""
+    """Convert intervals that are equal for all queries to a mask of keys."""
     kept = []
     for column, low, high in wide:
         if arrays.any((low != low[0]) | (high != high[0])):
@@ -169,9 +175,10 @@ def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list
 
 
 def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Turn intervals that are equal or disjoint into equalities with the number of a block.
+    """Convert intervals that are equal or disjoint to equalities with the number of a block.
 
-    Gives these, and what is left. One column is left as it is: it may stay wide.
+    Return the equalities and the remaining columns. One column may remain, since it needs no
+    conversion.
     """
     equalities: list[Part] = []
     kept = list(wide)
@@ -183,9 +190,10 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
         if cut is None:
             continue
         starts, stops, number = cut
-        if int(starts.shape[0]) == 0:  # no query has an interval: nothing to number
+        if int(starts.shape[0]) == 0:  # no query has an interval, so there are no blocks
             continue
-        # Block of each code: the last start not above it, if the code lies before that block's stop.
+        # The block of a code is the one with the last start that is not above the code, if the code is
+        # below the stop of this block.
         place = arrays.search(starts, column.codes, "right") - 1
         first = arrays.xp.clip(place, 0, None)
         inside = (place >= 0) & (column.codes < arrays.take(stops, first))
@@ -198,9 +206,10 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
 
 
 def blocks(arrays: Arrays, low: Array, high: Array, size: int) -> tuple[Array, Array, Array] | None:
-    """Return starts and stops of the blocks, and the number of each query's block.
+    """Return starts and stops of the blocks that intervals form, and the block number of each query.
 
-    None if two of the intervals overlap without being equal; empty ones have no block (number 0).
+    Queries with an empty interval have block number 0. If two intervals overlap without being equal,
+    the result is None.
     """
     some = low < high
     chosen = arrays.positions(some)

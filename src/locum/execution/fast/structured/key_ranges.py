@@ -1,14 +1,14 @@
-"""Turn conditions on codes into ranges of keys: each query's keys as one range of one order.
+"""Convert conditions on codes to ranges of keys: each query's keys are one range of one order.
 
-A :class:`Cell` has one interval of codes per column. Columns in which no query has more than one code
-(equalities) fix a *group* of keys; one further column may have longer intervals. Sorted by group, then
-by that column, the keys of each query stand side by side: a :class:`Ranges`. Where no group has more
-than one key nothing is sorted, whatever the other columns ask: a :class:`Gather` fetches that key and
-tests it.
+A :class:`KeyRange` has one interval of codes for each column. If every query has at most one code in a
+column, the column is an equality. Equalities determine a *group* of keys for each query, and one
+further column may have longer intervals. If keys are sorted by group and then by this column, the keys
+of each query are adjacent. They are represented by :class:`Ranges`. If no group has more than one key,
+nothing is sorted: a :class:`Gather` reads this key and tests the other columns.
 
-Several columns of long intervals are made into one where they have structure of their own
-(``dominance.py``). Two that are left are two orders at once (``dominance.py``); more are
-:class:`Unstructured`.
+Several columns of long intervals are merged into one if their structure allows it (``dominance.py``).
+If two of them remain, keys are restricted in two orders at once (``dominance.py``). If more remain,
+:class:`Unstructured` is raised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ from locum.execution.fast.structured.series import Unstructured
 
 @dataclass(frozen=True, eq=False)
 class KeyRange:
-    """Conditions on a pair: the code of the key in [low, high) of the query, and two masks."""
+    """Conditions on pairs of a query and a key.
+
+    For each column and query, there is an interval [low, high) of codes. ``keys`` and ``queries`` are
+    masks, or None.
+    """
 
     parts: tuple[Part, ...]
     keys: Array | None
@@ -40,7 +44,7 @@ class KeyRange:
 
 @dataclass(frozen=True, eq=False)
 class Gather:
-    """At most one key per query: ``key`` where ``present`` (None: everywhere)."""
+    """At most one key for each query: ``key`` where the mask ``present`` is True (None: everywhere)."""
 
     key: Array
     present: Array | None
@@ -48,9 +52,10 @@ class Gather:
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """For each query a range [low, high) of keys, in the order that sorts ``codes``.
+    """A range [low, high) of keys for each query, in the order that sorts ``codes``.
 
-    ``chosen`` are the keys that take part (None: all), ``codes`` theirs (None: they are in order).
+    ``chosen`` contains the keys that are included, or None for all keys. ``codes`` contains their
+    codes, or None if the keys are already sorted.
     """
 
     arrays: Arrays
@@ -58,23 +63,23 @@ class Ranges:
     high: Array
     chosen: Array | None
     codes: Array | None
-    #: The column whose codes these are, if they are those of one column: it sorts them once for all.
+    #: The column of these codes if they belong to one column, which is sorted only once.
     column: Column | None = None
 
     @cached_property
     def order(self) -> Array | None:
-        """The keys in order, by position; None if that is every position in turn."""
+        """The included keys in sorted order, or None if these are all positions in order."""
         codes = self.codes
         if self.column is not None:
             return self.column.order
-        if codes is None or self.arrays.all(codes[1:] >= codes[:-1]):  # blocks: nothing to sort
+        if codes is None or self.arrays.all(codes[1:] >= codes[:-1]):  # blocks need no sorting
             return self.chosen
         order = self.arrays.order(codes, self.arrays.largest(codes) + 1)
         return order if self.chosen is None else self.arrays.take(self.chosen, order)
 
     @property
     def size(self) -> int:
-        """The number of keys in the order."""
+        """Number of included keys."""
         keys = self.chosen if self.codes is None else self.codes
         return self.arrays.size if keys is None else int(keys.shape[0])
 
@@ -84,7 +89,7 @@ Solved: TypeAlias = Ranges | Gather | Dominance
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Joined equalities: the group of each key, and the group of each query where ``present``."""
+    """Combined equalities: the group of each key, and the group of each query where ``present``."""
 
     keys: Array
     queries: Array
@@ -94,7 +99,10 @@ class _Group:
 
 
 def solve(arrays: Arrays, cell: KeyRange, trees: bool = True) -> Solved:
-    """Solve one cell as ranges, as a gather or, with ``trees``, by two orders at once."""
+    """Return the keys of a cell as ranges, as a gather or, with ``trees``, as two orders at once.
+
+    A cell is a :class:`KeyRange`.
+    """
     single: list[Part] = []
     wide: list[Part] = []
     for part in cell.parts:
@@ -116,9 +124,7 @@ def solve(arrays: Arrays, cell: KeyRange, trees: bool = True) -> Solved:
         group = _group(arrays, [*single, *blocks])
     if len(wide) > (2 if trees else 1):
         words = {2: "two", 3: "three"}.get(len(wide), "many")
-        raise Unstructured(
-            f"{words} comparisons of a selector each choose many keys, in different orders"
-        )
+        raise Unstructured(f"{words} comparisons of a selector select many keys in different orders")
     allowed = cell.queries
     if group is not None and group.present is not None:
         allowed = group.present if allowed is None else allowed & group.present
@@ -129,7 +135,10 @@ def solve(arrays: Arrays, cell: KeyRange, trees: bool = True) -> Solved:
 
 
 def solve_signed(arrays: Arrays, cell: KeyRange, trees: bool) -> list[tuple[int, Solved]]:
-    """Solve a cell for counts and sums of integers: a window may be the difference of two prefixes."""
+    """Return a cell as parts with signs, for counts and sums of integers.
+
+    An interval that does not start at 0 may become the difference of two intervals that do.
+    """
     try:
         return [(1, solve(arrays, cell, trees))]
     except Unstructured:
@@ -144,13 +153,13 @@ def solve_signed(arrays: Arrays, cell: KeyRange, trees: bool) -> list[tuple[int,
                 (sign, solve(arrays, replace(cell, parts=(*others, (column, first, end))), trees))
                 for sign, end in ((1, high), (-1, low))
             ]
-    raise Unstructured("comparisons of a selector each choose many keys, in different orders")
+    raise Unstructured("several comparisons of a selector select many keys in different orders")
 
 
 def _dominance(
     arrays: Arrays, group: _Group | None, wide: list[Part], chosen: Array | None, allowed: Array | None
 ) -> Dominance:
-    """Solve two orders at once: the keys before a place in the one, in a range of the other."""
+    """Return the keys that are a prefix of one order and in a range of another order."""
     for (column, low, high), other in (wide, wide[::-1]):
         none = low >= high
         codes = column.codes if chosen is None else arrays.take(column.codes, chosen)
@@ -169,7 +178,7 @@ def _dominance(
         rank = arrays.table(arrays.size, ranked, arrays.arange(number))
         stop = arrays.xp.where(none, 0, stop)
         return Dominance(arrays, order, arrays.take(rank, order), stop, ranges.low, ranges.high)
-    raise Unstructured("two comparisons of a selector choose ranges of keys, in different orders")
+    raise Unstructured("two comparisons of a selector select ranges of keys in different orders")
 
 
 def _ranges(
@@ -231,20 +240,20 @@ def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
 
 
 def _is_single(arrays: Arrays, part: Part) -> bool:
-    """Return whether no query has more than one code of a column."""
+    """Return whether every query has at most one code of a column."""
     column, low, high = part
     if low is column.codes and high is column.after:
         return True
     if not arrays.on_torch and any(high[n] - low[n] > 1 for n in arrays.samples):
-        return False  # nothing else is read
+        return False  # the remaining intervals are not read
     return arrays.largest(high - low) <= 1
 
 
 def _places_in_group(arrays: Arrays, group: _Group, wide: Part) -> tuple[Array, Array] | None:
-    """Return the ranges of keys that are equal to the query's own and in an interval of positions.
+    """Return the ranges of keys that equal the query's key and are in an interval of positions.
 
-    Keys are in the order of the group's column, equal ones by position. None if nothing is known about
-    the interval: its ends are known if they are 0, the query, the position after it or the length.
+    Keys are in the order of the group's column; equal keys are ordered by position. Each end of the
+    interval must be 0, the query, the position after the query, or the length. Otherwise, return None.
     """
     column, source = wide[0], group.column
     if not column.is_positions or source is None or group.queries is not source.codes:
@@ -268,7 +277,7 @@ def _places_in_group(arrays: Arrays, group: _Group, wide: Part) -> tuple[Array, 
 
 
 def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
-    """Join several equalities into one, on joint codes."""
+    """Combine several equalities into one, on joint codes, or return None without equalities."""
     joint: _Group | None = None
     for column, low, high in single:
         some = low < high
@@ -301,7 +310,10 @@ def _joined(
 
 
 def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
-    """Fetch the one key a query can have where no two keys are equal; test the other conditions."""
+    """Read the only possible key of each query, and test the other conditions.
+
+    All keys of the column in ``fetched`` must be different.
+    """
     column, low, high = fetched
     some = low < high
     key = arrays.take(column.position_of, low if arrays.all(some) else arrays.xp.where(some, low, 0))
@@ -317,7 +329,7 @@ def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
 
 
 def _met(arrays: Arrays, key: Array, parts: list[Part], met: Array) -> Array:
-    """Return whether a key per query meets these conditions, and is known to meet the others."""
+    """Return where the key of a query meets the conditions ``parts``, in addition to ``met``."""
     for column, low, high in parts:
         code = arrays.take(column.codes, key)
         met = met & (low <= code) & (code < high)
@@ -325,7 +337,7 @@ def _met(arrays: Arrays, key: Array, parts: list[Part], met: Array) -> Array:
 
 
 def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: KeyRange) -> Gather | None:
-    """Gather the one key of each query, if equalities leave no more than one."""
+    """Return the only key of each query if equalities leave at most one, else None."""
     if group is None:
         return None
     positions = arrays.places
@@ -339,7 +351,7 @@ def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: KeyRan
         counts = arrays.numbers_of(codes, group.size)
     is_plain = group.present is None and cell.queries is None and not arrays.on_torch
     if is_plain and any(counts[group.queries[n]] > 1 for n in arrays.samples):
-        return None  # nothing else is read
+        return None  # the remaining numbers are not read
     number = arrays.take(counts, group.queries)
     if group.present is not None:
         number = arrays.xp.where(group.present, number, 0)

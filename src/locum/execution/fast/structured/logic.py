@@ -1,9 +1,9 @@
-"""Elementwise arithmetic, comparison, logic and finite tables on series.
+"""Compute elementwise arithmetic, comparisons, logic and finite tables on series.
 
-Truth is Python's: 0, 0.0, False and the empty string do not hold. A string never equals a number, and
-has no order with one. Choosing between values of two kinds gives what Python's list would hold: bools
-among ints count as ints, ints among floats as floats; strings among numbers are an error, left to
-dense execution.
+Truth values follow Python: 0, 0.0, False and the empty string are false. A string never equals a number
+and has no order with one. A choice between values of two types has the type that a Python list would
+have: bools among ints count as ints, and ints among floats as floats. Strings among numbers raise
+:class:`Unstructured`, and dense execution then reports the error.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
 
 def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
-    """Return a ? b, position by position: bools."""
+    """Return whether a ? b holds at each position, as a series of booleans."""
     holds = COMPARISONS[predicate].holds
     if a.is_number != b.is_number:
         if predicate not in ("==", "!="):
-            raise Unstructured("a string and a number have no order")
+            raise Unstructured("a string and a number cannot be ordered")
         return constant(predicate == "!=")
     if a.constant and b.constant:
         return constant(bool(holds(a.data, b.data)))
@@ -45,7 +45,7 @@ def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
 
 
 def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
-    """Return two series (of numbers, or of strings) in forms that compare as in Python."""
+    """Convert two series, both of numbers or both of strings, to types that compare as in Python."""
     if not a.is_number:
         return a, b
     a, b = as_whole(arrays, a), as_whole(arrays, b)
@@ -57,7 +57,7 @@ def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
 
 
 def truth(arrays: Arrays, op: str, *inputs: Series) -> Series:
-    """Return ``and``, ``or``, ``not`` and ``indicator``, of where each input holds."""
+    """Apply ``and``, ``or``, ``not`` or ``indicator`` to the truth values of the inputs."""
     meaning = MEANINGS[op]
     mask = meaning.array(arrays, *(value.data for value in inputs))
     return Series(arrays.to_int(mask), "int", (0, 1)) if meaning.kind == "int" else Series(mask, "bool")
@@ -72,17 +72,20 @@ def if_else(arrays: Arrays, condition: Series, then: Series, otherwise: Series) 
 
 
 def minimum(arrays: Arrays, a: Series, b: Series) -> Series:
-    """Return a if a < b else b."""
+    """Return a where a < b, else b."""
     return if_else(arrays, compare(arrays, a, b, "<"), a, b)
 
 
 def maximum(arrays: Arrays, a: Series, b: Series) -> Series:
-    """Return a if a > b else b."""
+    """Return a where a > b, else b."""
     return if_else(arrays, compare(arrays, a, b, ">"), a, b)
 
 
 def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Series:
-    """Choose by an array of booleans; the kind is that of the values that are really chosen."""
+    """Return ``then`` where the mask is True, else ``otherwise``.
+
+    The result has the common type of the chosen values.
+    """
     if then.kind != otherwise.kind:
         if arrays.all(mask):
             return then
@@ -103,13 +106,13 @@ def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Seri
 
 
 def member(arrays: Arrays, a: Series, *, values: tuple[Atom, ...]) -> Series:
-    """Return whether a is one of a finite set."""
+    """Return whether a is one of the values of a finite set."""
     _require_plain(values)
     return Series(array_numbers.member(arrays, a.data, values=values), "bool")
 
 
 def lookup(arrays: Arrays, a: Series, *, table: tuple[tuple[Atom, Atom], ...]) -> Series:
-    """Return what a finite table has for a; nothing may be missing."""
+    """Look up the values ``a`` in a finite table, which must contain an entry for each of them."""
     keys = [key for key, _ in table]
     _require_plain(keys)
     entries = array_numbers.usable(arrays, a.data, keys)
@@ -117,12 +120,12 @@ def lookup(arrays: Arrays, a: Series, *, table: tuple[tuple[Atom, Atom], ...]) -
         array_numbers.find(arrays, a.data, [keys[n] for n in entries]) if entries else (None, False)
     )
     if not arrays.all(hit):
-        raise Unstructured("the table has nothing for a value here")
-    # The type is that of the values that occur: others may be strings beside numbers.
+        raise Unstructured("the lookup table has no entry for some value")
+    # The type depends only on the values that occur, since other entries of the table may be strings.
     used = arrays.positions(arrays.numbers_of(place, len(entries)) > 0).tolist()
     values = tokens_array([table[entries[number]][1] for number in used])
     if arrays.on_torch and values.kind == "string":
-        raise Unstructured("tensors hold no strings")
+        raise Unstructured("tensors cannot contain strings")
     renumbered = arrays.table(len(entries), arrays.put(np.array(used)), arrays.arange(len(used)))
     chosen = arrays.take(arrays.put(values.data), arrays.take(renumbered, place))
     return Series(chosen, values.kind, values.bounds, values.mixed)
@@ -148,8 +151,8 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
         return as_whole(arrays, tokens)
     if arrays.on_torch:
         if how == "str":
-            raise Unstructured("tensors hold no strings")
-        if not arrays.all(arrays.xp.abs(tokens.data) < INT64_LIMIT):  # not so for nan either
+            raise Unstructured("tensors cannot contain strings")
+        if not arrays.all(arrays.xp.abs(tokens.data) < INT64_LIMIT):  # true for NaN as well
             raise Unstructured("int of a token that is not finite, or very large")
         whole = arrays.to_int(arrays.xp.trunc(tokens.data))
         return Series(whole, "int", arrays.range_of(whole))
@@ -169,7 +172,7 @@ _REFUSE = refusing(lambda problem, kind, where: Unstructured(problem))
 
 
 def compute(arrays: Arrays, op: str, *inputs: Series) -> Series:
-    """Compute an operation of arithmetic, or a function, on series that are not all constant."""
+    """Compute an arithmetic operation or a function of series that are not all constant."""
     if not all(value.is_number for value in inputs):
         return _of_strings(arrays, op, *inputs)
     numbers = [as_whole(arrays, value) for value in inputs]
@@ -191,7 +194,7 @@ def compute(arrays: Arrays, op: str, *inputs: Series) -> Series:
 
 
 def _integers(arrays: Arrays, op: str, numbers: list[Series]) -> Series:
-    """Return an operation that gives integers, in int64, unless they may become too large for that."""
+    """Return the result of an operation on integers in int64, or raise an error if it may overflow."""
     bounds = _bounds(op, [number.bounds for number in numbers])
     if not _fits(bounds, *numbers):
         bounds = _bounds(op, [_tight(arrays, number) for number in numbers])
@@ -222,7 +225,7 @@ def _integer_power(arrays: Arrays, a: Series, b: Series) -> Series:
     if tight[1].bounds[0] >= 0:
         return _integers(arrays, "power", tight)
     power = _floats(arrays, "power", tight)
-    # An integer to Python, where the exponent is not negative; a library's power may be off by a bit.
+    # If the exponent is not negative, Python's result is an integer. Libraries may be off by one bit.
     power = arrays.xp.where(as_array(arrays, b) >= 0, arrays.xp.round(power), power)
     return _exact(arrays, power, True)
 
@@ -238,9 +241,12 @@ def _floats(arrays: Arrays, op: str, numbers: list[Series]) -> Array:
 
 
 def _rounded(arrays: Arrays, data: Array) -> Series:
-    """Return floats that are integers in value as integers, where int64 holds them."""
+    """Convert floats with integer values to integers, or raise an error if int64 is exceeded.
+
+    On tensors, the result remains a series of floats.
+    """
     if arrays.on_torch:
-        return Series(data, "float")  # the type says how exact it is
+        return Series(data, "float")  # the type determines the precision
     if not bool((np.abs(data) < INT64_LIMIT).all()):
         raise Unstructured("integers beyond 64 bits")
     integers = arrays.to_int(data)
@@ -248,7 +254,10 @@ def _rounded(arrays: Arrays, data: Array) -> Series:
 
 
 def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
-    """Return floats, some of which may be integers to Python: these must be exact (2⁵³ + 1 is not)."""
+    """Return floats as a series, of which ``mixed`` ones must be exact where they are integers.
+
+    For example, 2⁵³ + 1 is not exact.
+    """
     if mixed and not arrays.on_torch:
         sizes = np.abs(data)
         if bool(((sizes >= LARGEST_EXACT) & (sizes < np.inf)).any()):
@@ -260,7 +269,7 @@ def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
 
 
 def _of_strings(arrays: Arrays, op: str, *inputs: Series) -> Series:
-    """Join strings by ``add``, repeat them by ``multiply``."""
+    """Concatenate strings by ``add``, or repeat a string by ``multiply``."""
     texts = [value for value in inputs if not value.is_number]
     if op == "add" and len(texts) == 2:
         _require_short(sum(map(_characters, texts)))

@@ -1,15 +1,17 @@
-"""Sum and maximise over the interval of keys of each query, without visiting pairs.
+"""Sum and maximise values over the interval of keys of each query, without visiting all pairs.
 
-Which way depends on the ranges, and each is counted:
+The method depends on the intervals. Each use of a method is counted under the name in italics:
 
-- none longer than one key: a gather;
-- all from the first key on, or all to the last: one cumulative sum (a *scan*);
-- equal or disjoint (blocks, groups): one sum per *segment*, fetched by its queries. Never differences
-  of one long cumulative sum, which would lose everything next to a large value elsewhere;
-- any others (windows): a tree of pairwise sums, of which each query adds O(log N) nodes (a scan);
-- keys by two orders at once: a *tree* of prefix sums (``dominance.py``).
+- If no interval is longer than one key, a *gather* reads the value.
+- If all intervals start at the first key, or all end at the last key, one cumulative sum (a *scan*) is
+  sufficient.
+- If intervals are equal or disjoint, there is one sum for each *segment*, which its queries read. The
+  sums are not differences of one long cumulative sum, which would lose precision after a large value.
+- For all other intervals, there is a tree of pairwise sums, of which each query adds O(log N) nodes.
+  This is also counted as a scan.
+- If keys are restricted in two orders at once, there is a *tree* of prefix sums (``dominance.py``).
 
-Nothing outside a range takes part, so infinities do not leak.
+Values outside of an interval are never added, so infinities do not spread.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from locum.execution.fast.structured.key_ranges import Gather, Solved
 
 
 def counts(arrays: Arrays, solved: list[Solved]) -> Array:
-    """Count the keys of each query in all parts."""
+    """Return the number of keys of each query, summed over all parts."""
     added: list[Array] = []
     starts: list[Array] = []
     for part in solved:
@@ -39,7 +41,7 @@ def counts(arrays: Arrays, solved: list[Solved]) -> Array:
     subtracted: list[Array] = []
     for start in starts:
         place = next((n for n, end in enumerate(added) if end is start), None)
-        if place is not None:  # a range that begins where another one ends
+        if place is not None:  # the range starts where another one ends
             del added[place]
         elif not arrays.is_same(start, 0):
             subtracted.append(start)
@@ -48,7 +50,10 @@ def counts(arrays: Arrays, solved: list[Solved]) -> Array:
 
 
 def only(arrays: Arrays, solved: list[Solved]) -> Array:
-    """Return the key of each query that has exactly one (0 for the others)."""
+    """Return the key of each query that has exactly one key.
+
+    The result for queries without keys is 0.
+    """
     arrays.count("gather")
     key = arrays.same(0)
     for part in solved:
@@ -74,7 +79,7 @@ def only(arrays: Arrays, solved: list[Solved]) -> Array:
 
 
 def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
-    """Sum the values of each query's keys; 0 without any."""
+    """Return the sum of the values at each query's keys; the sum for no keys is 0."""
 
     def plus(a: Array, b: Array) -> Array:
         return a + b
@@ -89,13 +94,13 @@ def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
 
 
 def signed(counted: list[tuple[int, Solved]], reduce: Callable[[list[Solved]], Array]) -> Array:
-    """Add up counts, or sums of integers, of parts that are added (+1) and subtracted (−1)."""
+    """Combine counts, or sums of integers, of parts that are added (+1) or subtracted (−1)."""
     added, subtracted = ([part for sign, part in counted if sign == s] for s in (1, -1))
     return reduce(added) - reduce(subtracted) if subtracted else reduce(added)
 
 
 def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
-    """Return the maximum of non-negative integers over each query's keys; −1 without any."""
+    """Return the maximum of non-negative integers at each query's keys, or −1 without keys."""
     highest = [
         _reduced(
             arrays,
@@ -131,7 +136,7 @@ def _reduced(
     low, high = part.low, part.high
     if arrays.is_same(low, 0) and high is arrays.after and part.order is None:
         arrays.count("scan")
-        return running(values)[1:]  # each query's keys are those up to itself
+        return running(values)[1:]  # the keys of each query are all positions up to the query
     if arrays.uniform(low) and arrays.uniform(high) and low[0] < high[0]:
         arrays.count("segment")
         sorted_values = values if part.order is None else arrays.take(values, part.order)
@@ -168,7 +173,10 @@ def _tree(
     neutral: int,
     combine: Callable[[Array, Array], Array],
 ) -> Array:
-    """Reduce each range by nodes of a binary tree: those at its two ends, level by level."""
+    """Reduce each range of keys by O(log N) nodes of a binary tree, level by level.
+
+    On each level, at most one node at each end of the range is used.
+    """
     xp = arrays.xp
     left = right = arrays.full(arrays.size, neutral, level.dtype)
     for _ in range(longest.bit_length() + 1):
@@ -187,12 +195,12 @@ def _tree(
     return combine(left, right)
 
 
-#: For each query the intervals [low, high) of codes, ascending: slot after slot.
+#: For each query, intervals [low, high) of codes, in ascending order.
 Slots: TypeAlias = "tuple[tuple[Array, Array], ...]"
 
 
 def gaps(arrays: Arrays, size: int, slots: Slots) -> Slots:
-    """Return the intervals between, before and after."""
+    """Return the gaps before, between and after the intervals."""
     edges = [arrays.same(0)]
     for low, high in slots:
         edges += [low, high]
@@ -201,7 +209,7 @@ def gaps(arrays: Arrays, size: int, slots: Slots) -> Slots:
 
 
 def intersection(arrays: Arrays, size: int, a: Slots, b: Slots) -> Slots:
-    """Intersect the intervals of one column of ``size`` codes, given in two sets of slots."""
+    """Return the intersections of the intervals ``a`` and ``b`` in one column of ``size`` codes."""
     xp = arrays.xp
     if len(a) == len(b) == 1:
         for one, other in ((a[0], b[0]), (b[0], a[0])):
@@ -212,7 +220,9 @@ def intersection(arrays: Arrays, size: int, a: Slots, b: Slots) -> Slots:
     for low_a, high_a in a:
         for low_b, high_b in b:
             low, high = xp.maximum(low_a, low_b), xp.minimum(high_a, high_b)
-            some = low < high  # an empty one goes where the last one ended, to keep them ascending
+            some = (
+                low < high
+            )  # move empty intervals to the end of the previous one, so that all are ascending
             low, high = xp.where(some, low, last), xp.where(some, high, last)
             result.append((low, high))
             last = high
@@ -222,14 +232,14 @@ def intersection(arrays: Arrays, size: int, a: Slots, b: Slots) -> Slots:
 def _contains(
     arrays: Arrays, size: int, outer: tuple[Array, Array], inner: tuple[Array, Array]
 ) -> bool:
-    """Return whether intervals are known, without a look at the numbers, to lie in others."""
+    """Return whether one interval is known to contain another, without reading numbers."""
     low, high = outer
     from_first = low is inner[0] or arrays.is_same(low, 0)
     return from_first and (high is inner[1] or arrays.is_same(high, size))
 
 
 def coalesced(arrays: Arrays, slots: Slots) -> Slots:
-    """Join intervals that meet for every query."""
+    """Join intervals that are adjacent for every query."""
     result = [slots[0]]
     for low, high in slots[1:]:
         if arrays.all(result[-1][1] == low):

@@ -1,12 +1,13 @@
-"""The value of an s-op in the structured evaluator: one array, or one scalar that stands everywhere.
+"""Represent the value of an s-op in the structured evaluator: an array, or a constant scalar.
 
-A :class:`Series` knows its kind (bool, int, float or string). Constants stay scalars: that is how a
-selector that does not depend on the key, or not on the query, is recognised. Integers carry
-bounds, so that overflow is ruled out without looking at the numbers.
+A :class:`Series` has a type (bool, int, float or string). Constants remain scalars, so that selectors
+that do not depend on the key, or on the query, are recognised. Series of integers include bounds, so
+that overflow can be excluded without reading the numbers.
 
-Dense execution computes with Python's objects; an array can differ from them where integers pass
-64 bits, or 53 in a float array. A float array that may stand for a sequence with ints in it is
-``mixed``, and its magnitudes are checked. Whatever an array cannot say raises :class:`Unstructured`.
+Dense execution computes with Python objects. An array can differ from them where integers exceed 64
+bits, or 53 bits in a float array. A float array for a sequence that may contain ints is ``mixed``, and
+the absolute values of its elements are checked. Values that arrays cannot represent raise
+:class:`Unstructured`.
 """
 
 from __future__ import annotations
@@ -23,74 +24,77 @@ from locum.execution.arrays import Array, Arrays, is_tensor
 from locum.graph import Atom
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
-#: The longest strings held in an array, in characters: each takes up the room of the longest.
+#: Maximum length of strings in an array. Every element uses the memory of the longest string.
 MAX_CHARACTERS = 64
 
 _KINDS = {bool: "bool", int: "int", float: "float", str: "string"}
 _KINDS_OF_DTYPES = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "string"}
 
 
-class Unstructured(LocumError):  # noqa: N818  # not a mistake: a reason to go another way
-    """A program, or a part of one, that the structured evaluator leaves to another executor."""
+class Unstructured(LocumError):  # noqa: N818  # a reason to use another executor, not a mistake
+    """Raised for a program, or a part of one, that the structured evaluator does not support."""
 
 
 def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) -> Arrays:
-    """Return the array layer of a run on these tokens: tensors keep their type, NumPy has float64."""
+    """Return the :class:`Arrays` of a run on these tokens.
+
+    Tensors keep their floating-point type, and NumPy arrays use float64.
+    """
     return Arrays(tokens, None if is_tensor(tokens) else "float64", counts)
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A value per position: ``data`` is a scalar (the same everywhere) or an array.
+    """A value for each position: ``data`` is a scalar if the value is constant, else an array.
 
-    An array may be given as a function, which is called when the data are read for the first time.
+    ``given`` is the data, or a function that returns the array and is called on first use.
     """
 
     given: Any
     kind: str
-    #: For integers: none is below the first or above the second.
+    #: For integers: the lower and the upper bound.
     bounds: tuple[int, int] = (0, 1)
-    #: Whether a float array may stand for a sequence that has ints in it.
+    #: Whether the array is a float array that may represent a sequence with ints.
     mixed: bool = False
-    #: Whether the data are 0, 1, 2, … themselves.
+    #: Whether the data are the positions 0, 1, 2, …
     is_indices: bool = False
-    #: What has been found out about the data: their order (``columns.py``).
+    #: Derived facts about the data, such as their order (``columns.py``).
     cache: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def data(self) -> Any:
-        """The scalar or the array."""
+        """The scalar, or the array with one element per position."""
         return self.given() if callable(self.given) else self.given
 
     @property
     def constant(self) -> bool:
-        """Whether it is the same everywhere, and known to be so."""
+        """Whether the value is known to be constant."""
         return type(self.given) in _KINDS
 
     @property
     def has_ints(self) -> bool:
-        """Whether Python would hold an int (or a bool) at some position."""
+        """Whether dense execution may have an int or a bool at some position."""
         return self.kind in ("bool", "int") or self.mixed
 
     @property
     def is_number(self) -> bool:
-        """Whether one can compute with it."""
+        """Whether the series has a numeric type."""
         return self.kind != "string"
 
     @property
     def magnitude(self) -> int:
-        """No integer in it is larger, whatever its sign."""
+        """A bound on the absolute values of the integers of the series."""
         return max(abs(self.bounds[0]), abs(self.bounds[1]))
 
 
 def constant(atom: Atom) -> Series:
-    """Return the same atom at every position."""
+    """Return the series with the same atom at every position."""
     whole = (int(atom), int(atom)) if isinstance(atom, int) else (0, 1)
     return Series(atom, _KINDS[type(atom)], whole)
 
 
 def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
-    """Return an array that was given: tokens, or a value known from elsewhere."""
+    """Convert an array of tokens, or of known values of an s-op, to a series."""
     if array.ndim != 1 or array.shape[0] != arrays.size:
         raise Unstructured(f"an array of shape {tuple(array.shape)} is not one value per position")
     if arrays.size == 0:
@@ -121,7 +125,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
 
 
 def tokens_array(values: Sequence[Any]) -> Series:
-    """Return a list of atoms, as dense execution takes it, in one array.
+    """Convert a list of tokens to a series with one array.
 
     >>> tokens_array([1, 2.5]).data
     array([1. , 2.5])
@@ -153,7 +157,7 @@ def tokens_array(values: Sequence[Any]) -> Series:
 
 
 def integers(values: Sequence[int]) -> Array | None:
-    """Return integers in an array; None if some do not fit into 64 bits.
+    """Convert integers to an int64 array, or return None if some of them exceed 64 bits.
 
     >>> integers([3, -(2**63)]), integers([2**63])
     (array([                   3, -9223372036854775808]), None)
@@ -169,7 +173,7 @@ def _strings(array: Array) -> Series:
     if width > MAX_CHARACTERS:
         raise Unstructured(f"strings of more than {MAX_CHARACTERS} characters")
     if width > 1:
-        # NumPy ends a string at its last NULs: one before that is part of the text, and compares.
+        # NumPy strips trailing NULs from strings; a NUL before other characters is kept and compared.
         letters = np.ascontiguousarray(array).view(np.uint32).reshape(array.shape[0], width)
         if bool(((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any()):
             raise Unstructured("strings that contain the character NUL")
@@ -177,12 +181,12 @@ def _strings(array: Array) -> Series:
 
 
 def as_array(arrays: Arrays, value: Series) -> Array:
-    """Return one element per position; a constant takes up the memory of one."""
+    """Return one element per position; a constant uses the memory of one element."""
     if not value.constant:
         return value.data
     if value.kind == "string":
         if len(value.data) > MAX_CHARACTERS or "\0" in value.data or arrays.on_torch:
-            raise Unstructured("this string does not go into an array here")
+            raise Unstructured("an array cannot contain this string")
         return np.broadcast_to(np.array(value.data), (arrays.size,))
     if value.kind == "float":
         return arrays.same(value.data, arrays.float)
@@ -192,7 +196,7 @@ def as_array(arrays: Arrays, value: Series) -> Array:
 
 
 def as_whole(arrays: Arrays, value: Series) -> Series:
-    """Return bools as the ints they are to Python."""
+    """Convert a series of bools to ints; other series are unchanged."""
     if value.kind != "bool":
         return value
     data = int(value.data) if value.constant else arrays.to_int(value.data)
@@ -200,14 +204,14 @@ def as_whole(arrays: Arrays, value: Series) -> Series:
 
 
 def as_float(arrays: Arrays, value: Series) -> Series:
-    """Return numbers as floats, if that loses nothing."""
+    """Convert a series of numbers to floats if no integer is rounded, else raise an error."""
     if value.kind == "float":
         return value
     if value.magnitude > LARGEST_EXACT:
-        raise Unstructured("integers beyond 53 bits meet floats")
+        raise Unstructured("integers beyond 53 bits are combined with floats")
     if value.constant:
         return Series(float(value.data), "float", mixed=True)
     dtype = arrays.xp.float64
     if arrays.on_torch and value.magnitude <= 2 / arrays.xp.finfo(arrays.float).eps:
-        dtype = arrays.float  # holds these exactly: the run keeps its type
+        dtype = arrays.float  # represents these integers exactly, so the run keeps its type
     return Series(arrays.cast(value.data, dtype), "float", mixed=True)

@@ -1,12 +1,12 @@
 """Compute attention on structured selectors, and on other selectors in bounded memory.
 
-``best`` needs nothing of its own: of the selected keys it keeps those whose score *equals* the
-greatest selected one. That is an equality with the codes of the scores, and combines with every other
+``best`` needs no separate algorithm: of the selected keys it keeps those whose score *equals* the
+largest selected score. This is an equality with the codes of the scores, which combines with any other
 selector.
 
-A mean is a sum over the selected keys by their number; one key passes its value unchanged, and so does
-the default where there is none. Where every query selects the same keys, so is the result everywhere
-the same, and stays a scalar.
+A mean is the sum over the selected keys, divided by their number. If one key is selected, its value is
+unchanged; if no key is selected, the result is the default. If every query selects the same keys, the
+result is constant and is stored as a scalar.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ from locum.graph import COMPARISONS, Atom
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.traversal import last_uses, walk
 
-#: Cells of the pattern that are held at a time.
+#: Maximum number of elements of a pattern that are in memory at a time.
 CELLS = 2**22
-#: Longer sequences are not compared pair by pair: it would take many minutes.
+#: Maximum length of sequences of which all pairs of positions are compared. Longer sequences would take
+#: many minutes.
 LONGEST = 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class PairComparison:
-    """key ? query for every pair, by the values themselves."""
+    """The comparison ``key ? query`` for every pair of positions, computed from the values."""
 
     arrays: Arrays
     keys: Series
@@ -57,7 +58,7 @@ class PairComparison:
     predicate: str
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the pattern of some of the queries."""
+        """Return the pattern [query, key] of the queries ``start`` to ``stop``."""
         keys, queries = comparable(self.arrays, self.keys, self.queries)
         rows = queries.data if queries.constant else queries.data[start:stop, None]
         here = keys.data if keys.constant else keys.data[None, :]
@@ -67,7 +68,10 @@ class PairComparison:
 
 @dataclass(frozen=True, eq=False)
 class CombinedSelection:
-    """A selector made of others by ``op``: selector_and, selector_or, selector_not, or ``same``."""
+    """A selector that combines other selectors for all pairs of positions.
+
+    ``op`` is selector_and, selector_or, selector_not, or ``same`` for an unchanged operand.
+    """
 
     arrays: Arrays
     op: str
@@ -82,7 +86,10 @@ class CombinedSelection:
             )
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return rows of the pattern; operands first, each kept as long as it is needed."""
+        """Return the rows ``start`` to ``stop`` of the pattern.
+
+        Patterns of operands are freed after their last use.
+        """
         held: dict[Selection | PairComparison, Array] = {}
         for part, done_with in self.steps:
             if isinstance(part, CombinedSelection):
@@ -95,12 +102,12 @@ class CombinedSelection:
 
     @cached_property
     def steps(self) -> list[tuple[Selection | PairComparison, list[Selection | PairComparison]]]:
-        """All it is made of, operands first, each with those that are not needed after it."""
+        """All parts, operands first, each with the parts that are not needed after it."""
         roots: list[Selection | PairComparison] = [self]
         return last_uses(list(walk(roots, _operands)), _operands, roots)
 
     def chunks(self) -> Iterator[Array]:
-        """Iterate over the pattern, some rows at a time."""
+        """Yield the pattern in blocks of rows."""
         self.arrays.count("mask")
         step = max(1, CELLS // self.arrays.size)
         for start in range(0, self.arrays.size, step):
@@ -108,17 +115,17 @@ class CombinedSelection:
 
     @cached_property
     def counts(self) -> Array:
-        """How many keys each query selects."""
+        """The number of keys that each query selects."""
         whole = self.arrays.to_int
         return self._joined(lambda rows: self.arrays.xp.sum(whole(rows), axis=1))
 
     def only(self) -> Array:
-        """Return the key of each query that selects exactly one."""
+        """Return the selected key of each query that selects exactly one key."""
         whole = self.arrays.to_int
         return self._joined(lambda rows: whole(self.arrays.xp.argmax(whole(rows), axis=1)))
 
     def sums(self, values: Array) -> Array:
-        """Sum values over each query's keys."""
+        """Return the sum of the values at each query's keys."""
         zero = self.arrays.full(1, 0, values.dtype)
         xp = self.arrays.xp
         return self._joined(
@@ -126,7 +133,7 @@ class CombinedSelection:
         )
 
     def maxima(self, values: Array) -> Array:
-        """Return the maximum of non-negative integers over each query's keys; −1 without any."""
+        """Return the maximum of non-negative integers at each query's keys, or −1 without keys."""
         none = self.arrays.full(1, -1)
         xp = self.arrays.xp
         return self._joined(lambda rows: xp.max(xp.where(rows, values[None, :], none), axis=1))
@@ -152,7 +159,7 @@ _COMBINE: dict[str, Callable[..., Array]] = {
 
 
 def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Structure:
-    """Select the keys k of a query q with keys[k] ? queries[q]."""
+    """Return the selector of the keys k of each query q with keys[k] ? queries[q]."""
     if keys.constant or queries.constant or keys.is_number != queries.is_number:
         holds = compare(arrays, keys, queries, predicate)
         if holds.constant:
@@ -174,10 +181,10 @@ def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Str
 
 
 def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
-    """Select, of the selected keys, those of the greatest score."""
+    """Return the selector of those selected keys that have the highest score."""
     if score.constant:
         if score.kind == "float" and math.isnan(score.data):
-            raise Unstructured("nan has no place in any order")
+            raise Unstructured("NaN cannot be ordered")
         return selection
     codes = column(arrays, score)
     highest = selection.maxima(codes.codes)
@@ -189,7 +196,7 @@ def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
 
 
 def width(arrays: Arrays, selection: Selection) -> Series:
-    """Count the keys that each query selects."""
+    """Return the number of keys that each query selects, as a series."""
     number = selection.counts
     if selection.uniform or arrays.uniform(number):
         return constant(int(number[0]))
@@ -197,13 +204,16 @@ def width(arrays: Arrays, selection: Selection) -> Series:
 
 
 def ranks(arrays: Arrays, keys: Column) -> Series:
-    """Return the place of each key in the stable order of all keys, computed when it is read."""
+    """Return the index of each key in the stable order of all keys, computed on first use."""
     column = ranks_of(keys)
     return Series(lambda: column.codes, "int", (0, arrays.size - 1), cache={"column": column})
 
 
 def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Atom) -> Series:
-    """Return the mean over each query's keys, the value of a single key, the default of none."""
+    """Return the mean of the values at each query's keys.
+
+    For a single key, its value is unchanged. Without keys, the result is the default.
+    """
     number = selection.counts
     most = arrays.largest(number)
     if most == 0:
@@ -223,7 +233,7 @@ def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
         return values
     order = selection.fetched_in_order if isinstance(selection, Structure) else None
     if order is not None and values.kind == "int" and values.cache.get("column") == order:
-        keys = order.sorted_keys  # the values are the keys themselves
+        keys = order.sorted_keys  # the values are the keys
         if keys is not None:
             arrays.count("sort")
             return Series(keys, "int", values.bounds)
@@ -235,7 +245,7 @@ def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
 
 def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, most: int) -> Series:
     if values.kind not in ("int", "float"):
-        raise Unstructured("means of strings or bools are errors")
+        raise Unstructured("means of strings or booleans are undefined")
     if values.kind == "int" and (
         values.magnitude > LARGEST_EXACT or values.magnitude * most >= INT64_LIMIT
     ):
@@ -243,10 +253,11 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
     mixed = values.has_ints and _any_single(arrays, number)
     if values.constant:
         mean = Series(float(values.data), "float", mixed=mixed)
-        # An int where one key is selected, a float where several are: not one constant.
+        # The mean is an int where one key is selected and a float where several are, so the series is
+        # not constant.
         return replace(mean, given=as_array(arrays, mean)) if mixed else mean
     xp = arrays.xp
-    # Double precision whatever the tensor's type: a long sum in single precision loses digits.
+    # Double precision for any tensor type, since a long sum in single precision loses digits.
     data = values.data if values.kind == "int" else arrays.cast(values.data, xp.float64)
     total = arrays.cast(selection.sums(data), xp.float64)
     if values.kind == "float" and not arrays.on_torch and not arrays.all(xp.isfinite(total)):
@@ -265,12 +276,12 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
 def _any_single(arrays: Arrays, number: Array) -> bool:
     """Return whether any query selects exactly one key."""
     if not arrays.on_torch and 1 in (number[0], number[-1]):
-        return True  # nothing else is read
+        return True  # the remaining numbers are not read
     return arrays.any(number == 1)
 
 
 def _scalar(arrays: Arrays, selection: Selection) -> bool:
-    """Return whether the result is one number for all; a tensor stays one, for its gradient."""
+    """Return whether the result is stored as a scalar; a tensor is kept for its gradient."""
     return selection.uniform and not arrays.on_torch
 
 

@@ -1,11 +1,12 @@
-"""A whole program on N positions in O(N log N): every s-op an array, every selector a structure.
+"""Evaluate a program on N positions in O(N log N): s-ops are arrays, selectors are structures.
 
-Nodes are evaluated once each, inputs first; what does not depend on a family is evaluated outside its
-loop; arrays are forgotten after their last use. Nothing recurses: the body of a ``sum_over`` is one
-more block of nodes on a stack.
+Each node is evaluated once, after its inputs. Nodes that do not depend on a family are evaluated
+outside of its loop, and arrays are freed after their last use. No function is recursive: the body of a
+``sum_over`` is another block of nodes on a stack.
 
-The value is dense execution's, or :class:`Unstructured` says why there is none here: a selector without
-structure, numbers that arrays do not hold, or an error, which dense execution words properly.
+The value equals the value in dense execution. Otherwise, :class:`Unstructured` is raised with the
+reason: a selector without structure, numbers that arrays cannot represent, or an undefined operation.
+For the last, dense execution raises an error with a full description.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ from locum.graph.wellformed import require_program
 _SCALARS = FloatDomain.meanings
 _WRONG = (ArithmeticError, TypeError, ValueError)
 
-#: Operations that are more than a row of the table of meanings: they choose among values of several
-#: kinds, or look values up. The others are booleans (``and`` …) or arithmetic.
+#: Operations that choose among values of several types, or look values up. All other elementwise
+#: operations are logical, such as ``and``, or arithmetic.
 _CHOICES: Mapping[str, Callable[..., Series]] = {
     "if_else": logic.if_else,
     "minimum": logic.minimum,
@@ -69,10 +70,11 @@ def evaluate(
 ) -> Any:
     """Return the value of a program on one sequence: an array, or a :data:`Selection` for a selector.
 
-    ``tokens`` is a NumPy array, a torch tensor or what :func:`tokens_array` made of a list; ``known``
-    has values of closed nodes on this very input; ``counts`` is told how many gathers, masks, scans,
-    sorts and segment reductions it took. With ``allow_masks`` a selector without structure is
-    evaluated pair by pair, in bounded memory, instead of raising :class:`Unstructured`.
+    ``tokens`` is a NumPy array, a torch tensor, or the result of :func:`tokens_array` for a list.
+    ``known`` maps nodes without free families to their values on this input. ``counts`` receives the
+    numbers of gathers, masks, scans, sorts and segment reductions. With ``allow_masks``, a selector
+    without structure is evaluated for all pairs of positions in bounded memory, instead of raising
+    :class:`Unstructured`.
 
     >>> from locum.graph import build
     >>> tokens = build("tokens", cast="asis")
@@ -91,7 +93,7 @@ def evaluate_all(
     allow_masks: bool = False,
     max_heads: int = MAX_HEADS,
 ) -> list[Any]:
-    """Return the values of several programs on one sequence; what they share is computed once."""
+    """Return the values of several programs on one sequence; shared parts are computed once."""
     for root in roots:
         require_program(root)
     arrays = arrays_for(tokens.data if isinstance(tokens, Series) else tokens, counts)
@@ -106,16 +108,19 @@ def evaluate_all(
 
 
 def _as_series(arrays: Arrays, value: Array | Series) -> Series:
-    """Return a value from outside; what other runs found out about it stays with them."""
+    """Convert an array to a series, or copy a series without its cached facts."""
     return replace(value, cache={}) if isinstance(value, Series) else series(arrays, value)
 
 
-#: Nodes in the order of evaluation, each with those that nobody asks for after it.
+#: Nodes in the order of evaluation, each with the nodes that are not needed after it.
 _Schedule: TypeAlias = "list[tuple[Node, list[Node]]]"
 
 
 def _needed(node: Node) -> Iterable[Node]:
-    """Return what a node needs to be evaluated: for a sum, all that its body uses from outside."""
+    """Return the nodes needed to evaluate a node.
+
+    For a sum, these are all nodes that its body uses from outside of the sum.
+    """
     if node.op != "sum_over":
         return node.inputs
     body, outside = node.inputs[0], node.free
@@ -125,7 +130,7 @@ def _needed(node: Node) -> Iterable[Node]:
 
 
 class _Run:
-    """One evaluation on one sequence, and the values it holds meanwhile."""
+    """One evaluation of programs on one sequence, with intermediate values."""
 
     def __init__(self, arrays: Arrays, tokens: Series, allow_masks: bool) -> None:
         self.arrays = arrays
@@ -139,7 +144,7 @@ class _Run:
             return value
         array = as_array(self.arrays, value)
         if value.constant:
-            return self.arrays.copied(array)  # results have memory of their own
+            return self.arrays.copied(array)  # results must not share memory
         return self.arrays.cast(array, self.arrays.float) if value.kind == "float" else array
 
     # The order of evaluation ----------------------------------------------------------------------
@@ -156,7 +161,11 @@ class _Run:
                 blocks.append(inner)
 
     def block(self, schedule: _Schedule) -> Iterator[Any]:
-        """Evaluate nodes in order; gives the blocks of bodies, to be finished before it goes on."""
+        """Evaluate nodes in order.
+
+        Yield the block of each body of a ``sum_over``, which must be evaluated before the generator
+        continues.
+        """
         for node, done_with in schedule:
             try:
                 if node.op == "sum_over":
@@ -169,7 +178,7 @@ class _Run:
                 del self.values[other]
 
     def sum_over(self, node: Node) -> Iterator[Any]:
-        """Yield 0 + body at the first heads + body at the second + …"""
+        """Evaluate a sum over families as 0 + body at the first member + body at the second + …"""
         body, *families = node.inputs
         bound = node.free.union(families)
         inside = [
@@ -259,9 +268,10 @@ class _Run:
         return CombinedSelection(self.arrays, op, tuple(operands))
 
     def ready(self, selection: Selection, counted: bool = False) -> Selection:
-        """Return the selection, if its keys can be summed: as ranges, or literally where allowed.
+        """Return a selection whose keys can be summed, as ranges or for all pairs of positions.
 
-        With ``counted`` it is enough if they can be counted, and integers summed.
+        All pairs are used only if masks are allowed. With ``counted``, only counts and sums of integers
+        must be possible.
         """
         if isinstance(selection, Structure) and not selection.is_solved:
             try:

@@ -1,17 +1,18 @@
-"""Hold selectors on N positions in O(N) memory: disjoint unions of boxes, closed under and, or, not.
+"""Represent selectors on N positions in O(N) memory, as disjoint unions of boxes.
 
-A :class:`Box` selects key k for query q if the key is allowed (a mask of keys), the query is allowed (a
-mask of queries), and for each of some columns the code of k lies in one of a few intervals that depend
-on q. A comparison is one box: ``==`` has one interval, an order has one, ``!=`` has two; one against a
-constant is a mask. A :class:`Structure` is a few boxes of which no two select the same pair, so that
-sums and counts over it are those over its boxes.
+A :class:`Box` selects key k for query q if three conditions hold. A mask of keys is true at k, and a
+mask of queries is true at q. For some columns, the code of k is in one of a few intervals that depend
+on q. A comparison of keys with queries is one box. ``==`` and order comparisons have one interval, and
+``!=`` has two intervals. A comparison with a constant is a mask.
 
-- and: boxes meet pairwise, intervals of one column intersect;
-- not: what fails the first condition of a box, or meets it and fails the second, …;
-- or: one of them, and the other without it.
+A :class:`Structure` is a small set of disjoint boxes, so its sums and counts are sums over the boxes.
+Structures are closed under and, or, not:
 
-Nothing here looks at how a box will be summed (``key_ranges.py``); too many boxes are not structure any
-more and raise :class:`Unstructured`.
+- and: each pair of boxes is intersected, and so are the intervals of each column;
+- not: pairs that fail the first condition of a box, or meet it and fail the second, and so on;
+- or: the pairs of one structure, and the pairs of the other structure that are not in the first.
+
+``key_ranges.py`` determines how a box is summed. Too many boxes raise :class:`Unstructured`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ MAX_SLOTS = 8
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Pairs (query, key) that meet every condition: intervals of codes, masks of keys and queries."""
+    """The pairs of a query and a key that meet every condition.
+
+    Conditions are intervals of codes, a mask of keys, and a mask of queries.
+    """
 
     parts: dict[Column, Slots] = field(default_factory=dict)
     keys: Array | None = None
@@ -43,29 +47,29 @@ class Box:
 
     @property
     def conditions(self) -> int:
-        """The number of conditions, for estimates of work."""
+        """Number of conditions, for estimates of work."""
         return len(self.parts) + (self.keys is not None) + (self.queries is not None)
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A selector as disjoint boxes."""
+    """A selector as a union of disjoint boxes."""
 
     arrays: Arrays
     boxes: tuple[Box, ...]
 
     @cached_property
     def solved(self) -> list[Solved]:
-        """Each box as ranges of an order of the keys, as one key per query, or by two orders."""
+        """The keys of each box: ranges of one order, one key for each query, or two orders."""
         solved = self._plain
         return self._solve(trees=True) if solved is None else solved
 
     @cached_property
     def counted(self) -> list[tuple[int, Solved]]:
-        """Parts whose counts, and sums of integers, are added (+1) or subtracted (−1).
+        """Parts with signs, whose counts and sums of integers are added (+1) or subtracted (−1).
 
-        Not equal and before is: before, less equal and before. That needs one order where the parts of
-        ``solved`` need two.
+        For example, "not equal and before" is "before" minus "equal and before". This needs one order,
+        where the parts of ``solved`` need two.
         """
         if self._plain is not None:
             return [(1, part) for part in self._plain]
@@ -83,7 +87,7 @@ class Structure:
 
     @cached_property
     def _plain(self) -> list[Solved] | None:
-        """The parts, if none of them needs two orders at once."""
+        """The parts of all boxes if no part needs two orders at once, else None."""
         try:
             return self._solve(trees=False)
         except Unstructured:
@@ -94,7 +98,7 @@ class Structure:
 
     @cached_property
     def counts(self) -> Array:
-        """How many keys each query selects."""
+        """The number of keys that each query selects."""
         if self.fetched_in_order is not None:
             return self.arrays.same(1)
         if self.equality is not None:
@@ -104,7 +108,7 @@ class Structure:
         )
 
     def only(self) -> Array:
-        """Return the key of each query that selects exactly one."""
+        """Return the selected key of each query that selects exactly one key."""
         if self.fetched_in_order is not None:
             self.arrays.count("gather")
             return self.fetched_in_order.places_in_order
@@ -113,7 +117,10 @@ class Structure:
         return self.sums(self.arrays.arange(self.arrays.size))  # the sum of one position
 
     def sums(self, values: Array) -> Array:
-        """Sum values over each query's keys; sums of integers may subtract what is left out."""
+        """Return the sum of the values at each query's keys.
+
+        Sums of integers may subtract excluded keys.
+        """
         if not self.arrays.is_int(values):
             return range_reductions.sums(self.arrays, self.solved, values)
         return range_reductions.signed(
@@ -121,14 +128,15 @@ class Structure:
         )
 
     def maxima(self, values: Array) -> Array:
-        """Return the maximum of non-negative integers over each query's keys; −1 without any."""
+        """Return the maximum of non-negative integers at each query's keys, or −1 without keys."""
         return range_reductions.maxima(self.arrays, self.solved, values)
 
     @cached_property
     def ranking(self) -> Column | None:
-        """The column of which the counts are ranks: they count lesser keys, and equal ones before.
+        """The column whose ranks are the counts of this selector, else None.
 
-        This is ``select(x, x, "<") | select(x, x, "==") & select(indices, indices, "<")``.
+        Each query must select all smaller keys and all equal keys before it. An example is ``select(x,
+        x, "<") | select(x, x, "==") & select(indices, indices, "<")``.
         """
         plain = [box.parts for box in self.boxes if box.keys is None and box.queries is None]
         if len(self.boxes) != 2 or len(plain) != 2:
@@ -145,14 +153,14 @@ class Structure:
         return column if same else None
 
     def _is_interval(self, slot: tuple[Array, Array], expected: tuple[Array | None, Array]) -> bool:
-        """Return whether an interval is known to be another one; None means 0."""
+        """Return whether an interval is known to equal ``expected``, in which None means 0."""
         low, first = slot[0], expected[0]
         from_first = low is first if first is not None else self.arrays.is_same(low, 0)
         return from_first and slot[1] is expected[1]
 
     @cached_property
     def fetched_in_order(self) -> Column | None:
-        """The column in whose order keys are fetched: query q selects the key in place q alone."""
+        """The column in whose order each query q selects only the key at index q, else None."""
         if self._comparison is None:
             return None
         column, slot = self._comparison
@@ -161,12 +169,12 @@ class Structure:
 
     @property
     def is_solved(self) -> bool:
-        """Whether it is one equality: its keys can be counted and summed."""
+        """Whether counts and sums need no ranges, since each query reads one key or equal keys."""
         return self.fetched_in_order is not None or self.equality is not None
 
     @cached_property
     def equality(self) -> Column | None:
-        """The column of which each query selects the keys that are equal to its own."""
+        """The column if each query selects exactly the keys equal to its own key, else None."""
         if self._comparison is None:
             return None
         column, (low, high) = self._comparison
@@ -174,7 +182,7 @@ class Structure:
 
     @cached_property
     def _comparison(self) -> tuple[Column, tuple[Array, Array]] | None:
-        """The column and its interval, if there is nothing else."""
+        """The column and its interval if these are the only condition, else None."""
         if len(self.boxes) == 1 and self.boxes[0].conditions == 1:
             for column, slots in self.boxes[0].parts.items():
                 if len(slots) == 1:
@@ -187,7 +195,7 @@ class Structure:
         return all(not box.parts and box.queries is None for box in self.boxes)
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return rows of the boolean pattern [query, key]."""
+        """Return the rows ``start`` to ``stop`` of the boolean pattern [query, key]."""
         arrays = self.arrays
         pattern = arrays.xp.zeros(
             (stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device
@@ -198,41 +206,41 @@ class Structure:
 
 
 def everything(arrays: Arrays) -> Structure:
-    """Select every key for every query."""
+    """Return the selector of every key for every query."""
     return Structure(arrays, (Box(),))
 
 
 def nothing(arrays: Arrays) -> Structure:
-    """Select no key for any query."""
+    """Return the selector of no key for any query."""
     return Structure(arrays, ())
 
 
 def within(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
-    """Select keys whose code is in [low, high)."""
+    """Return the selector of the keys whose code is in [low, high), given for each query."""
     if arrays.uniform(low) and arrays.uniform(high):
         return of_keys(arrays, (low[0] <= column.codes) & (column.codes < high[0]))
     return _structure(arrays, [_tidy(arrays, Box({column: ((low, high),)}))])
 
 
 def of_keys(arrays: Arrays, mask: Array) -> Structure:
-    """Select the same keys for every query."""
+    """Return the selector of the keys where ``mask`` is True, for every query."""
     return _structure(arrays, [_tidy(arrays, Box(keys=mask))])
 
 
 def of_queries(arrays: Arrays, mask: Array) -> Structure:
-    """Select all keys for some queries."""
+    """Return the selector of all keys for the queries where ``mask`` is True."""
     return _structure(arrays, [_tidy(arrays, Box(queries=mask))])
 
 
 def conjunction(a: Structure, b: Structure) -> Structure:
-    """Select what both select."""
+    """Return the intersection of two selectors."""
     if len(a.boxes) * len(b.boxes) > MAX_BOXES**2:
         raise Unstructured("a selector with too many cases")
     return _structure(a.arrays, [_meet(a.arrays, x, y) for x in a.boxes for y in b.boxes])
 
 
 def disjunction(a: Structure, b: Structure) -> Structure:
-    """Select what either selects: the one, and what the other adds to it."""
+    """Return the union of two selectors, as one of them and the part of the other outside of it."""
     if _work(a) > _work(b):
         a, b = b, a
     try:
@@ -244,7 +252,7 @@ def disjunction(a: Structure, b: Structure) -> Structure:
 
 
 def negation(a: Structure) -> Structure:
-    """Select what is not selected."""
+    """Return the complement of a selector."""
     result = everything(a.arrays)
     for box in a.boxes:
         result = conjunction(result, _structure(a.arrays, list(_without(a.arrays, box))))
@@ -262,7 +270,7 @@ def _structure(arrays: Arrays, boxes: list[Box | None]) -> Structure:
 
 
 def _merged(boxes: list[Box]) -> list[Box]:
-    """Merge boxes that differ in one mask alone: a union of many filters is one filter."""
+    """Merge boxes that differ only in one mask, since a union of masks is one mask."""
     if len(boxes) < 2:
         return boxes
     for differ in ("keys", "queries"):
@@ -303,7 +311,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 
 
 def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
-    """Return the complement of a box as disjoint boxes."""
+    """Yield the complement of a box as disjoint boxes."""
     if box.queries is not None:
         yield _tidy(arrays, Box(queries=~box.queries))
     if box.keys is not None:
@@ -316,7 +324,7 @@ def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
 
 
 def _tidy(arrays: Arrays, box: Box) -> Box | None:
-    """Drop conditions that always hold; None if one never does."""
+    """Drop conditions that are always true; return None if one is never true."""
     masks: list[Array | None] = []
     for mask in (box.keys, box.queries):
         if mask is None or arrays.all(mask):
@@ -341,7 +349,7 @@ def _tidy(arrays: Arrays, box: Box) -> Box | None:
 
 
 def _cells(box: Box) -> list[KeyRange]:
-    """Split a box into cells with one interval per column."""
+    """Split a box into cells with one interval for each column."""
     cells = [KeyRange((), box.keys, box.queries)]
     for column, slots in box.parts.items():
         cells = [
@@ -355,7 +363,10 @@ def _cells(box: Box) -> list[KeyRange]:
 
 
 def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, KeyRange]]:
-    """Split a box by inclusion and exclusion: all codes of a column, less the few left out."""
+    """Split a box into cells with signs, by inclusion and exclusion.
+
+    A column with few excluded codes becomes all of its codes minus the excluded ones.
+    """
     signed = [(1, replace(box, parts={}))]
     for column, slots in box.parts.items():
         left_out = tuple((l, h) for l, h in gaps(arrays, column.size, slots) if arrays.any_below(l, h))

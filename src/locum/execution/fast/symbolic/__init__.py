@@ -1,1 +1,1 @@
-"""Evaluate s-ops at a symbolic position: the keys of a head, solved for all queries at once."""
+"""Lower s-ops at symbolic positions, and determine the keys of a head for all queries at once."""

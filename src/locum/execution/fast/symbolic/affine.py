@@ -1,9 +1,9 @@
-"""Represent positions as affine expressions over a box of loop variables in a scope.
+"""Represent positions as affine expressions in loop variables.
 
-Where dense execution has a position 0 … N−1, lowering has an expression such as 4·i + t + 12, where
-i and t are loop variables that run over 0 … size−1. The sizes of all variables make up the *box*.
-Everything that lowering decides (is this condition always true? which keys are these?) it decides
-from the least and the greatest value of such an expression over the box.
+Where dense execution has a position 0 … N−1, lowering has an expression such as 4·i + t + 12. Here i
+and t are loop variables that take the values 0 … size−1. The sizes of all variables are called the
+*box*. Lowering decides conditions and key ranges by the minimum and the maximum of such an expression
+over the box.
 
 >>> box = {"i": 3, "t": 4}
 >>> e = variable("i") * 4 + variable("t") + 12
@@ -22,7 +22,7 @@ from locum.graph import Node
 
 
 class Refine(Exception):  # noqa: N818 - a request, not an error
-    """Split a variable into digits, or cut its range in two, and begin again."""
+    """Raised to split a variable into digits, or to cut its range in two, and to repeat lowering."""
 
     def __init__(self, name: str, kind: str, at: int) -> None:
         self.name, self.kind, self.at = name, kind, at
@@ -30,11 +30,11 @@ class Refine(Exception):  # noqa: N818 - a request, not an error
 
 
 class Stuck(Exception):  # noqa: N818 - the normal end of what can be lowered
-    """There is no rule for this."""
+    """Raised if no rule for lowering applies."""
 
 
 class Opaque(Exception):  # noqa: N818 - a request, as Refine is
-    """A closed s-op that lowering cannot express: the structured tier runs it."""
+    """Raised for an s-op without free families that cannot be lowered; the structured tier runs it."""
 
     def __init__(self, node: Node, reason: str) -> None:
         self.node, self.reason = node, reason
@@ -42,7 +42,7 @@ class Opaque(Exception):  # noqa: N818 - a request, as Refine is
 
 
 class NotNumeric(Exception):  # noqa: N818 - decides which tier runs the program
-    """The program computes strings, which are not lowered."""
+    """Raised for a program that computes strings, since such a program is not lowered."""
 
 
 #: The sizes of the loop variables.
@@ -50,7 +50,7 @@ Box: TypeAlias = Mapping[str, int]
 
 
 class Affine:
-    """constant + Σ coefficient · variable, over the integers; immutable and hashable."""
+    """The expression constant + Σ coefficient · variable over the integers, immutable and hashable."""
 
     __slots__ = ("_hash", "constant", "parts")
 
@@ -61,7 +61,7 @@ class Affine:
 
     @classmethod
     def _ordered(cls, parts: tuple[tuple[str, int], ...], constant: int) -> Affine:
-        """Skip sorting parts that are in order and not 0: most expressions come from others."""
+        """Create an expression from parts that are sorted and non-zero, without sorting them again."""
         self = cls.__new__(cls)
         self.parts, self.constant = parts, constant
         self._hash = hash((parts, constant))
@@ -107,27 +107,27 @@ class Affine:
 
     @property
     def is_constant(self) -> bool:
-        """Whether no variable occurs in it."""
+        """Whether the expression contains no variable."""
         return not self.parts
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables that occur in it."""
+        """The variables that occur in the expression."""
         return tuple(v for v, _ in self.parts)
 
     def coefficient(self, name: str) -> int:
-        """Return the coefficient of a variable: 0 if it does not occur."""
+        """Return the coefficient of the variable ``name``, or 0 if it does not occur."""
         for v, k in self.parts:
             if v == name:
                 return k
         return 0
 
     def without(self, name: str) -> Affine:
-        """Drop the part of one variable."""
+        """Return the expression without the variable ``name``."""
         return Affine._ordered(tuple([p for p in self.parts if p[0] != name]), self.constant)
 
     def substitute(self, name: str, value: Affine) -> Affine:
-        """Replace a variable by ``value``."""
+        """Return the expression with the variable ``name`` replaced by ``value``."""
         k = self.coefficient(name)
         return self.without(name) + value * k if k else self
 
@@ -155,7 +155,9 @@ def bounds(e: Affine, box: Box) -> tuple[int, int]:
 
 
 def digits(e: Affine, base: int) -> tuple[Affine, Affine]:
-    """Split ``e`` into base·quotient + rest; the rest has the parts that ``base`` does not divide.
+    """Split ``e`` into base·quotient + rest.
+
+    The rest contains the constant and the terms whose coefficients are not divisible by ``base``.
 
     >>> digits(variable("i") * 8 + variable("t") * 3 + 5, 4)
     (2·i, 3·t + 5)
@@ -166,10 +168,11 @@ def digits(e: Affine, base: int) -> tuple[Affine, Affine]:
 
 
 def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
-    """Return quotient and remainder by a positive integer, both affine.
+    """Return quotient and remainder of ``e`` by a positive integer ``base``, both affine.
 
-    Where the remainder would wrap around, the variable that makes it so is split into digits, or its
-    range is cut where it wraps ((i + t) % n becomes two boxes).
+    If the remainder would wrap around within the box, :class:`Refine` is raised. It requests to split
+    the variable that causes this into digits, or to cut its range at this point. For example, (i + t) %
+    n needs two boxes.
     """
     quotient, rest = digits(e, base)
     least, greatest = bounds(rest, box)
@@ -187,7 +190,7 @@ def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
 
 
 def crossing(k: int, constant: int) -> int:
-    """Return the first v ≥ 0 from which k·v + constant ≥ 0 holds (k > 0), or fails (k < 0).
+    """Return the smallest v from which k·v + constant ≥ 0 holds (k > 0), or fails (k < 0).
 
     >>> crossing(2, -5), crossing(-2, 5)
     (3, 3)
@@ -195,32 +198,36 @@ def crossing(k: int, constant: int) -> int:
     return -(constant // k) if k > 0 else constant // -k + 1
 
 
-#: What became of a variable: ("split", base) or ("cut", at).
+#: For each refined variable, ("split", base) or ("cut", at).
 Refinements = dict[str, tuple[str, int]]
 
 _MOST_REFINEMENTS = 80
-#: Boxes in more pieces than this are not worth lowering.
+#: Maximum number of pieces of a lowered box.
 MOST_PIECES = 64
 
 
 class IndexScope:
-    """The sizes of variables, and which of them make up the position being computed (roots)."""
+    """The loop variables of a lowered buffer, with their sizes and refinements.
+
+    Root variables are those that form the position at which the buffer is computed.
+    """
 
     def __init__(self, refinements: Refinements, ieee: bool = False) -> None:
         self.refinements = refinements
-        #: Whether numbers are IEEE 754's: then arithmetic on data is neither reordered nor simplified.
+        #: Whether arithmetic follows IEEE 754. If so, arithmetic on data is neither reordered nor
+        #: simplified.
         self.ieee = ieee
         self.box: dict[str, int] = {}
         self.roots: set[str] = set()
 
     def ranges(self, name: str, size: int, root: bool = False) -> list[Affine]:
-        """Return a variable 0 … size−1 as expressions that together take each of its values once."""
+        """Return expressions that together take each value 0 … size−1 of a variable once."""
         if size == 1:
             return [number(0)]
         kind, at = self.refinements.get(name, ("", 0))
         if kind == "split":
             whole = size // at * at
-            if whole < size and whole:  # digits for the part that they fill, the rest by itself
+            if whole < size and whole:  # digits for complete blocks, the rest separately
                 first = self._digits(name, whole // at, at, root)
                 rest = self.ranges(name + "'", size - whole, root)
                 return first + [e + whole for e in rest]
@@ -244,18 +251,18 @@ class IndexScope:
         return [h * low + l for h in highs for l in lows]
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:
-        """Return a smaller variable in place of another, the same one in every attempt."""
+        """Return a smaller variable that replaces another; its name is the same in every attempt."""
         ranges = self.ranges(f"{name}[{mark}:{size}]", size)
         if len(ranges) > 1:
             raise Stuck(f"the range of {name} in pieces")
         return ranges[0]
 
     def may_refine(self, request: Refine) -> bool:
-        """Return whether a variable may be refined (further): a limit keeps lowering finite."""
+        """Return whether a variable may be refined further; the limit guarantees termination."""
         return request.name not in self.refinements and len(self.refinements) < _MOST_REFINEMENTS
 
     def refine(self, request: Refine) -> None:
-        """Note what becomes of a variable."""
+        """Record the refinement of a variable, or raise :class:`Stuck` if it is not allowed."""
         if not self.may_refine(request):
             raise Stuck(f"{request}: too many pieces")
         self.refinements = {**self.refinements, request.name: (request.kind, request.at)}

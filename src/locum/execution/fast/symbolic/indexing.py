@@ -1,4 +1,4 @@
-"""Lower elementwise operations: to index arithmetic on positions, or to terms."""
+"""Lower elementwise operations to index arithmetic on positions, or to terms."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ from locum.graph import COMPARISONS, Node
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.operations import PREDICATE_OF
 
-#: What a node is at a symbolic position.
+#: The value of a node at a symbolic position.
 Lowered: TypeAlias = Affine | GuardedCases | Sum
 
-#: Integral floats below this stay exact in sums and products with positions.
+#: Floats that are integers below this limit stay exact in sums and products with positions.
 _EXACT_FLOATS = 2**31
-#: Constants beyond these are not moved out of the order in which they are added and multiplied.
+#: Limits on constants above which sums and products are not reordered.
 _LARGE, _EXTREME = 2.0**40, 1e100
-#: Lowered values of more factors, or with longer coefficients, are left to the structured tier.
+#: Maximum number of factors of a lowered value, and of bits of its coefficients. The structured tier
+#: runs s-ops that exceed these limits.
 _LONGEST, _MOST_BITS = 4_096, 2_048
-#: How many values a ``member`` may list to be a condition on positions.
+#: Maximum number of values of a ``member`` that becomes a condition on positions.
 _FEW = 8
 
 
@@ -60,7 +61,7 @@ def terms_of(lowered: Lowered) -> Sum:
 
 
 def constant(node: Node, scope: IndexScope) -> Lowered:
-    """Lower an atom of the program."""
+    """Lower a constant node to an integer, a condition or a term."""
     value = node.attributes["value"]
     if scope.ieee and isinstance(value, float):
         return (Term(1, factors=(Literal(value),)),)
@@ -78,7 +79,7 @@ def constant(node: Node, scope: IndexScope) -> Lowered:
 
 
 def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
-    """Lower an elementwise operation (other than ``if_else``) on lowered inputs."""
+    """Lower an elementwise operation other than ``if_else``, given its lowered inputs."""
     op = node.op
     if op in PREDICATE_OF:
         return comparison(PREDICATE_OF[op], inputs[0], inputs[1])
@@ -100,7 +101,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
 
 
 def whole(lowered: Lowered) -> Affine | None:
-    """Return a lowered value as an integer known from the position, or None."""
+    """Return a lowered value as an integer expression in the position, or None if it is not one."""
     if isinstance(lowered, Affine):
         return lowered
     if isinstance(lowered, GuardedCases):
@@ -114,14 +115,14 @@ def whole(lowered: Lowered) -> Affine | None:
 
 
 def _is_whole(c: object) -> bool:
-    """Return whether a number can be computed with as a position: floats only where they are exact."""
+    """Return whether a number can be used as a position; floats must be exact integers."""
     if isinstance(c, float):
         return math.isfinite(c) and c == int(c) and abs(c) < _EXACT_FLOATS
     return isinstance(c, (int, Fraction)) and c == int(c)
 
 
 def _index(op: str, e: list[Affine], scope: IndexScope) -> Lowered | None:
-    """Apply arithmetic to positions where it stays affine; None where it does not."""
+    """Apply arithmetic to positions if the result is affine in them, else return None."""
     match op, e:
         case "add", [a, b]:
             return a + b
@@ -160,7 +161,8 @@ def _chosen(condition: GuardedCases, a: Affine, b: Affine, scope: IndexScope) ->
 
 def _arithmetic(node: Node, inputs: list[Sum], scope: IndexScope) -> Lowered:
     if scope.ieee:
-        # A product of two loads may become part of a contraction; all else is computed as written.
+        # A product of two loads may become part of a contraction. All other operations are computed in
+        # the order of the program.
         is_product = node.op == "multiply" and all(map(_is_plain, inputs))
         return product(*inputs) if is_product else (_applied(node, inputs),)
     if not all(map(is_moderate, inputs)):
@@ -177,19 +179,22 @@ def _arithmetic(node: Node, inputs: list[Sum], scope: IndexScope) -> Lowered:
         case "divide", [a, (Term(sums=(), guards=(), factors=()) as by,)] if isinstance(
             by.coefficient, (int, Fraction)
         ):
-            if all(not (t.sums or t.guards or t.factors) for t in a):  # numbers are rounded, as ever
+            if all(not (t.sums or t.guards or t.factors) for t in a):  # numbers are rounded as usual
                 return tidy(tuple(Term(float(t.coefficient) / float(by.coefficient)) for t in a))
             return scaled(a, Fraction(1) / by.coefficient)
     return (_applied(node, inputs),)
 
 
 def _is_plain(terms: Sum) -> bool:
-    """Return whether it is one product of factors, without a sum, a condition or a coefficient."""
+    """Return whether terms are one product of factors, without sum, condition or coefficient."""
     return len(terms) == 1 and bool(terms[0].factors) and terms[0] == Term(1, factors=terms[0].factors)
 
 
 def is_moderate(terms: Sum) -> bool:
-    """Return whether its numbers may be reordered: (x + 1e17) − 1e17, x · 1e300 · 1e−300 are not x."""
+    """Return whether the numbers in terms have sizes for which sums and products may be reordered.
+
+    For example, (x + 1e17) − 1e17 and x · 1e300 · 1e−300 may not be reordered.
+    """
     for t in terms:
         size: Any = abs(t.coefficient)
         if not t.factors and not size < _LARGE:
@@ -200,9 +205,10 @@ def is_moderate(terms: Sum) -> bool:
 
 
 def require_bounded(lowered: Lowered) -> None:
-    """Refuse a value that has grown too long, or has numbers with too many digits, to be lowered.
+    """Raise an error if a lowered value is too long or contains numbers with too many bits.
 
-    Terms are trees: y = x · x, thirty times over, has a billion factors, or a number of a billion bits.
+    Terms are trees: y = x · x nested thirty times has a billion factors, or a constant with a billion
+    bits.
     """
     if isinstance(lowered, Affine):
         for integer in (lowered.constant, *[k for _, k in lowered.parts]):
@@ -217,7 +223,7 @@ def require_bounded(lowered: Lowered) -> None:
 
 
 def added(a: Lowered, b: Lowered) -> Lowered:
-    """Add two lowered values in the order in which they are written."""
+    """Return the sum of two lowered values, in the order of the program."""
     left, right = whole(a), whole(b)
     if left is not None and right is not None:
         return left + right
@@ -233,7 +239,7 @@ def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
 
 
 def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
-    """Compare two lowered values: a condition if both are known from the position."""
+    """Compare two lowered values; the result is a condition if both are determined by the position."""
     if isinstance(a, GuardedCases) and isinstance(b, GuardedCases):
         if predicate in ("==", "!="):
             same = solving.either(
@@ -268,7 +274,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
         return solving.negation(known[0])
     if op == "not":
         return (Term(1, factors=(Apply("not", (terms_of(parts[0]),)),)),)
-    # One part may be settled: then the other decides, as a boolean.
+    # If one part is decided, the other determines the result, as a boolean.
     for n, x in enumerate(parts):
         if isinstance(x, GuardedCases) and (value := decided(x, scope).value) is not None:
             if value == (op == "or"):
@@ -279,7 +285,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
 
 
 def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
-    """Lower ``lookup`` and ``member`` of a position: a load from a table of the program."""
+    """Lower ``lookup`` or ``member`` of a position, to a table entry or a condition."""
     index = whole(key)
     if index is None:
         raise NotNumeric if _has_strings(node) else Stuck(f"{node.op} of data")
@@ -303,15 +309,15 @@ def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
 
 
 def _has_strings(node: Node) -> bool:
-    """Return whether a table gives strings."""
+    """Return whether the values of a ``lookup`` table contain strings."""
     values = Entry(node, number(0)).entries().values() if node.op == "lookup" else ()
     return any(isinstance(value, str) for value in values)
 
 
 def if_else(holds: Lowered, then: Sum, otherwise: Sum, ieee: bool) -> Lowered:
-    """Choose: by guarded terms if positions decide, by a function of three sums if data does.
+    """Lower a choice: to guarded terms if positions determine it, else to a function of three sums.
 
-    In IEEE arithmetic always by the function: a sum of guarded terms would lose the sign of −0.
+    IEEE arithmetic always uses the function, since a sum of guarded terms would lose the sign of −0.
     """
     if isinstance(holds, GuardedCases) and not ieee:
         chosen = tuple(t for case in holds.cases for t in guarded(then, case))
@@ -323,7 +329,7 @@ def if_else(holds: Lowered, then: Sum, otherwise: Sum, ieee: bool) -> Lowered:
 
 
 def decided(condition: GuardedCases, scope: IndexScope) -> GuardedCases:
-    """Decide a condition over the box; cut the positions being computed where it changes."""
+    """Simplify a condition over the box, or raise :class:`Refine` to cut the box where it changes."""
     settled = condition.settled(scope.box)
     if settled.value is None:
         request = solving.cut_for(settled, scope.box, scope.roots)

@@ -1,9 +1,9 @@
-"""Re-roll terms that differ only in their numbers into a sum over a new variable.
+"""Combine terms that differ only in their numbers into a sum over a new variable.
 
-RASP text has no families: Listing 3 writes out its twelve heads one by one. Lowered, they are twelve
-terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m], alike but for integers that grow in equal steps. A
-run of such terms is Σ_u of one term with u in the place of the step; runs of equal length that are
-alike themselves are rolled again, so r·c heads become two variables.
+RASP text has no families: Listing 3 of the paper writes its twelve heads one by one. Lowering results
+in twelve terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m], which are equal except for integers that grow
+in equal steps. A run of such terms becomes a sum Σ_u of one term, in which u multiplies the step.
+Matching runs of equal length are combined again, so r·c heads become a sum over two variables.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from locum.execution.fast.symbolic.terms import (
 )
 from locum.graph import Node
 
-#: Shorter runs are left as they are.
+#: Minimum length of a run that is combined.
 _SHORTEST = 3
 
-#: Makes a variable of this size: expressions that together run over its values.
+#: Function that creates a variable of a given size, as expressions that together take all its values.
 Ranges = Callable[[int], list[Affine]]
 
 
 def rerolled(terms: Sum, box: Box, ranges: Ranges) -> Sum:
-    """Roll up runs of alike terms in a sum."""
+    """Combine runs of matching terms in a sum, until no run is long enough."""
     while len(terms) >= _SHORTEST:
         shorter = _once(terms, box, ranges)
         if len(shorter) == len(terms):
@@ -53,7 +53,10 @@ def _once(terms: Sum, box: Box, ranges: Ranges) -> Sum:
 
 
 def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
-    """Roll up terms of one skeleton: each run of equal steps becomes one term."""
+    """Combine terms with the same skeleton.
+
+    Each run of terms whose numbers grow in equal steps becomes one term.
+    """
     numbers = [tuple(_numbers(term)) for term in alike]
     start = 0
     while start < len(alike):
@@ -83,7 +86,10 @@ def _difference(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _skeleton(term: Term, box: Box) -> tuple[object, ...]:
-    """Return a term without its numbers, its summed variables named by first occurrence."""
+    """Return a term without its numbers, as a hashable tuple.
+
+    The summed variables are named in the order of their first occurrence.
+    """
     bare = _mapped(term, lambda e: Affine(e.parts))
     names: dict[str, str] = {}
     for e in _expressions(bare):
@@ -101,7 +107,7 @@ def _numbers(term: Term) -> Iterator[int]:
 
 
 def _expressions(term: Term) -> list[Affine]:
-    """List all expressions of a term in a fixed order."""
+    """List all affine expressions of a term in a fixed order."""
     expressions: list[Affine] = []
 
     def note(e: Affine) -> Affine:
@@ -113,7 +119,7 @@ def _expressions(term: Term) -> list[Affine]:
 
 
 def _mapped(term: Term, change: Callable[[Affine], Affine]) -> Term:
-    """Change every expression of a term."""
+    """Apply ``change`` to every affine expression of a term."""
     guards = tuple(Guard(change(g.e), g.relation) for g in term.guards)
     return replace(term, guards=guards, factors=tuple(_factor(f, change) for f in term.factors))
 
@@ -135,16 +141,19 @@ def _factor(factor: Factor, change: Callable[[Affine], Affine]) -> Factor:
                 filters=tuple(tuple(_mapped(t, change) for t in f) for f in factor.filters),
                 values=tuple(_mapped(t, change) for t in factor.values),
             )
-    return factor  # the others occur in IEEE arithmetic alone, which is not rerolled
+    return factor  # other factors occur only in IEEE arithmetic, where terms are not combined
 
 
-#: Values of the family parameters in scope.
+#: For each family in scope, the index of its member as an expression.
 Heads: TypeAlias = Mapping[Node, Affine]
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Selected keys: positions, one for each value of ``sums``, where guards hold."""
+    """The keys that a query selects: one position for each value of ``sums`` where the guards hold.
+
+    ``filters`` are comparisons of data that further restrict the keys.
+    """
 
     position: Affine
     sums: tuple[str, ...]
@@ -152,12 +161,12 @@ class Keys:
     filters: tuple[Node, ...]
 
     def count(self, scope: IndexScope) -> int:
-        """Count the keys."""
+        """Return the number of keys, without regard to guards and filters."""
         return math.prod(scope.box[v] for v in self.sums)
 
 
 def direction(values: Node, score: Node) -> int | None:
-    """Return +1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
+    """Return +1 if the highest score belongs to the largest value, −1 for the smallest, else None."""
     if values is score:
         return 1
     if (score.op == "negate" and score.inputs[0] is values) or (

@@ -1,9 +1,9 @@
-"""Keep lowered buffers, so that programs that share s-ops lower these once.
+"""Cache lowered buffers, so that programs with common s-ops lower these s-ops only once.
 
-What a buffer is lowered to depends on the s-op, on the positions that are read, on the length of the
-sequence, and on which of the nodes that lowering comes across are held in buffers of their own. All
-but the last make up the key; what was asked of the last is kept beside the result, and the result is
-used where the answers would be the same.
+The result of lowering a buffer depends on the s-op, the needed positions, and the length of the
+sequence. These form the key of the cache. The result also depends on which nodes have separate buffers.
+Lowering therefore records the nodes for which it checked this. A cached result is reused if all these
+checks would have the same answers.
 """
 
 from __future__ import annotations
@@ -17,72 +17,77 @@ from locum.execution.fast.symbolic.terms import Sum
 from locum.graph import Node
 from locum.shared_state import BoundedCache
 
-#: What may turn out to be a view of something else or a product of views, with no array of its own.
+#: Operations that may be a view of other values, or a product of views, without a separate array.
 _VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
 
 
 @dataclass
 class Buffers:
-    """Nodes with arrays of their own: determined while lowering, kept from pass to pass."""
+    """The nodes that have separate arrays; lowering determines them, and later passes reuse them."""
 
     length: int
-    #: Nodes made of tokens, of positions, of attention.
+    #: Three sets of nodes: those that depend on tokens, on positions, and on attention.
     data: frozenset[Node]
     positional: frozenset[Node]
     attentive: frozenset[Node]
-    #: Nodes of booleans, whose mean RASP refuses.
+    #: Boolean nodes. The mean of several booleans is an error in RASP.
     boolean: frozenset[Node]
-    #: Whether arithmetic on data is IEEE 754's, operation by operation.
+    #: Whether arithmetic on data follows IEEE 754, operation by operation.
     ieee: bool = False
-    #: Computed once, loaded wherever they are used.
+    #: Nodes that are computed once and loaded wherever they are used.
     designated: set[Node] = field(default_factory=set)
-    #: Those of them that lowering cannot express, and why.
+    #: Nodes that cannot be lowered, with the reasons. The structured tier runs them.
     opaque: dict[Node, str] = field(default_factory=dict)
-    #: What lowering the buffer at hand has asked: whether nodes were held when it met them first (None:
-    #: it had designated them before), and which it has designated.
+    #: Records of lowering the current buffer: whether each checked node had an array at its first check
+    #: (None if lowering designated it before), and the nodes that lowering designated.
     asked: dict[Node, bool | None] = field(default_factory=dict)
     added: set[Node] = field(default_factory=set)
 
     def holds(self, node: Node) -> bool:
-        """Return whether a node has an array of its own, or is the input as it is."""
+        """Return whether a node has a separate array or is the unchanged input.
+
+        The answer is recorded in ``asked``.
+        """
         held = node in self.designated or node in self.opaque or is_input(node)
         self.asked.setdefault(node, held)
         return held
 
     def designate(self, node: Node) -> None:
-        """Give a node an array of its own."""
+        """Mark a node as one that has a separate array."""
         self.asked.setdefault(node, None)
         self.added.add(node)
         self.designated.add(node)
 
 
 def is_input(node: Node) -> bool:
-    """Return whether a node is the tokens themselves (numbers: ``float`` changes nothing)."""
+    """Return whether a node is the unchanged tokens.
+
+    For numbers, the cast ``float`` changes nothing.
+    """
     return node.op == "tokens" and node.cast in ("asis", "float")
 
 
 def ordered(node: Node) -> list[Node]:
-    """List the free families of a node in a fixed order."""
+    """Return the free families of a node, sorted by name."""
     free = node.free
     return sorted(free, key=lambda f: f.name) if len(free) > 1 else list(free)
 
 
 def may_be_looked_up(node: Node) -> bool:
-    """Return whether a value may be a view, and is worth lowering: not if it is plainly computed."""
+    """Return whether a node may be a view of other values, so that lowering it is useful."""
     return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)
 
 
-#: A node, the first position that is read, the end of these, the length of the sequence, and whether
-#: arithmetic is IEEE 754's.
+#: A node, start and stop of the needed positions, the sequence length, and whether arithmetic is IEEE.
 Key: TypeAlias = tuple[Node, int, int, int, bool]
 
-#: How many results are kept for each key.
+#: Maximum number of results cached for each key.
 _KEPT_EACH = 4
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A box of positions of a buffer, and its value there."""
+    """A box of positions of a buffer, with the lowered value at these positions."""
 
     box: Box
     heads: tuple[Affine, ...]
@@ -92,35 +97,35 @@ class Piece:
 
 @dataclass(frozen=True)
 class LoweredBuffer:
-    """A lowered buffer, and what that depends on."""
+    """A lowered buffer, with the checks of other nodes that the result depends on."""
 
     key: Key
     pieces: list[Piece]
-    #: The nodes that were lowered on the way.
+    #: The nodes that were lowered as parts of the buffer.
     inlined: frozenset[Node]
-    #: Nodes that had to be held, or not, for lowering to go this way.
+    #: The nodes that had separate arrays when they were checked, and the nodes that had none.
     held: frozenset[Node]
     not_held: frozenset[Node]
-    #: Nodes that it designated: they are buffers of their own from then on.
+    #: The nodes that lowering the buffer designated as separate buffers.
     designated: frozenset[Node]
 
     @classmethod
     def of(
         cls, key: Key, pieces: list[Piece], inlined: frozenset[Node], buffers: Buffers
     ) -> LoweredBuffer:
-        """Return the buffer that was just lowered."""
+        """Return the buffer that has just been lowered, with the checks recorded in ``buffers``."""
         asked = buffers.asked.items()
         held = frozenset(node for node, answer in asked if answer and not is_input(node))
         not_held = frozenset(node for node, answer in asked if answer is False)
         return cls(key, pieces, inlined, held, not_held, frozenset(buffers.added))
 
     def still_holds(self, key: Key, buffers: Buffers) -> bool:
-        """Return whether nothing that it depends on has changed since an earlier pass."""
+        """Return whether the result of an earlier pass is valid for ``key`` and the present buffers."""
         taken = self.inlined.isdisjoint(buffers.designated) and self.inlined.isdisjoint(buffers.opaque)
         return self.key == key and taken
 
     def fits(self, buffers: Buffers) -> bool:
-        """Return whether lowering anew would go the same way."""
+        """Return whether lowering again would give the same result."""
         buffered = buffers.designated.union(buffers.opaque)
         return self.held <= buffered and self.not_held.isdisjoint(buffered)
 
@@ -129,7 +134,7 @@ _lowered = BoundedCache[list[LoweredBuffer]](1_024)
 
 
 def find_or_lower(key: Key, buffers: Buffers, lower: Callable[[], LoweredBuffer]) -> LoweredBuffer:
-    """Return the buffer as some program lowered it, if this one would do the same; or lower it."""
+    """Return the lowered buffer from the cache if it is still valid, else lower it and cache it."""
     for entry in _lowered.get(key) or ():
         if entry.fits(buffers):
             buffers.designated |= entry.designated
@@ -140,5 +145,5 @@ def find_or_lower(key: Key, buffers: Buffers, lower: Callable[[], LoweredBuffer]
 
 
 def clear_lowered() -> None:
-    """Drop all lowered buffers."""
+    """Drop all cached lowered buffers."""
     _lowered.clear()

@@ -1,13 +1,15 @@
 """Represent conditions on positions, and solve them for summed variables.
 
 Every rule replaces a term by an equal one with fewer guards, fewer summed variables or smaller ranges,
-until none applies. The rules are local and none mentions a matrix:
+until no rule applies. The rules are local and do not mention matrices:
 
-- *range*: a guard that holds everywhere in the box is dropped; one that holds nowhere makes the term 0;
-- *separation* (mixed radix): m·Q + R = 0, where only one multiple of m lies within reach of R, says
-  something of Q and of R by themselves; m·Q + R ≥ 0, where ⌊R / m⌋ is constant, is a bound on Q;
-- *delta elimination*: an equality gives the value of a summed variable (a key, or a family's head);
-- *interval*: two bounds at a fixed distance make a smaller variable out of a summed one.
+- *range*: a guard that holds everywhere in the box is dropped; a guard that holds nowhere makes the
+  term 0;
+- *separation* (mixed radix): m·Q + R = 0 splits into conditions on Q and on R if only one multiple of m
+  is in the range of R. If ⌊R / m⌋ is constant, m·Q + R ≥ 0 is a bound on Q;
+- *delta elimination*: an equality determines the value of a summed variable, which is a key or the head
+  of a family;
+- *interval*: if two bounds of a summed variable have a fixed distance, a smaller variable replaces it.
 """
 
 from __future__ import annotations
@@ -38,14 +40,18 @@ from locum.execution.fast.symbolic.terms import (
     Term,
 )
 
-#: Gives a fresh variable (name of the old one, what makes it unique, size) as an expression.
+#: Function of a variable's name, a mark that makes the new name unique, and a size. It creates a fresh
+#: variable.
 Fresh = Callable[[str, str, int], Affine]
 
 _ROUNDS = 200
 
 
 def solve_all(terms: Sum, box: Box, fresh: Fresh) -> Sum:
-    """Solve every term, inside functions and maxima as well; drop those that are 0."""
+    """Solve the guards of all terms, including terms inside functions and maxima.
+
+    Terms that are 0 are dropped.
+    """
     solved = (solve(t, box, fresh) for t in terms)
     return tuple(
         replace(t, factors=tuple(_inside(f, box, fresh) for f in t.factors)) for t in solved if t
@@ -73,7 +79,7 @@ def _inside(factor: Factor, box: Box, fresh: Fresh) -> Factor:
 
 
 def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
-    """Solve the guards of a term as far as the rules go; None if it is 0."""
+    """Solve the guards of a term as far as the rules apply; return None if the term is 0."""
     for _ in range(_ROUNDS):
         if not term.guards:
             return term
@@ -90,11 +96,11 @@ def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
             term = narrowed
         if term == before:
             return term
-    raise Stuck("guards that do not come to an end")
+    raise Stuck("a condition that requires too many rounds of simplification")
 
 
 def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
-    """Simplify guards by range analysis and separation; None if they cannot all hold."""
+    """Simplify the guards of a term by ranges and separation; return None if they cannot all hold."""
     kept: dict[Guard, None] = {}
     for guard in term.guards:
         decided = guard.decided(box)
@@ -111,7 +117,7 @@ def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
 
 
 def _paired(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
-    """Join e ≥ 0 and −e ≥ 0 into e = 0."""
+    """Combine each pair of guards e ≥ 0 and −e ≥ 0 into e = 0."""
     joined: dict[Guard, None] = {}
     for guard in guards:
         if guard.relation == ">=" and Guard(-guard.e, ">=") in guards:
@@ -127,7 +133,7 @@ def _bases(e: Affine) -> list[int]:
 
 
 def _bound(e: Affine, box: Box, sums: tuple[str, ...]) -> Guard:
-    """Simplify e ≥ 0: m·Q + R ≥ 0 is Q + ⌊R / m⌋ ≥ 0 if ⌊R / m⌋ is constant."""
+    """Simplify e ≥ 0: m·Q + R ≥ 0 becomes Q + ⌊R / m⌋ ≥ 0 if ⌊R / m⌋ is constant."""
     for base in _bases(e):
         quotient, rest = digits(e, base)
         least, greatest = bounds(rest, box)
@@ -139,11 +145,11 @@ def _bound(e: Affine, box: Box, sums: tuple[str, ...]) -> Guard:
 
 
 def _equality(e: Affine, box: Box, sums: tuple[str, ...]) -> tuple[Guard, ...] | None:
-    """Separate e = 0 where radix and range allow it; None if it is impossible."""
+    """Split e = 0 into several equalities if base and range allow it; return None if it cannot hold."""
     for base in _bases(e):
         quotient, rest = digits(e, base)
         least, greatest = bounds(rest, box)
-        first, last = -(-least // base), greatest // base  # multiples of the base within reach
+        first, last = -(-least // base), greatest // base  # multiples of the base within the range
         if first > last:
             return None
         if first == last:
@@ -155,7 +161,7 @@ def _equality(e: Affine, box: Box, sums: tuple[str, ...]) -> tuple[Guard, ...] |
 
 
 def _split(rest: Affine, base: int, box: Box, but_not: tuple[str, ...]) -> None:
-    """Ask for digits of a variable that reaches beyond one period of the base."""
+    """Raise :class:`Refine` to split a variable into digits if it exceeds one period of the base."""
     for v, k in rest.parts:
         period = base // abs(k)
         if v not in but_not and base % abs(k) == 0 and box[v] > period > 1:
@@ -163,7 +169,7 @@ def _split(rest: Affine, base: int, box: Box, but_not: tuple[str, ...]) -> None:
 
 
 def _eliminated(term: Term, box: Box) -> Term:
-    """Eliminate deltas: Σ_v [v = e] f(v) is f(e), where e is within the range of v."""
+    """Eliminate deltas: Σ_v [v = e] f(v) is f(e) if e is within the range of v."""
     for guard in term.guards:
         if guard.relation != "==":
             continue
@@ -179,7 +185,10 @@ def _eliminated(term: Term, box: Box) -> Term:
 
 
 def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
-    """Apply the interval rule: v from L to H, a fixed number of values, is L + u with a smaller u."""
+    """Apply the interval rule: replace a variable that takes a fixed number of values.
+
+    If v takes the values from L to H, it is replaced by L + u, where u has a smaller range than v.
+    """
     for v in term.sums:
         lower = [-g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == 1]
         upper = [g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == -1]
@@ -191,7 +200,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
         first, size = choice
         if size <= 0:
             return None
-        if size >= box[v]:  # the measure that must shrink, or this would never end
+        if size >= box[v]:  # this size must decrease, otherwise the procedure would not terminate
             continue
         u = fresh(v, f"{first}", size)
         within = (Guard(first + u, ">="), Guard(number(box[v] - 1) - first - u, ">="))
@@ -207,7 +216,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Return start and length of an interval: of those that are known, the shortest."""
+    """Return start and length of the shortest interval with a known length, or None."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)
@@ -226,12 +235,12 @@ _LIMIT = 16
 
 @dataclass(frozen=True, slots=True)
 class GuardedCases:
-    """A disjoint disjunction of conjunctions of guards."""
+    """A condition as a disjunction of mutually exclusive conjunctions of guards."""
 
     cases: tuple[tuple[Guard, ...], ...]
 
     def settled(self, box: Box) -> GuardedCases:
-        """Simplify it over a box: drop what is decided there."""
+        """Simplify the condition over a box by removing guards that are decided there."""
         cases = []
         for case in self.cases:
             decided = [(guard, guard.decided(box)) for guard in case]
@@ -244,11 +253,11 @@ class GuardedCases:
 
     @property
     def value(self) -> bool | None:
-        """True, False, or None if it depends on the position."""
+        """True, False, or None if the condition depends on the position."""
         return False if not self.cases else True if self.cases == ((),) else None
 
     def terms(self) -> Sum:
-        """Return terms that are 1 where it holds and 0 elsewhere."""
+        """Return terms whose sum is 1 where the condition is true, and 0 elsewhere."""
         return tuple(Term(1, guards=case) for case in self.cases)
 
 
@@ -257,7 +266,7 @@ FALSE = GuardedCases(())
 
 
 def comparison(predicate: str, a: Affine, b: Affine) -> GuardedCases:
-    """Compare two expressions."""
+    """Return the condition that ``a`` and ``b`` satisfy a comparison predicate."""
     e = a - b
     match predicate:
         case "==":
@@ -275,7 +284,7 @@ def comparison(predicate: str, a: Affine, b: Affine) -> GuardedCases:
 
 
 def both(a: GuardedCases, b: GuardedCases) -> GuardedCases:
-    """Return a and b."""
+    """Return the conjunction of two conditions."""
     cases = tuple(tuple(dict.fromkeys((*x, *y))) for x in a.cases for y in b.cases)
     if len(cases) > _LIMIT:
         raise Stuck("a condition of too many cases")
@@ -283,10 +292,10 @@ def both(a: GuardedCases, b: GuardedCases) -> GuardedCases:
 
 
 def negation(a: GuardedCases) -> GuardedCases:
-    """Return not a."""
+    """Return the negation of a condition."""
     result = TRUE
     for case in a.cases:
-        # not (g and h) is: not g, or else g and not h. These exclude each other.
+        # not (g and h) is: not g, or g and not h. These exclude each other.
         outside: list[tuple[Guard, ...]] = []
         for place, guard in enumerate(case):
             outside += [(*case[:place], other) for other in guard.negations()]
@@ -295,7 +304,7 @@ def negation(a: GuardedCases) -> GuardedCases:
 
 
 def either(a: GuardedCases, b: GuardedCases) -> GuardedCases:
-    """Return a or b: a, or else b."""
+    """Return the disjunction of two conditions, as ``a`` or else ``b`` where ``a`` is false."""
     rest = both(negation(a), b)
     return GuardedCases(a.cases + rest.cases)
 
@@ -311,9 +320,9 @@ def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine
 
 
 def _cut(guard: Guard, box: Box, roots: Collection[str]) -> Refine | None:
-    """Cut where the guard begins or ceases to hold, if all but one value of a variable are clear.
+    """Return a cut where the guard changes, if at most one value of a variable is undecided.
 
-    So positions inside and outside a matrix become two boxes, but j ≤ i does not become n.
+    Thus, positions inside and outside a matrix become two boxes, but j ≤ i does not become n boxes.
     """
     if guard.decided(box) is not None or not all(v in roots for v in guard.e.variables):
         return None
@@ -321,7 +330,7 @@ def _cut(guard: Guard, box: Box, roots: Collection[str]) -> Refine | None:
     least, greatest = bounds(guard.e.without(v), box)
     if greatest - least >= abs(k) and len(guard.e.parts) > 1:
         return None
-    # k·v + rest ≥ 0 is undecided for the values of v between these two, k·v + rest = 0 as well.
+    # k·v + rest ≥ 0 is undecided for the values of v between these two, as is k·v + rest = 0.
     edges = {crossing(k, least), crossing(k, greatest)}
     if guard.relation == "==":
         edges |= {crossing(k, least - 1), crossing(k, greatest - 1)}

@@ -1,15 +1,15 @@
 """Lower s-ops: compute their values *at a symbolic position*.
 
-Given a position that is affine in loop variables, every operation of the table becomes one of
+The position is affine in loop variables. There, every operation of the table becomes one of
 
-- an :class:`Affine` expression, if it is an integer known from the position alone;
-- a :class:`Condition`, if it is a boolean known from the position alone;
+- an :class:`Affine` expression, if the value is an integer determined by the position alone;
+- a condition (:class:`GuardedCases`), if the value is a boolean determined by the position alone;
 - a sum of terms, otherwise.
 
-``aggregate`` at position p is (1/count) Σ_j [the selector, at key j and query p] value(j). The
-selector is solved first; only then is the value lowered, at the keys that are left: so ``j % k`` is
-seen when j < k is known. One key left is a view; a block of them is a sum; and the r·c heads of a
-matrix product, summed over their family, collapse into one contraction.
+``aggregate`` at position p is (1/count) Σ_j [the selector, at key j and query p] value(j). The selector
+is solved first. The value is then lowered at the remaining keys, so that ``j % k`` is simplified if the
+selector implies j < k. If one key remains, the result is a view; a block of keys becomes a sum. The r·c
+heads of a matrix product, summed over their family, become one contraction.
 """
 
 from __future__ import annotations
@@ -59,36 +59,39 @@ from locum.execution.fast.symbolic.terms import (
 from locum.graph import COMPARISONS, Node, postorder, size_of
 from locum.graph.operations import ROUNDINGS
 
-#: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
+#: Maximum depth of lowering, since Python's stack is limited. The structured tier runs deeper s-ops.
 _DEEPEST = 150
-#: S-ops are lowered at so many positions, and at so many more for each node of the program.
+#: Maximum number of lowered pairs of an s-op and a position, and the additional number for each node.
 _POSITIONS, _POSITIONS_PER_NODE = 4_096, 32
 
 
 class Lowering:
-    """One attempt to lower one buffer."""
+    """One attempt to lower a buffer."""
 
     def __init__(self, buffers: Buffers, scope: IndexScope, target: Node) -> None:
         self.buffers = buffers
         self.scope = scope
         self.target = target
         self.memory: dict[tuple[Node, Affine, tuple[Affine, ...]], Lowered] = {}
-        #: S-ops that are affine in the position, wherever that is: (variable, expression).
+        #: For each s-op that is known to be affine in any position, (variable, expression).
         self.affine: dict[Node, tuple[str, Affine]] = {}
         self.most_positions = _POSITIONS
         self.depth = 0
 
     def terms(self, position: Affine, heads: Heads) -> Sum:
-        """Lower the target to a sum of terms."""
+        """Lower the target at ``position``, for one member of each family, to a sum of terms."""
         return terms_of(self.lower(self.target, position, heads, "r"))
 
     @property
     def inlined(self) -> frozenset[Node]:
-        """The nodes that were lowered on the way, without the target."""
+        """The nodes that were lowered as parts of the target."""
         return frozenset(node for node, _, _ in self.memory if node is not self.target)
 
     def lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a node at a position. ``way`` is the path to it, which names variables."""
+        """Lower a node at position ``p``, for the members ``heads`` of its families.
+
+        ``way`` is the path to the node in the graph, from which names of variables are derived.
+        """
         members = tuple([heads[f] for f in ordered(node)]) if node.free else ()
         if self.buffers.holds(node) and (node is not self.target or self.depth):
             return (Term(1, factors=(Load(node, members, p),)),)
@@ -96,7 +99,7 @@ class Lowering:
             name, expression = self.affine[node]
             return expression.substitute(name, p)
         key = (node, p, members)
-        lowered = self.memory.get(key)  # hashed as seldom as may be: this is most of planning
+        lowered = self.memory.get(key)  # one lookup only, since hashing dominates planning
         if lowered is None:
             self.require_moderate()
             if self.depth > _DEEPEST:
@@ -117,14 +120,20 @@ class Lowering:
         return lowered
 
     def remember(self, node: Node, p: Affine, lowered: Affine) -> None:
-        """Keep what holds at any position: counts of counts would be lowered 2ⁿ times, key by key."""
+        """Store a result that is valid at any position, so that it can be reused.
+
+        Otherwise, counts of counts would be lowered 2ⁿ times.
+        """
         if len(p.parts) != 1 or p != variable(name := p.variables[0]):
             return
         if self.scope.box[name] == self.buffers.length and set(lowered.variables) <= {name}:
             self.affine[node] = name, lowered
 
     def require_moderate(self) -> None:
-        """Leave the target to the structured tier where lowering it takes too much work."""
+        """Raise an error if lowering the target needs too much work.
+
+        The structured tier then runs the target, or the s-op that loads it.
+        """
         if len(self.memory) < self.most_positions:
             return
         nodes = sum(1 for _ in postorder(self.target))
@@ -163,9 +172,10 @@ class Lowering:
     def with_variables(
         self, lower: Callable[..., Lowered], node: Node, p: Affine, heads: Heads, way: str
     ) -> Lowered:
-        """Lower what has variables of its own, and again where one of these is refined.
+        """Lower a node that introduces variables, and repeat this if one of them is refined.
 
-        All that came before does not know them: beginning again with the target would come to the same.
+        Results from before this node do not contain these variables. Lowering therefore need not start
+        again from the target.
         """
         known: tuple[dict[Any, Any], ...] = (self.memory, self.affine, self.scope.box)
         while True:
@@ -183,7 +193,7 @@ class Lowering:
                         each.popitem()
 
     def if_else(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a choice: only one branch where positions decide."""
+        """Lower a choice; if positions determine the condition, lower only the chosen branch."""
         condition, *branches = node.inputs
         holds = self.lower(condition, p, heads, f"{way}.0")
         if isinstance(holds, Affine):
@@ -198,7 +208,10 @@ class Lowering:
         return indexing.if_else(holds, then, otherwise, self.scope.ieee)
 
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a chain of additions, as RASP text writes families: without recursion, re-rolled."""
+        """Lower a chain of additions without recursion, and combine its terms.
+
+        RASP text writes the heads of a family as such a chain.
+        """
         addends = []
         while node.op == "add" and (node is self.target or not self.buffers.holds(node)):
             node, last = node.inputs
@@ -211,7 +224,7 @@ class Lowering:
         if not indexing.is_moderate(terms):
             return functools.reduce(indexing.added, lowered)
         names = (f"{way}r{n}" for n in itertools.count())
-        # The size belongs to the name: other pieces of the box may roll up runs of other lengths here.
+        # The size is part of the name, since other pieces of the box may have runs of other lengths.
         rolled = rerolled(
             terms, self.scope.box, lambda size: self.scope.ranges(f"{next(names)}:{size}", size)
         )
@@ -221,7 +234,7 @@ class Lowering:
         return tidy(tuple(t for t in solved if t is not None))
 
     def sum_over(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower the sum of a family: its parameters become summed variables."""
+        """Lower a sum over families; the index of each family becomes a summed variable."""
         body, *families = node.inputs
         ranges = [self.scope.ranges(f"{way}s{n}", size_of(f)) for n, f in enumerate(families)]
         terms: list[Term] = []
@@ -240,7 +253,10 @@ class Lowering:
         return tuple(terms)
 
     def scattered(self, term: Term, sums: tuple[str, ...]) -> Term | None:
-        """Return Σ (value if target = place else 0) as values that are sent to their places."""
+        """Return Σ (value if target = position else 0) as a sum that adds values at their targets.
+
+        The result is None if the term does not have this form.
+        """
         if term != Term(1, factors=term.factors) or len(term.factors) != 1:
             return None
         (chosen,) = term.factors
@@ -257,7 +273,7 @@ class Lowering:
         mine = set(place.variables)
         if mine & (free_variables(target) | free_variables(values) | set(sums)):
             return None
-        # The places must follow one another, row by row.
+        # The positions must be consecutive, row by row.
         rows = sorted(place.parts, key=lambda part: part[1])
         sizes = itertools.accumulate((self.scope.box[v] for v, _ in rows), operator.mul, initial=1)
         if not rows or any(step != size for (_, step), size in zip(rows, sizes, strict=False)):
@@ -269,7 +285,7 @@ class Lowering:
     # Attention ------------------------------------------------------------------------------------
 
     def aggregate(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a head: solve the selector, then lower the value at the selected keys."""
+        """Lower a head: solve its selector, then lower the value at the selected keys."""
         selector, values = node.inputs
         default = node.attributes["default"]
         if isinstance(default, str):
@@ -290,13 +306,13 @@ class Lowering:
         return self.mean(values, keys, default, heads, way)
 
     def is_position(self, selector: Node) -> bool:
-        """Return whether a selector selects the one key whose position the query is."""
+        """Return whether a selector selects only the key whose position equals the query."""
         if selector.op != "select" or selector.attributes["predicate"] != "==":
             return False
         return selector.inputs[0].op == "indices"
 
     def fetch(self, position: Sum, values: Node, default: float) -> Lowered:
-        """Lower a head that reads the key at a position that is not affine in the loop variables."""
+        """Lower a head that reads a key at a position that is not affine in the loop variables."""
         if values.free:
             raise Stuck("a fetch from a family of values")
         if not self.buffers.holds(values):
@@ -304,12 +320,12 @@ class Lowering:
         return (Term(1, factors=(Fetch(values, position, default),)),)
 
     def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
-        """Lower the mean over the keys, whose number must not depend on the query."""
+        """Lower the mean over the keys; their number must not depend on the query."""
         if any(k.filters for k in keys):
-            raise Stuck("a mean over keys chosen by data")
+            raise Stuck("a mean over keys that depend on data")
         if any(v in k.sums for k in keys for g in k.guards for v in g.e.variables):
             raise Stuck("the number of selected keys varies")
-        # One range of keys or none: its guards are left to the sum over families.
+        # If there is at most one range of keys, the sum over families handles its guards.
         conditioned = keys if len(keys) == 1 and not default else self.settled(keys)
         if not conditioned:
             return terms_of(number(default) if isinstance(default, int) else (Term(default),))
@@ -340,7 +356,11 @@ class Lowering:
         heads: Heads,
         way: str,
     ) -> Lowered:
-        """Lower ``best`` by the value itself: a maximum (or a minimum), or its place."""
+        """Lower a head whose selector is ``best``.
+
+        The result is a maximum or minimum if the head aggregates the score itself, or its negation.
+        Otherwise, it is the value at the position of a maximum.
+        """
         sign = direction(values, scores[-1])
         settled = self.settled(keys)
         if not settled:
@@ -359,36 +379,36 @@ class Lowering:
         if not k.sums and not filters:
             return (*guarded(value, k.guards), *self.default(default, k.guards))
         if sign is None:
-            raise Stuck("the place of a maximum")
+            raise Stuck("the position of a maximum")
         maximum = Greatest(k.sums, inner, filters, value, sign, float(default))
         return (Term(1, guards=outer, factors=(maximum,)), *self.default(default, outer))
 
     def place_of_greatest(
         self, values: Node, scores: list[Node], k: Keys, heads: Heads, way: str
     ) -> Lowered:
-        """Lower the value at the leftmost key of greatest score, where keys are one range."""
+        """Lower the value at the leftmost key with the highest score, if the keys are one range."""
         is_leftmost = len(scores) == 2 and scores[0].op == "negate"
         if not is_leftmost or scores[0].inputs[0].op != "indices" or len(k.sums) != 1:
-            raise Stuck("the place of a maximum")
+            raise Stuck("the position of a maximum")
         (along,) = k.sums
         if k.position.coefficient(along) < 1:
-            raise Stuck("the place of a maximum from right to left")
+            raise Stuck("the position of a maximum from right to left")
         score = terms_of(self.value(scores[1], k.position, heads, f"{way}g"))
         place = Term(1, factors=(PlaceOfGreatest(along, score),))
         found = self.lower(values, k.position, heads, f"{way}v")
         if isinstance(found, Affine):
             rest, step = terms_of(found.without(along)), found.coefficient(along)
             return (Term(1, factors=(Apply("add", ((place.scaled(step),), rest)),)),)
-        raise Stuck("the value at the place of a maximum")
+        raise Stuck("the value at the position of a maximum")
 
     def default(self, default: float, guards: tuple[Guard, ...]) -> Sum:
-        """Return the default of a head where no key is selected."""
+        """Return the default of a head as terms that apply where no key is selected."""
         if not default or not guards:
             return ()
         return scaled(solving.negation(GuardedCases((guards,))).terms(), default)
 
     def width(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower the number of selected keys."""
+        """Lower the number of keys that the query at position ``p`` selects."""
         keys = self.settled(self.keys(node.inputs[0], p, heads, way))
         if any(k.filters or any(v in k.sums for g in k.guards for v in g.e.variables) for k in keys):
             raise Stuck("the number of selected keys varies")
@@ -397,18 +417,21 @@ class Lowering:
         return tuple(Term(k.count(self.scope), guards=k.guards) for k in keys)
 
     def settled(self, keys: list[Keys]) -> list[Keys]:
-        """Cut the box where that decides whether there are any keys."""
+        """Decide the guards of keys that do not depend on summed variables.
+
+        :class:`Refine` is raised to cut the box where these guards change.
+        """
         for k in keys:
             outer = [g for g in k.guards if not any(v in k.sums for v in g.e.variables)]
             indexing.decided(GuardedCases((tuple(outer),)), self.scope)
         return keys
 
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a value at other positions: loaded from a buffer unless it is a view.
+        """Lower a value at the positions of selected keys; unless it is a view, load it from a buffer.
 
         A product of loads becomes part of the sum that uses it. Every other value is computed once, in
-        a buffer. A value that depends on families has one more axis for each family. Data that cannot
-        be lowered at these positions is computed in a buffer as well, at positions 0, 1, 2, …
+        a buffer. The buffer of a value that depends on families has one more axis for each family. Data
+        that cannot be lowered at these positions are also computed in a buffer, at positions 0, 1, 2, …
         """
         computed = node in self.buffers.data or node.op in ROUNDINGS  # positions are never rounded
         if computed and not node.free and not may_be_looked_up(node):
@@ -429,7 +452,7 @@ class Lowering:
     # Selectors ------------------------------------------------------------------------------------
 
     def keys(self, selector: Node, p: Affine, heads: Heads, way: str) -> list[Keys]:
-        """Return the keys that the query at p selects, in disjoint families of positions."""
+        """Return the keys that the query at position ``p`` selects, as disjoint sets of positions."""
         keys = []
         for j in self.scope.ranges(f"{way}k", self.buffers.length):
             for guards, filters in self.cases(selector, j, p, heads, way):
@@ -453,7 +476,7 @@ class Lowering:
         return [(case, ()) for case in self.condition(selector, j, p, heads, way).cases]
 
     def condition(self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str) -> GuardedCases:
-        """Lower a selector that depends on positions alone."""
+        """Lower a selector that depends only on positions; the result is a condition."""
         if selector.op == "best":
             raise Stuck("a best within a selector")
         if selector.op != "select":
@@ -466,7 +489,7 @@ class Lowering:
             return solving.negation(parts[0]).settled(self.scope.box)
         key, query = selector.inputs
         if key in self.buffers.data or query in self.buffers.data:
-            raise Stuck("keys are selected by data")
+            raise Stuck("the selected keys depend on data")
         lowered = (self.lower(key, j, heads, f"{way}x"), self.lower(query, p, heads, f"{way}y"))
         compared = indexing.comparison(str(selector.attributes["predicate"]), *lowered)
         if not isinstance(compared, GuardedCases):
@@ -474,10 +497,10 @@ class Lowering:
         return compared.settled(self.scope.box)
 
     def filter(self, selector: Node, p: Affine, heads: Heads, way: str) -> Sum:
-        """Lower a condition on keys by data, at the keys."""
+        """Lower a data-dependent condition on keys at the positions of the keys."""
         key, query = selector.inputs
         if query in self.buffers.data or query in self.buffers.positional:
-            raise Stuck("keys are compared with queries by data")
+            raise Stuck("keys and queries are compared by values that depend on data")
         name = COMPARISONS[str(selector.attributes["predicate"])].operation
         a = terms_of(self.value(key, p, heads, f"{way}x"))
         b = terms_of(self.lower(query, p, heads, f"{way}y"))

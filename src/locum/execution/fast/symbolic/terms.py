@@ -1,12 +1,13 @@
-"""Hold a lowered value in normal form, a sum of terms
+"""Represent lowered values in normal form: sums of terms
 
     coefficient · Σ over variables · Π [guards] · Π factors
 
-A *guard* is an Iverson bracket on an affine expression, [e = 0] or [e ≥ 0]; a *factor* is a load from
-a buffer at an affine position, a position itself, a function of other such sums, or a maximum. A
-product of matrices is Σ_t X[4·i + t] · A[3·t + j + 12]: nothing here knows what a matrix is.
+A *guard* is an Iverson bracket of an affine expression, [e = 0] or [e ≥ 0]. A *factor* is a load from a
+buffer at an affine position, a position itself, a function of other such sums, or a maximum. A product
+of matrices is Σ_t X[4·i + t] · A[3·t + j + 12]: terms do not represent matrices explicitly.
 
-Each of these can ``substitute`` an expression for a variable, and tell the ``variables`` free in it.
+Guards, factors and terms have the method ``substitute``, which replaces a variable by an expression.
+Factors and terms also have the method ``variables``, which returns the free variables.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from typing import TypeAlias
 from locum.execution.fast.symbolic.affine import Affine, Box, Stuck, bounds
 from locum.graph import Node
 
-#: Exact as long as it is made of integers, so that k · (1/k) is 1.
+#: The factor of a term. It is an integer or a fraction where possible, so that k · (1/k) is exactly 1.
 Coefficient: TypeAlias = "int | Fraction | float"
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """[e = 0] or [e ≥ 0]."""
+    """The condition [e = 0] or [e ≥ 0]."""
 
     e: Affine
     relation: str  # "==" or ">="
 
     def decided(self, box: Box) -> bool | None:
-        """Return whether it holds everywhere in the box (True), nowhere (False), or neither (None)."""
+        """Return True if the guard holds everywhere in the box, False if nowhere, else None."""
         least, greatest = bounds(self.e, box)
         if self.relation == ">=":
             return True if least >= 0 else False if greatest < 0 else None
@@ -44,7 +45,7 @@ class Guard:
         return Guard(self.e.substitute(name, value), self.relation)
 
     def negations(self) -> tuple[Guard, ...]:
-        """Return disjoint guards of which exactly one holds where this one does not."""
+        """Return disjoint guards, exactly one of which holds where this guard does not hold."""
         if self.relation == ">=":
             return (Guard(-self.e - 1, ">="),)
         return (Guard(self.e - 1, ">="), Guard(-self.e - 1, ">="))
@@ -52,7 +53,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The value of a node at a position, for some heads of its free families."""
+    """The value of a node at a position, for one member of each of its free families."""
 
     node: Node
     heads: tuple[Affine, ...]
@@ -68,7 +69,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The entry of a ``lookup`` table for an integer: part of the program, not of the input."""
+    """The entry of a ``lookup`` table for an integer; the table is part of the program."""
 
     node: Node
     key: Affine
@@ -86,7 +87,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number of the program that is not merged with others: in IEEE arithmetic, 0 · x is not 0."""
+    """A constant that is not merged with other constants, since 0 · x may differ from 0 in IEEE 754."""
 
     value: float
 
@@ -99,7 +100,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A known integer: a position, or a head."""
+    """An integer determined by loop variables: a position, or the index of a head."""
 
     e: Affine
 
@@ -112,11 +113,11 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An elementwise operation of the table on sums of terms."""
+    """An elementwise operation applied to sums of terms."""
 
     op: str
     arguments: tuple[Sum, ...]
-    #: See :func:`extent`; known from the start, since terms are trees that are asked again and again.
+    #: The result of :func:`extent`. It is computed once, since it is read often.
     extent: tuple[int, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -132,9 +133,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Greatest:
-    """The greatest value over ``sums`` where guards hold and filters are true; if nowhere, the default.
+    """The maximum over ``sums`` where guards and filters hold, or the default if they hold nowhere.
 
-    ``sign`` −1 makes it the least.
+    With ``sign`` −1, the factor is the minimum.
     """
 
     sums: tuple[str, ...]
@@ -164,7 +165,7 @@ class Greatest:
 
 @dataclass(frozen=True, slots=True)
 class PlaceOfGreatest:
-    """The first value of the variable ``along`` at which ``values`` is greatest."""
+    """The first value of the variable ``along`` at which ``values`` is largest."""
 
     along: str
     values: Sum
@@ -182,7 +183,10 @@ class PlaceOfGreatest:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The value of a node at a position that data decides; the default outside of the sequence."""
+    """The value of a node at a position computed from data.
+
+    Outside of the sequence, the value is the default.
+    """
 
     node: Node
     position: Sum
@@ -201,7 +205,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Scattered:
-    """The sum over ``sums`` of the values that data sends to this position: where target = place."""
+    """The sum over ``sums`` of the values whose target is the position ``place``."""
 
     sums: tuple[str, ...]
     target: Sum
@@ -227,7 +231,7 @@ Factor: TypeAlias = (
 
 
 def parts_of(factor: Factor) -> tuple[Sum, ...]:
-    """Return the sums of terms that a factor is made of."""
+    """Return the sums of terms that a factor contains."""
     match factor:
         case Apply():
             return factor.arguments
@@ -244,7 +248,7 @@ def parts_of(factor: Factor) -> tuple[Sum, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """coefficient · Σ over sums · Π guards · Π factors"""
+    """The product coefficient · Σ over sums · Π guards · Π factors."""
 
     coefficient: Coefficient
     sums: tuple[str, ...] = ()
@@ -260,7 +264,7 @@ class Term:
         )
 
     def variables(self) -> set[str]:
-        """Return the variables that are free in it."""
+        """Return the free variables of the term."""
         inside = {v for f in self.factors for v in f.variables()}
         inside.update(v for g in self.guards for v in g.e.variables)
         return inside.difference(self.sums)
@@ -277,7 +281,7 @@ Sum: TypeAlias = tuple[Term, ...]
 
 
 def substitute(terms: Sum, name: str, value: Affine) -> Sum:
-    """Replace a variable by ``value`` in every term."""
+    """Replace the variable ``name`` by ``value`` in every term."""
     return tuple(term.substitute(name, value) for term in terms)
 
 
@@ -286,12 +290,12 @@ def free_variables(terms: Sum) -> set[str]:
     return {v for term in terms for v in term.variables()}
 
 
-#: Factors that are made of sums of terms.
+#: Factors that contain sums of terms.
 _COMPOSED = (Apply, Greatest, PlaceOfGreatest, Fetch, Scattered)
 
 
 def value_bounds(terms: Sum, box: Box) -> tuple[float, float]:
-    """Return two numbers between which a value lies, infinite where they are not known."""
+    """Return a lower and an upper bound of a value over the box, infinite if unknown."""
     return _sum_bounds(terms, box, {})
 
 
@@ -299,7 +303,7 @@ _UNKNOWN = (-math.inf, math.inf)
 
 
 def _sum_bounds(terms: Sum, box: Box, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
-    """Return bounds of a sum. ``known`` has those of factors, which sums share."""
+    """Return bounds of a sum; ``known`` caches the bounds of factors, which sums may share."""
     least = greatest = 0.0
     for term in terms:
         low = high = float(term.coefficient)
@@ -356,7 +360,9 @@ def constant_term(value: Coefficient) -> Sum:
 
 
 def extent(*sums: Sum) -> tuple[int, int]:
-    """Count terms and factors, also those inside functions and maxima; and the bits of coefficients.
+    """Return the number of terms and factors, and the maximum number of bits of a coefficient.
+
+    Terms and factors inside functions and maxima are included.
 
     >>> extent((Term(5, factors=(Apply("abs", ((Term(2),),)),)),))
     (3, 3)
@@ -380,7 +386,7 @@ def _bits(c: Coefficient) -> int:
 
 
 def everywhere(terms: Sum) -> Iterator[Term]:
-    """Iterate over all terms, also those inside functions and maxima."""
+    """Yield all terms, including terms inside functions and maxima."""
     for term in terms:
         yield term
         for factor in term.factors:
@@ -389,17 +395,17 @@ def everywhere(terms: Sum) -> Iterator[Term]:
 
 
 def fetches(terms: Sum) -> Iterator[Fetch]:
-    """Iterate over all fetches."""
+    """Return an iterator over all fetches in the terms."""
     return (f for term in everywhere(terms) for f in term.factors if isinstance(f, Fetch))
 
 
 def loads(terms: Sum) -> Iterator[Load]:
-    """Iterate over all loads."""
+    """Return an iterator over all loads in the terms."""
     return (f for term in everywhere(terms) for f in term.factors if isinstance(f, Load))
 
 
 def is_view(terms: Sum) -> bool:
-    """Return whether the value is only looked up, piece by piece: nothing would be computed twice."""
+    """Return whether a sum only looks up values, so that no computation would be repeated."""
     if any(t.sums or len(t.factors) > 1 for t in terms):
         return False
     if any(isinstance(f, _COMPOSED) for t in terms for f in t.factors):
@@ -410,16 +416,17 @@ def is_view(terms: Sum) -> bool:
 
 
 def is_multilinear(terms: Sum) -> bool:
-    """Return whether it is made of products of loads alone, which may be pulled into a sum."""
+    """Return whether a sum consists only of products of loads, which may be moved into other sums."""
     return not any(t.sums for t in terms) and not any(
         isinstance(f, _COMPOSED) for t in terms for f in t.factors
     )
 
 
 def product(a: Sum, b: Sum) -> Sum:
-    """Multiply sums, distributing over terms only where that costs nothing and loses no digit.
+    """Multiply two sums; distribute over their terms only where no time or precision is lost.
 
-    (x − m)·(x − m) must stay a product of differences: x² − 2xm + m² would cancel.
+    For example, (x − m)·(x − m) must remain a product of differences, since digits would cancel in x² −
+    2xm + m².
     """
     if not a or not b:
         return ()
@@ -444,13 +451,16 @@ def scaled(terms: Sum, factor: Coefficient) -> Sum:
 
 
 def guarded(terms: Sum, guards: Iterable[Guard]) -> Sum:
-    """Guard terms: 0 where a guard does not hold."""
+    """Return terms with additional guards; a term is 0 where one of its guards does not hold."""
     guards = tuple(guards)
     return tuple(t.guarded(guards) for t in terms) if guards else terms
 
 
 def tidy(terms: Sum, limit: int = 64) -> Sum:
-    """Add up plain numbers (not loads: ∞ − ∞ is not 0); refuse too many terms."""
+    """Combine the plain numbers of a sum into one term, or raise an error for too many terms.
+
+    Loads are not combined, since ∞ − ∞ is not 0.
+    """
     plain = [t for t in terms if not (t.sums or t.guards or t.factors)]
     kept = tuple(t for t in terms if t.sums or t.guards or t.factors)
     kept += constant_term(sum(t.coefficient for t in plain))
