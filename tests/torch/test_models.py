@@ -129,6 +129,7 @@ def check_training(
     rate: float,
     around: Callable[[Any], Callable[..., Any]] = lambda model: model,
     prepare: Callable[[Any], None] = lambda model: None,
+    limit: float = 1e-9,
 ) -> Any:
     """Train a model eagerly and on U; compare the weights. Return the report of U."""
     model = make_model(kind).double().train()
@@ -138,7 +139,7 @@ def check_training(
     expected = train(kind, model, around(model), steps, rate)
     compiled = compile_on_u(around(other))
     found = train(kind, other, compiled, steps, rate)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(found, expected, rtol=0, atol=limit)
     assert max((expected[name] - before[name]).abs().max() for name in before) > steps * rate / 2
     report = locum.torch.report(compiled)
     assert report.runs_by_kind == {"inference": 0, "forward": steps, "backward": steps}
@@ -146,11 +147,26 @@ def check_training(
     return report
 
 
+#: The library normalises Llama's states in float32, where the order of a sum changes the result.
+LLAMA = 1e-8
+
+
 @pytest.mark.parametrize("kind", ["bert", "llama"])
 def test_100_steps_of_adamw_with_dropout_equal_eager(kind: str) -> None:
-    report = check_training(kind, 100, 1e-3)
+    report = check_training(kind, 100, 1e-3, limit=LLAMA if kind == "llama" else 1e-9)
     operations = {name for module in report.on_host.values() for name in module}
     assert "aten.native_dropout.default" in operations
+
+
+def test_llama_with_norms_in_float64_equals_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+    def normalise(self: Any, states: Any) -> Any:
+        mean = states.pow(2).mean(-1, keepdim=True)
+        return self.weight * (states * torch.rsqrt(mean + self.variance_epsilon))
+
+    monkeypatch.setattr(LlamaRMSNorm, "forward", normalise)
+    check_training("llama", 20, 1e-3, limit=1e-12)
 
 
 def enable_checkpointing(model: Any) -> None:
@@ -160,7 +176,7 @@ def enable_checkpointing(model: Any) -> None:
 
 
 def test_checkpointing_of_the_library() -> None:
-    report = check_training("llama", 4, 1e-3, prepare=enable_checkpointing)
+    report = check_training("llama", 4, 1e-3, prepare=enable_checkpointing, limit=LLAMA)
     assert any("run_with_rng_state" in module for module in report.on_host.values())
 
 

@@ -1,4 +1,4 @@
-"""``torch.compile(model, backend="locum")``: PyTorch programs as RASP programs."""
+"""Run PyTorch models as RASP programs with ``torch.compile(model, backend="locum")``."""
 
 from locum.simulators.conversion import from_torch
 from locum.torch.simulation import simulate

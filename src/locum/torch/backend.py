@@ -1,4 +1,6 @@
-"""The backend of ``torch.compile``: options, decompositions, and AOT autograd."""
+"""Define the backend "locum" of ``torch.compile``: its options, decompositions and use of AOT
+autograd.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ def attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return ``aten._native_multi_head_attention``: the result, and the weights or None."""
+    """Decompose ``aten._native_multi_head_attention`` into simpler operations.
+
+    Return the result of the attention, and the attention weights or None.
+    """
     q, k, v = (
         linear(x, weight, bias).view(*x.shape[:2], num_head, -1).transpose(1, 2)
         for x, weight, bias in zip(
@@ -58,8 +63,8 @@ def attention(
     )
     scores = (q / math.sqrt(embed_dim // num_head)) @ k.mT
     if mask is not None:
-        hidden = mask.bool()  # the fast path does not add numbers
-        if mask_type == 1:  # the padding of keys, [batch, key]
+        hidden = mask.bool()  # the fast path does not add the mask to the scores
+        if mask_type == 1:  # a padding mask of keys, [batch, key]
             hidden = hidden[:, None, None, :]
         scores = scores.masked_fill(hidden, -math.inf)
     weights = scores.softmax(-1)
@@ -91,7 +96,9 @@ def encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    """Return ``aten._transformer_encoder_layer_fwd``."""
+    """Decompose ``aten._transformer_encoder_layer_fwd`` into simpler operations and return its
+    result.
+    """
     projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
     masked: dict[str, Any] = {"mask": mask, "mask_type": mask_type}
 
@@ -116,7 +123,7 @@ def encoder_layer(
     return norm2(x + feed_forward(x))
 
 
-#: The decompositions by operation.
+#: The decompositions of fused layers, by operation.
 FUSED_LAYERS: dict[Any, Callable[..., Any]] = {
     ops.aten._native_multi_head_attention.default: attention,
     ops.aten._transformer_encoder_layer_fwd.default: encoder_layer,
@@ -139,7 +146,8 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Compile a captured graph: forward, inference and backward graphs become RASP programs.
+    """Compile a graph captured by Dynamo: its forward, inference and backward graphs become RASP
+    programs.
 
     ``torch.compile(model, backend="locum", options={"executor": "fast", "host": "allowed"})`` calls
     this function for each graph that Dynamo captures.
@@ -173,7 +181,9 @@ def backend(
 
 
 def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Settings:
-    """Return the options of ``torch.compile``, or raise an error for unknown ones."""
+    """Return the ``options`` of ``torch.compile`` as :class:`Settings`; a mode or an unknown option is
+    an error.
+    """
     if mode is not None:
         raise InputError(
             f'mode: expected none for the backend "locum", got {mode!r}; '
@@ -183,7 +193,9 @@ def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Setting
 
 
 def check_graph_break(graph: fx.GraphModule) -> None:
-    """Raise an error if Dynamo captured only a part of a function: the rest would run without U."""
+    """Raise an error if Dynamo captured only a part of a function, since the other parts would run
+    without U.
+    """
     reason = getattr(graph, "compile_subgraph_reason", None)
     if reason is not None and reason.graph_break:
         summary = str(reason.reason).strip().splitlines()[0]
@@ -198,7 +210,9 @@ def check_graph_break(graph: fx.GraphModule) -> None:
 
 
 def check_inputs(inputs: Sequence[Any]) -> None:
-    """Raise an error for inputs that have no strides."""
+    """Raise an error if an input is a nested tensor or a tensor without strides, such as a sparse
+    tensor.
+    """
     for value in inputs:
         if isinstance(value, Tensor) and (value.is_nested or value.layout is not strided):
             kind = "nested" if value.is_nested else value.layout
@@ -208,7 +222,7 @@ def check_inputs(inputs: Sequence[Any]) -> None:
 
 
 def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:
-    """Return the name of a graph, and whether Dynamo compiles no further graph of its function."""
+    """Return the name of a graph, and whether Dynamo compiles no further graph of the same function."""
     name = graph.meta.get("dynamo_compile_id")
     if name is None:
         return "?", False
@@ -217,13 +231,13 @@ def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return decompositions of operations that are not in the table.
+    """Return the decompositions of ATen operations that are not in the table of operations.
 
-    Random operations are not decomposed: a decomposition draws other numbers.
+    Random operations are not decomposed, since a decomposition would draw different random numbers.
     """
     chosen = dict(_decompositions_of_aten()) | FUSED_LAYERS
     chosen.update(dict.fromkeys(_LINSPACE, linspace))
-    # Dynamo makes it of addcmul_ and addcdiv_, and registers it when it is first needed.
+    # Dynamo creates this operation from addcmul_ and addcdiv_, and registers it on first use.
     if hasattr(ops.prims, "fma"):
         chosen[ops.prims.fma.default] = multiply_add
     return chosen
@@ -248,9 +262,10 @@ def linspace(
     device: Any = None,
     **_: Any,
 ) -> Tensor:
-    """Return equidistant numbers, computed in float64 and rounded once.
+    """Return ``steps`` equidistant numbers from ``start`` to ``end``, computed in float64 and rounded
+    once.
 
-    For integers, start and end are rounded towards 0 first, as in eager execution.
+    For an integer ``dtype``, ``start`` and ``end`` are first rounded towards 0, as in eager execution.
     """
     dtype = get_default_dtype() if dtype is None else dtype
     first, last = (
@@ -266,5 +281,5 @@ def linspace(
 
 
 def multiply_add(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:
-    """Return a · b + c."""
+    """Return a · b + c, as a decomposition of ``prims.fma``."""
     return addcmul(c, a, b) if isinstance(b, Tensor) else add(c, a, alpha=b)

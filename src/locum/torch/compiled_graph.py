@@ -1,4 +1,4 @@
-"""Run a captured graph: find or interpolate the program for the shapes of a call."""
+"""Run a captured graph: find, interpolate or translate the program for the shapes of a call."""
 
 from __future__ import annotations
 
@@ -23,18 +23,23 @@ from locum.torch.usage import GraphUsage, ProgramUsage
 
 #: The values of the symbols of a graph.
 Values = tuple[int, ...]
-#: The number of lengths of the first family of a graph; later families are longer.
+#: Number of steps of the first family of a graph, and maximum for later families, which are longer.
 SHORTEST, LONGEST = 64, 1_024
-#: Families of fewer lengths are not worthwhile: three programs are made for a family.
+#: Minimum number of steps of a family. A family requires the translation of three programs.
 FEWEST = 8
-#: The least value of a symbol: Dynamo captures lengths of 0 and 1 as other graphs.
+#: Minimum value of a symbol: Dynamo captures separate graphs for lengths of 0 and 1.
 _LEAST = 2
 #: The attributes of a program that are interpolated, besides its results and its plan.
 _LINEAR = ("feeds", "read", "token_count", "multiply_adds")
 
 
 class ProgramFamily:
-    """Programs for values of symbols on a line: ``first`` and ``count`` steps from there."""
+    """Programs for values of shape symbols on a line, interpolated between the first and the last
+    program.
+
+    The family contains the values after 0 to ``count`` steps from ``first``. :class:`NotLinearError` is
+    raised if interpolation does not reproduce the program in the middle.
+    """
 
     def __init__(
         self, make: Callable[[Values], Program], first: Values, step: Values, count: int
@@ -50,11 +55,13 @@ class ProgramFamily:
             raise NotLinearError
 
     def at(self, number: int) -> Values:
-        """Return the values of the symbols after a number of steps."""
+        """Return the values of the symbols after ``number`` steps."""
         return tuple(a + number * d for a, d in zip(self._values, self._step, strict=True))
 
     def find(self, values: Values) -> Program | None:
-        """Return the program for some values of the symbols; None if the family does not have it."""
+        """Return the interpolated program for these values of the symbols, or None if the family does
+        not contain them.
+        """
         place = next(n for n, d in enumerate(self._step) if d)
         number = (values[place] - self._values[place]) // self._step[place]
         if not 0 <= number <= self._count or self.at(number) != values:
@@ -70,7 +77,7 @@ class ProgramFamily:
 
 
 def count_steps(first: Values, step: Values) -> int:
-    """Return how many steps can be made until a value is too small.
+    """Return the number of steps, at most ``LONGEST``, before a value becomes less than 2.
 
     >>> count_steps((20, 4), (-2, 0))
     9
@@ -87,7 +94,9 @@ def make_family(
     step: Values,
     count: int,
 ) -> ProgramFamily | None:
-    """Return the programs for values of symbols on a line; None if they are not alike."""
+    """Return a family of programs for values of symbols on a line, or None if the programs do not
+    depend linearly on the values.
+    """
     line = sympy.Symbol("line")
     values = {s: a + line * d for s, a, d in zip(symbols, first, step, strict=True)}
     if not all(_is_linear(size.xreplace(values), line) for size in find_sizes(module)):
@@ -99,7 +108,7 @@ def make_family(
 
 
 def find_sizes(module: fx.GraphModule) -> set[sympy.Expr]:
-    """Return the expressions in the sizes, strides, offsets and numbers of a graph."""
+    """Return the symbolic expressions in the sizes, strides, offsets and numbers of a graph."""
     found: set[sympy.Expr] = set()
 
     def add(value: Any) -> None:
@@ -123,12 +132,12 @@ def _is_linear(size: sympy.Expr, symbol: sympy.Symbol) -> bool:
 
 
 def _numbers(program: Program) -> Any:
-    """Return what a program reads and returns."""
+    """Return the data of a program that a family interpolates or requires to be equal."""
     return [program.outputs.parts, program.host_code, *(getattr(program, name) for name in _LINEAR)]
 
 
-#: Programs that a graph keeps: one for each combination of values of the symbols in its shapes. The
-#: least recently used one is dropped first. Interpolated programs are small, and made quickly.
+#: Maximum numbers of translated and of interpolated programs that a graph caches, one for each set of
+#: values of its symbols. The least recently used program is dropped first.
 MOST_PROGRAMS, MOST_INTERPOLATED = 64, 256
 #: A program, and the record of its runs.
 Entry = tuple[Program, ProgramUsage]
@@ -137,7 +146,8 @@ Entry = tuple[Program, ProgramUsage]
 class CompiledGraph:
     """A forward, backward or inference graph of AOT autograd.
 
-    A graph is translated in its first call, so a backward graph that is never called costs nothing.
+    A graph is translated in its first call, so a backward graph that is never called needs no
+    translation.
     """
 
     def __init__(self, module: fx.GraphModule, kind: str, usage: GraphUsage) -> None:
@@ -145,14 +155,14 @@ class CompiledGraph:
         self._binding = SymbolBinding(module)
         self._programs = BoundedCache[Entry](MOST_PROGRAMS)
         self._interpolated = BoundedCache[Entry](MOST_INTERPOLATED)
-        #: For recorded modules: the families of programs, and the values of the last new programs.
+        #: For each set of recorded modules: the families, and the values of the last new programs.
         self._families: dict[Hashable, list[tuple[ProgramFamily, ProgramUsage]]] = {}
         self._recent: dict[Hashable, list[Values]] = {}
-        #: Recorded modules with which programs cannot be interpolated.
+        #: Sets of recorded modules for which programs cannot be interpolated.
         self._unlike: set[Hashable] = set()
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return the results of the graph."""
+        """Run the program of the graph for these arguments and return the results of the graph."""
         check_tangents(arguments)
         recorder = active_recorder() if self._kind != "backward" else None
         program, usage = self._find(arguments, recorder)
@@ -164,7 +174,7 @@ class CompiledGraph:
         return results
 
     def _find(self, arguments: Sequence[Any], recorder: Recorder | None) -> Entry:
-        """Return the program for these arguments, made or remembered."""
+        """Return the program for the shapes of these arguments, from a cache if possible."""
         recorded = recorder.module_patterns if recorder is not None else ()
         values = self._binding.find_values(arguments)
         key = values, recorded
@@ -183,7 +193,10 @@ class CompiledGraph:
         return Program(concrete, self._usage.settings, kind=self._kind, recorded=recorded)
 
     def _find_in_families(self, values: Values, recorded: tuple[str, ...]) -> Entry | None:
-        """Return an interpolated program; a third value on a line starts a family."""
+        """Return an interpolated program, or None if no family contains these values.
+
+        A new family is created when three successive new sets of values are on a line.
+        """
         families = self._families.setdefault(recorded, [])
         for family, usage in families:
             program = family.find(values)
@@ -211,7 +224,9 @@ class CompiledGraph:
 
 
 def check_tangents(arguments: Sequence[Any]) -> None:
-    """Raise an error for the dual tensors of forward-mode differentiation: U computes no tangents."""
+    """Raise an error for dual tensors of forward-mode differentiation, since U does not compute
+    tangents.
+    """
     if forward_ad._current_level < 0:
         return
     unpack: Callable[[torch.Tensor], Any] = forward_ad.unpack_dual
@@ -224,7 +239,7 @@ def check_tangents(arguments: Sequence[Any]) -> None:
 
 
 def box_arguments(function: Callable[[Sequence[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Return a function that empties its list of arguments, so that AOT autograd can free them."""
+    """Return a function that clears the list of its arguments, so that AOT autograd can free them."""
 
     def call(arguments: list[Any]) -> Any:
         taken = list(arguments)

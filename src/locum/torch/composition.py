@@ -1,7 +1,8 @@
 """Translate a captured graph into a sequence of small RASP programs, one for each operation.
 
-The tokens of a small program are the storages of its operands. Their composition is the RASP program of
-the graph. The fast executor plans each small program once, however many layers have it.
+The tokens of a small program are the storages of its operands. The composition of all small programs is
+the RASP program of the graph. Equal layers of a model share their small programs, so the fast executor
+plans each of them only once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from locum.torch.translation import Construction, Translation
 
 
 class Composition(Translation):
-    """The small programs of a graph. The s-op of a tensor is the name of a storage."""
+    """A translation of a graph into small programs; the s-op of a tensor is a constant that names its
+    storage.
+    """
 
     def __init__(self, *arguments: Any) -> None:
         #: The small programs, in the order of the graph.
@@ -32,22 +35,24 @@ class Composition(Translation):
         #: The number of entries of each storage, by its name.
         self._sizes: dict[Node, int] = {}
         self._feeds_by_name: dict[Node, fx.Node] = {}
-        #: What constructions returned for operands of the same layout, such as those of equal layers.
+        #: Results of constructions for operands of the same layout, such as those of equal layers.
         self._made: dict[Hashable, Construction] = {}
         super().__init__(*arguments)
 
     @property
     def inputs(self) -> list[Node]:
-        """The names of the storages that are fed."""
+        """The names of the storages of inputs, as nodes."""
         return list(self._feeds_by_name)
 
     def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int] | None:
-        """Return the node whose tokens a view shows; None for a tensor that is computed."""
+        """Return the graph node whose tokens a tensor views, and position 0; None for a computed
+        tensor.
+        """
         node = self._feeds_by_name.get(tensor.sop.node)
         return None if node is None else (node, 0)
 
     def _enter(self, tensor: Tensor) -> Tensor:
-        """Return a tensor that is fed, as a view of a separate storage."""
+        """Return an input tensor as a view of a new storage."""
         name = self._name(tensor.storage)
         self._feeds_by_name[name.node] = list(self.feeds)[-1]
         return tensor.replace(sop=name)
@@ -58,7 +63,7 @@ class Composition(Translation):
         return name
 
     def _compute(self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> Construction:
-        """Return what a node computes, as views of named storages."""
+        """Add the small program of a graph node, and return its results as views of named storages."""
         names = {tensor.sop.node: tensor.sop for tensor in _tensors((arguments, options))}
         ends = list(accumulate((self._sizes[name] for name in names), initial=0))
         starts = dict(zip(names, ends, strict=False))
@@ -94,7 +99,9 @@ class Composition(Translation):
     def _construct_once(
         self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any
     ) -> Construction:
-        """Call a construction, unless it was called with the same arguments before."""
+        """Call the construction of an operation, or return the result of an earlier call with equal
+        arguments.
+        """
         key = (row.construct, _key(out), _key(arguments), _key(options))
         if key not in self._made:
             self._made[key] = self._call_construction(node, row, out, arguments, options)
@@ -102,7 +109,7 @@ class Composition(Translation):
 
 
 class _Results:
-    """The results of a small program, which become storages."""
+    """The results of a small program, which become named storages."""
 
     def __init__(
         self,
@@ -112,12 +119,12 @@ class _Results:
         sizes: dict[Node, int],
     ) -> None:
         self._name, self._operands, self._starts, self._sizes = name, operands, starts, sizes
-        #: The number of positions that are read of each root.
+        #: The number of positions of each root that are needed.
         self.roots: dict[Node, int] = {}
         self.names: dict[Node, SOp] = {}
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """Return a result as a view of a named storage; some are views of operands."""
+        """Return a result as a view of a named storage, which may be the storage of an operand."""
         if not tensor.size:
             return _move(tensor, self._name(0), 0)
         if tensor.sop.node is not tokens.node:
@@ -128,7 +135,9 @@ class _Results:
         raise AssertionError("a view of tokens that no operand has")
 
     def keep_root(self, sop: SOp, stop: int) -> SOp:
-        """Return the name of an s-op that is read up to a position."""
+        """Return the name of the storage that contains a computed s-op, and mark its positions before
+        ``stop`` as needed.
+        """
         if sop.node not in self.names:
             self.names[sop.node] = self._name(stop)
             self.roots[sop.node] = stop
@@ -139,12 +148,12 @@ class _Results:
 
 
 def _move(tensor: Tensor, sop: SOp, distance: int) -> Tensor:
-    """Return a tensor as a view of another s-op, at a distance."""
+    """Return a tensor as a view of another s-op, with its positions shifted by ``distance``."""
     return tensor.replace(sop=sop, offset=tensor.offset + distance, start=tensor.start + distance)
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """Return the tensors in nested arguments."""
+    """Return the tensors in nested lists, tuples and dictionaries of arguments."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
@@ -155,7 +164,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _map(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Apply a function to the tensors in nested arguments."""
+    """Apply a function to the tensors in nested lists, tuples and dictionaries of arguments."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, (tuple, list)):
@@ -166,7 +175,7 @@ def _map(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a key of nested arguments, in which the type of a number counts."""
+    """Return a dictionary key for nested arguments; numbers of different types have different keys."""
     if isinstance(value, Tensor):
         return tuple(part for name, part in vars(value).items() if name != "sop")  # the tokens
     if isinstance(value, (tuple, list)):

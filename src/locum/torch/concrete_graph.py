@@ -1,7 +1,7 @@
-"""A captured graph in which all shapes are numbers.
+"""Represent a captured graph in which all shapes are numbers.
 
-The metadata of a graph has a fake tensor for each node. Dynamo may capture a graph with symbols in its
-shapes. A program has fixed shapes, so the symbols are replaced by their values in a call.
+The metadata of a graph contains a fake tensor for each node. Dynamo may capture a graph with symbols in
+its shapes. A program has fixed shapes, so each symbol is replaced by its value in a call.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ASSERTIONS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async
 
 @dataclass(frozen=True)
 class ConcreteGraph:
-    """A graph, and the value of each node: a fake tensor, a number, or a tuple of them."""
+    """A graph with the value of each node: a fake tensor, a number, or a tuple of them."""
 
-    #: Has the attributes of the graph, such as tensor constants.
+    #: The module that contains the attributes of the graph, such as tensor constants.
     module: torch.nn.Module
     graph: fx.Graph
     values: Mapping[fx.Node, Any]
@@ -40,13 +40,13 @@ class ConcreteGraph:
 
     @property
     def outputs(self) -> Sequence[Any]:
-        """The results: nodes and constants."""
+        """The results of the graph: nodes and constants."""
         (output,) = self.graph.find_nodes(op="output")
         results: Sequence[Any] = output.args[0]
         return results
 
     def find_needed(self) -> set[fx.Node]:
-        """Return the nodes that the results and the assertions of the graph depend on."""
+        """Return the nodes on which the results and the assertions of the graph depend."""
         needed: set[fx.Node] = set()
         for node in reversed(self.graph.nodes):
             if node.op == "output" or node.target in ASSERTIONS or node in needed:
@@ -54,12 +54,16 @@ class ConcreteGraph:
         return needed
 
     def is_number(self, node: fx.Node) -> bool:
-        """Return whether a node is a number, or None: a constant of the program."""
+        """Return whether the value of a node is a number or None, and therefore a constant of the
+        program.
+        """
         value = self.values.get(node)
         return isinstance(value, (int, float)) or (value is None and node.op == "placeholder")
 
     def storage_base(self, node: fx.Node) -> fx.Node:
-        """Return the node that made the storage of a tensor: the node itself, unless it is a view."""
+        """Return the node that creates the storage of a tensor: the node itself, unless it is a
+        view.
+        """
         key = storage_key(self.values[node])
         while node.op == "call_function":
             bases = [n for n in node.all_input_nodes if key in storage_keys(self.values[n])]
@@ -70,27 +74,28 @@ class ConcreteGraph:
 
 
 def storage_key(value: torch.Tensor) -> StorageWeakRef:
-    """Return a key of a tensor's storage; tensors that share memory have the same key."""
+    """Return a key for the storage of a tensor; tensors that share memory have equal keys."""
     return StorageWeakRef(value.untyped_storage())  # type: ignore[no-untyped-call]
 
 
 def storage_keys(value: Any) -> list[StorageWeakRef]:
-    """Return the keys of a value's tensors."""
+    """Return the storage keys of all strided tensors in a value, which may be a nested tuple."""
     if isinstance(value, (tuple, list)):
         return [key for part in value for key in storage_keys(part)]
     return [storage_key(value)] if isinstance(value, torch.Tensor) and is_strided(value) else []
 
 
 def is_strided(value: torch.Tensor) -> bool:
-    """Return whether a tensor is storage with strides: not sparse, nested or quantised."""
+    """Return whether a tensor is a strided view of a storage: not sparse, nested or quantised."""
     return value.layout is torch.strided and not value.is_quantized and not value.is_nested
 
 
 class SymbolBinding:
-    """Finds the values that the symbols of a graph's shapes have in a call."""
+    """A map from the symbols in the shapes of a graph to the arguments that determine their values."""
 
     def __init__(self, module: fx.GraphModule) -> None:
-        #: For each symbol the place of an argument, and the place among its sizes and strides.
+        #: For each symbol, the index of an argument and an index into its sizes and strides, or None if
+        #: the argument itself is the value.
         self._places: dict[sympy.Symbol, tuple[int, int | None]] = {}
         for place, node in enumerate(module.graph.find_nodes(op="placeholder")):
             value = node.meta.get("val")
@@ -106,11 +111,11 @@ class SymbolBinding:
 
     @property
     def symbols(self) -> list[sympy.Symbol]:
-        """The symbols, in the order of their values."""
+        """The symbols, in the order in which :meth:`find_values` returns their values."""
         return list(self._places)
 
     def find_values(self, arguments: Sequence[Any]) -> tuple[int, ...]:
-        """Return the values of the symbols."""
+        """Return the values of the symbols for the arguments of a call."""
         return tuple(
             int(arguments[place])
             if dim is None
@@ -122,7 +127,9 @@ class SymbolBinding:
 def read_metadata(
     module: fx.GraphModule, symbols: Mapping[sympy.Symbol, int] | None = None
 ) -> ConcreteGraph:
-    """Return a graph with the fake tensors of its metadata, for values of the symbols in shapes."""
+    """Return a graph with the fake tensors from its metadata; symbols in shapes are replaced by their
+    values.
+    """
     values = {}
     for node in module.graph.nodes:
         if node.op == "get_attr":
@@ -136,7 +143,11 @@ def read_metadata(
 
 
 def _results(node: fx.Node) -> tuple[Any, ...] | None:
-    """Return the results of a node without metadata, as far as they are used; None for one result."""
+    """Return the values of a node without metadata, taken from the ``getitem`` nodes that use its
+    results.
+
+    Results that are not used are None. Return None for a node with a single result.
+    """
     used: dict[Any, Any] = {
         user.args[1]: user.meta.get("val", _results(user))
         for user in node.users
@@ -146,7 +157,9 @@ def _results(node: fx.Node) -> tuple[Any, ...] | None:
 
 
 def _symbolic_keys(value: Any) -> list[StorageWeakRef]:
-    """Return the keys of the storages of tensors that have symbols in their sizes."""
+    """Return the storage keys of the tensors in a value whose sizes, strides or offsets contain
+    symbols.
+    """
     if isinstance(value, (tuple, list)):
         return [key for part in value for key in _symbolic_keys(part)]
     if not isinstance(value, torch.Tensor) or not is_strided(value):
@@ -156,10 +169,10 @@ def _symbolic_keys(value: Any) -> list[StorageWeakRef]:
 
 
 class _Substitution:
-    """Replaces symbols in the sizes of fake tensors; tensors that share memory still do."""
+    """A function that replaces symbols in the sizes of fake tensors and preserves shared memory."""
 
     def __init__(self, symbols: Mapping[sympy.Symbol, int], values: Iterable[Any]) -> None:
-        #: Memory of tensors with symbols in their sizes.
+        #: Storage keys of tensors with symbols in their sizes.
         self._symbolic = {key for value in values for key in _symbolic_keys(value)}
         self._symbols = {symbol: sympy.Integer(value) for symbol, value in symbols.items()}
         self._numbers: dict[sympy.Expr, Any] = {}
@@ -168,7 +181,7 @@ class _Substitution:
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def __call__(self, value: Any) -> Any:
-        """Return a value without symbols; those that depend on data remain."""
+        """Return a value with its symbols replaced by numbers; symbols that depend on data remain."""
         if isinstance(value, _SYMBOLS):
             return self._evaluate(value)
         if isinstance(value, (tuple, list)):
@@ -206,6 +219,6 @@ class _Substitution:
 
 @contextmanager
 def plain_execution() -> Iterator[None]:
-    """Run operations as they are called, whatever the user's settings: no gradients, no autocast."""
+    """Disable gradients and autocast in a ``with`` block, regardless of the user's settings."""
     with torch.no_grad(), torch._C._DisableAutocast():
         yield

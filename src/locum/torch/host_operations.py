@@ -1,9 +1,9 @@
-"""Operations on the host: random numbers, and a closed list that PyTorch computes.
+"""Choose the operations that run on the host: random operations, and a closed list of operations.
 
-A random operation reads at most the layout of its first argument, or parameters such as probabilities.
-``separate_random_numbers`` rewrites a graph so that all random numbers come from nodes that the host
-can run, in the order of the graph, and everything computed from them is left to U. For example, dropout
-becomes a mask from the host and two products on U.
+The host is the ordinary PyTorch code outside the RASP program. ``separate_random_numbers`` rewrites a
+graph so that nodes on the host draw all random numbers, in the order of the graph. These nodes read at
+most the layout of a tensor, or parameters such as probabilities. U computes everything that depends on
+the random numbers. For example, dropout becomes a random mask from the host and two products on U.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from locum.torch.table import find_row
 
 _aten = torch.ops.aten
 
-#: Operations of which the first argument is a tensor of which only the layout is read.
+#: Operations that read only the layout of their first argument.
 _LAYOUT_ONLY = frozenset(
     (
         _aten.native_dropout,
@@ -37,7 +37,7 @@ _LAYOUT_ONLY = frozenset(
         _aten.random,
     )
 )
-#: Operations that read no tensor, or the values of tensors.
+#: Operations that read no tensor, or that read the values of tensors.
 _OTHERS = frozenset(
     (
         _aten.rand,
@@ -56,7 +56,7 @@ _OTHERS = frozenset(
 #: All operations that draw random numbers.
 RANDOM = _LAYOUT_ONLY | _OTHERS
 _ORIGIN = ("nn_module_stack", "fwd_nn_module_stack", "stack_trace")
-#: Higher-order operations of activation checkpointing → the place of the operation that they run.
+#: Higher-order operations of activation checkpointing, with the index of the operation that they run.
 _WITH_STATE = {
     "run_and_save_rng_state": 0,
     "run_with_rng_state": 1,
@@ -65,10 +65,10 @@ _WITH_STATE = {
 
 
 def drawn_operation(node: fx.Node) -> Any:
-    """Return the random operation that a node executes; None if it draws no random numbers.
+    """Return the random operation that a node executes, or None if the node draws no random numbers.
 
-    Activation checkpointing wraps the operation: the forward graph saves the state of the generator,
-    and the backward graph draws the same numbers again.
+    Activation checkpointing wraps such an operation: the forward graph saves the state of the
+    generator, and the backward graph draws the same numbers again.
     """
     target: Any = node.target
     if isinstance(target, torch._ops.HigherOrderOperator):
@@ -78,7 +78,10 @@ def drawn_operation(node: fx.Node) -> Any:
 
 
 def wrapped_operation(node: fx.Node) -> Any:
-    """Return the operation that a node runs with a state of the generator; None for other nodes."""
+    """Return the operation that a node of activation checkpointing wraps, or None for any other node.
+
+    Such a node runs the operation with a given or saved state of the random number generator.
+    """
     if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return None
     place = _WITH_STATE.get(node.target.__name__)
@@ -86,7 +89,9 @@ def wrapped_operation(node: fx.Node) -> Any:
 
 
 def separate_random_numbers(concrete: ConcreteGraph) -> ConcreteGraph:
-    """Return a graph whose random nodes have arguments of the host, as far as only layouts are read."""
+    """Return a graph in which random operations that read only a layout no longer depend on values of
+    U.
+    """
     called = [node for node in concrete.graph.nodes if node.op == "call_function"]
     if not any(drawn_operation(node) or wrapped_operation(node) for node in called):
         return concrete
@@ -95,12 +100,12 @@ def separate_random_numbers(concrete: ConcreteGraph) -> ConcreteGraph:
 
 @dataclass
 class _Separation:
-    """Copies a graph and replaces its random nodes."""
+    """A rewrite that copies a graph and replaces its random nodes."""
 
     old: ConcreteGraph
     graph: fx.Graph = field(default_factory=fx.Graph)
     values: dict[fx.Node, Any] = field(default_factory=dict)
-    #: The new node of each old one; for dropout a tuple of nodes, in which ``getitem`` chooses.
+    #: The new node of each old one; for dropout, a tuple of nodes indexed by ``getitem``.
     new: dict[fx.Node, Any] = field(default_factory=dict)
 
     def run(self) -> ConcreteGraph:
@@ -109,7 +114,7 @@ class _Separation:
         return ConcreteGraph(self.old.module, self.graph, self.values)
 
     def copy(self, node: fx.Node) -> Any:
-        """Copy a node; return the new one."""
+        """Copy a node into the new graph and return the new node."""
         if node.op == "call_function":
             if node.target is operator.getitem:
                 source, place = cast(tuple[fx.Node, int], node.args)
@@ -127,7 +132,10 @@ class _Separation:
         return copied
 
     def unwrap(self, node: fx.Node, operation: Any) -> Any:
-        """Run an operation that draws nothing, such as attention without dropout, without a state."""
+        """Replace a wrapped operation that draws no random numbers, such as attention without dropout.
+
+        The operation then runs without a state of the random number generator.
+        """
         leading = node.args.index(operation) + 1
         arguments = tuple(fx.node.map_arg(node.args[leading:], self.new.__getitem__))
         options: Any = fx.node.map_arg(node.kwargs, self.new.__getitem__)
@@ -135,7 +143,7 @@ class _Separation:
         if node.target is not torch.ops.higher_order.run_and_save_rng_state:
             return self.add(node, operation, arguments, options, value)
         state, value = value
-        # The state before an operation that draws no number.
+        # An operation that draws no numbers returns the present state of the generator.
         tensors = [self.values[one] for one in arguments if isinstance(one, fx.Node)]
         device = {"device": next((t.device for t in tensors if isinstance(t, torch.Tensor)), None)}
         nothing = (torch.ops.aten.rand.default, [0])
@@ -143,7 +151,7 @@ class _Separation:
         return self.item(node, saved, 0, state), self.add(node, operation, arguments, options, value)
 
     def draw(self, node: fx.Node, operation: Any) -> Any:
-        """Copy a random node; return its results."""
+        """Copy a random node into the new graph and return its results."""
         value = self.old.values[node]
         leading = 0 if operation is node.target else node.args.index(operation) + 1
         arguments: list[Any] = list(fx.node.map_arg(node.args, self.new.__getitem__))
@@ -171,31 +179,35 @@ class _Separation:
         train: bool | None,
         value: tuple[torch.Tensor | None, torch.Tensor | None],
     ) -> tuple[Any, Any]:
-        """Return x · mask / (1 − p) and the mask."""
+        """Add nodes that compute dropout from the random mask; return x · mask / (1 − p) and the
+        mask.
+        """
         product, kept = (*value, None)[:2]  # results that are not used may be missing
         if kept is None:
             kept = torch.empty_like(self.values[x], dtype=torch.bool)
         mask = self.item(node, drawn, 1, kept)
-        if product is None:  # it is not used
+        if product is None:  # the product is not used
             return None, mask
         scale = 1.0 if train is False else 0.0 if p == 1 else 1.0 / (1.0 - p)
         masked = self.add(node, _aten.mul.Tensor, (x, mask), {}, torch.empty_like(product))
         return self.add(node, _aten.mul.Tensor, (masked, scale), {}, product), mask
 
     def empty(self, node: fx.Node, like: torch.Tensor) -> fx.Node:
-        """Return a tensor of the host with the layout of another one."""
+        """Add a node on the host that creates an empty tensor with the layout of ``like``."""
         options = {"dtype": like.dtype, "device": like.device}
         layout = (tuple(like.shape), tuple(like.stride()))
         return self.add(node, torch.empty_strided, layout, options, torch.empty_like(like))
 
     def item(self, node: fx.Node, results: fx.Node, index: int, value: Any) -> fx.Node:
-        """Return one of several results."""
+        """Add a node that selects one of several results."""
         return self.add(node, operator.getitem, (results, index), {}, value)
 
     def add(
         self, node: fx.Node, target: Any, arguments: tuple[Any, ...], options: Any, value: Any
     ) -> fx.Node:
-        """Add a node that replaces a part of an old one."""
+        """Add a node to the new graph with the origin (module and source line) of the old node
+        ``node``.
+        """
         added = self.graph.call_function(target, arguments, dict(options))
         added.meta = {key: node.meta[key] for key in _ORIGIN if key in node.meta}
         self.values[added] = value
@@ -223,7 +235,9 @@ TABLE_OPERATIONS = frozenset(name for names in OPERATIONS_BY_KIND.values() for n
 
 
 def is_table_operation(node: fx.Node) -> bool:
-    """Return whether a node is on the list of operations on integers, positions and shapes."""
+    """Return whether the closed list contains the operation of a node, so that the host may run it on
+    integers.
+    """
     if node.target is operator.getitem:
         return True
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
@@ -232,16 +246,18 @@ def is_table_operation(node: fx.Node) -> bool:
 
 
 def is_view(node: fx.Node) -> bool:
-    """Return whether a node is a view, which computes nothing."""
+    """Return whether the operation of a node is a view, which computes nothing."""
     row = find_row(node.target)
     return row is not None and row.kind == "views"
 
 
 def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: bool) -> set[fx.Node]:
-    """Return the nodes whose tensors are known on the host: inputs, constants and the closed list.
+    """Return the nodes whose tensors are known on the host: inputs, constants, random numbers and
+    tables.
 
-    ``tables`` allows the host to compute tables of integers, positions and shapes. ``integer_inputs``
-    allows tables of integer inputs. In a backward graph such inputs were computed by U.
+    ``tables`` allows the host to compute tables of integers, positions and shapes with the closed list.
+    ``integer_inputs`` allows these tables to depend on integer inputs. It is false for a backward
+    graph, whose integer inputs were computed by U.
     """
     known: set[fx.Node] = set()
     whole: set[fx.Node] = set()
@@ -271,7 +287,10 @@ def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: 
 
 
 def _views_of_input(concrete: ConcreteGraph, node: fx.Node, known: set[fx.Node]) -> list[fx.Node]:
-    """Return the views between an input and ``as_strided``, which reads the input's storage."""
+    """Return the views from an input to an ``as_strided`` node, which reads the storage of the input.
+
+    The list is empty if the storage is not known on the host.
+    """
     base = concrete.storage_base(node)
     if base not in known:
         return []
@@ -283,7 +302,7 @@ def _views_of_input(concrete: ConcreteGraph, node: fx.Node, known: set[fx.Node])
 
 @dataclass(frozen=True)
 class HostPart:
-    """Computes the values of some nodes that are known on the host."""
+    """The part of a graph that the host computes."""
 
     #: The nodes whose values are returned.
     wanted: Sequence[fx.Node]
@@ -293,7 +312,9 @@ class HostPart:
 
     @classmethod
     def of(cls, concrete: ConcreteGraph, known: set[fx.Node], wanted: Sequence[fx.Node]) -> HostPart:
-        """Return the part of a graph that computes ``wanted``, and draws all random numbers."""
+        """Return the part of a graph that computes the nodes ``wanted`` and draws all random
+        numbers.
+        """
         needed = set(wanted)
         for node in reversed(concrete.graph.nodes):
             is_number = concrete.is_number(node)
@@ -302,7 +323,7 @@ class HostPart:
         graph = fx.Graph()
         copied: dict[fx.Node, fx.Node] = {}
         for node in concrete.graph.nodes:
-            # Numbers are computed from numbers and inputs, so that the part fits other shapes.
+            # Numbers are computed from numbers and inputs, so that this part works for other shapes.
             is_computable = concrete.is_number(node) and all(n in copied for n in node.all_input_nodes)
             if node.op == "placeholder" or (node in needed and (node in known or is_computable)):
                 copied[node] = graph.node_copy(node, lambda n: copied.get(n, concrete.values[n]))
@@ -315,5 +336,5 @@ class HostPart:
         return cls(wanted, computed, fx.GraphModule(concrete.module, graph))
 
     def __call__(self, arguments: Sequence[Any]) -> dict[fx.Node, Any]:
-        """Return the values for the arguments of the graph."""
+        """Return the value of each wanted node for the arguments of the graph."""
         return dict(zip(self.wanted, self.function(*arguments), strict=True))

@@ -1,13 +1,14 @@
-"""The types in which operations compute and round, and conditions on inputs.
+"""Define the types in which operations compute and round, and the conditions that they require of
+inputs.
 
-An operation on half precision computes in float32 and rounds its result once. All others compute in
-the type of their result. Each step of a formula is rounded to the type it is computed in, as eager
-execution does, so all executors agree where an intermediate result overflows. Booleans are 0 and 1
-where they are computed with.
+An operation on half precision computes in float32 and rounds its result once. All other operations
+compute in the type of their result. Each step of a formula is rounded to the type in which it is
+computed, as in eager execution. All executors therefore agree on where an intermediate result
+overflows. In arithmetic, booleans are 0 and 1.
 
-Integers are exact up to 2⁵³ in magnitude, which is what float64 holds. Types of up to 32 bits wrap
-around. The backend raises an error where a token exceeds 2⁵³ or the result of integer arithmetic is NaN
-or exceeds 2⁵³.
+Integers are exact up to 2⁵³ in magnitude, as in float64. Integer types of up to 32 bits wrap around.
+The backend raises an error if a token exceeds 2⁵³, or if the result of integer arithmetic is NaN or
+exceeds 2⁵³.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from locum.rasp.python import constant, family, where
 
 @dataclass
 class Notes:
-    """What was noted of one program."""
+    """Conditions collected from the constructions of one program."""
 
-    #: Each counts, at position 0, how often its problem occurs; the problem in words.
+    #: S-ops whose value at position 0 is the number of violations, each with the text of the error.
     required: list[tuple[SOp, str]] = field(default_factory=list)
 
 
@@ -44,7 +45,7 @@ _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def collect_notes() -> Iterator[Notes]:
-    """Collect what constructions note within the block."""
+    """Collect the conditions that constructions require inside the ``with`` block."""
     notes = Notes()
     token = _notes.set(notes)
     try:
@@ -54,20 +55,22 @@ def collect_notes() -> Iterator[Notes]:
 
 
 def require(violations: SOp, problem: str) -> None:
-    """Note that a run raises ``problem`` unless ``violations`` is 0 at position 0."""
+    """Require that ``violations`` is 0 at position 0; otherwise a run raises an error with the text
+    ``problem``.
+    """
     notes = _notes.get()
     if notes is not None:
         notes.required.append((violations, problem))
 
 
 HALF = ("float16", "bfloat16")
-#: Integer types whose values a float64 holds, but for int64's beyond 2⁵³.
+#: Integer types that float64 represents exactly, except int64 beyond 2⁵³.
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint64")
-#: Operations whose results a floating-point type may have to round.
+#: Operations whose results may need rounding in a floating-point type.
 _INEXACT = frozenset(
     name for name, row in OPERATIONS.items() if row.group in ("arithmetic", "function")
 ) - {"negate", "absolute", "minimum", "maximum", "floor", "round"}
-#: Stand for the operands while a formula is written down.
+#: Placeholders of the operands while a formula is built.
 _OPERANDS = tuple(family(1, f"operand{n}") for n in range(8))
 
 
@@ -77,20 +80,22 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def is_float(dtype: str) -> bool:
-    """Return whether a type is a floating-point type that programs have."""
+    """Return whether a type is one of the floating-point types that RASP programs support."""
     return dtype in ROUNDINGS
 
 
 def computing_type(dtype: str) -> str:
-    """Return the type in which an operation with results of this type computes."""
+    """Return the type in which an operation computes: float32 for half precision, otherwise the type of
+    its result.
+    """
     return "float32" if dtype in HALF else dtype
 
 
 def convert(value: SOp, dtype: str, to: str) -> SOp:
-    """Return a value of one type in another.
+    """Convert an s-op from the type ``dtype`` to the type ``to``.
 
-    Floats are truncated to integers. PyTorch leaves it undefined what becomes of NaN, infinities and
-    numbers out of range. As entries of a result, they raise an error.
+    Floats are truncated to integers. PyTorch does not define the conversion of NaN, infinities and
+    numbers out of range. In a result of the graph, such entries raise an error.
     """
     if dtype == to:
         return value
@@ -109,12 +114,12 @@ def convert(value: SOp, dtype: str, to: str) -> SOp:
 
 
 def truncate(value: SOp) -> SOp:
-    """Round towards 0; −0 and numbers above −1 give −0."""
+    """Round towards 0; −0 and numbers between −1 and 0 become −0."""
     return where(value < 0, -apply("floor", -value), apply("floor", value))
 
 
 def wrap(value: SOp, dtype: str) -> SOp:
-    """Return an integer modulo the number of values of its type; 64 bits do not wrap around."""
+    """Wrap an integer s-op around to the range of its type; 64-bit integers are returned unchanged."""
     if dtype.endswith("64"):
         return value
     if dtype == "uint8":
@@ -124,7 +129,7 @@ def wrap(value: SOp, dtype: str) -> SOp:
 
 
 def scalar(value: Any, dtype: str) -> SOp:
-    """Return a number of the program, rounded to a type."""
+    """Return a Python number as a constant s-op, rounded to a type."""
     if dtype == "bool":
         return constant(bool(value))
     if not is_float(dtype):
@@ -139,13 +144,15 @@ def compute(
     dtype: str = "",
     operand_dtype: str = "",
 ) -> Tensor:
-    """Apply a function to operands entry by entry, in one type, and round the result once.
+    """Apply a function to operands elementwise in one type, and round the result once.
 
-    ``dtype`` is the type to compute in, by default the computing type of the result. Operands are
-    tensors, which are expanded, and Python's numbers. They are converted to ``operand_dtype`` first, by
-    default to ``dtype``, but to the computing type of the result where float64 is only a wider type to
-    compute in. The function gets s-ops, and None for None. Each of its steps is rounded to ``dtype``.
-    A function that is computed in the type of the result by name does not exceed the range of integers.
+    ``dtype`` is the type in which the function computes, by default the computing type of the result.
+    Operands are tensors, which are expanded, and Python numbers. All operands are first converted to
+    ``operand_dtype``. The default of ``operand_dtype`` is ``dtype``. If ``dtype`` is float64 and the
+    result is a narrower float, the default is the computing type of the result. The function receives
+    s-ops, and None for an operand that is None. Each of its steps is rounded to ``dtype``. For an
+    integer result, a condition requires integers up to 2⁵³, unless ``dtype`` is explicitly the type of
+    the result.
     """
     is_exact = dtype == out.dtype
     dtype = dtype or computing_type(out.dtype)
@@ -162,10 +169,10 @@ def compute(
 
 
 def require_exact(out: Layout, value: SOp) -> None:
-    """Make a run raise an error where finite integers exceed 2⁵³.
+    """Require that finite integers do not exceed 2⁵³ in magnitude; otherwise a run raises an error.
 
-    What a cast makes of NaN and infinities is undefined in PyTorch. It stays NaN or infinite here, and
-    is an error only in a result of the graph.
+    PyTorch does not define casts of NaN and infinities to integers. In Locum they remain NaN or
+    infinite, and raise an error only in a result of the graph.
     """
     if math.prod(out.shape):
         is_large = (abs(value) > LARGEST_EXACT) & (abs(value) < math.inf)
@@ -176,17 +183,20 @@ def require_exact(out: Layout, value: SOp) -> None:
 
 
 def read(out: Layout, operand: Any, dtype: str) -> SOp:
-    """Return the entry of a tensor at each position of a result, or a number, in a type."""
+    """Return an s-op with the entry of an operand at each position of a result, converted to a type.
+
+    The operand is a tensor or a Python number.
+    """
     if isinstance(operand, Tensor):
         return convert(out.read(operand), operand.dtype, dtype)
     return scalar(operand, dtype)
 
 
 def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str) -> SOp:
-    """Apply a function to s-ops of a type, and round each of its steps and constants to the type.
+    """Apply a function to s-ops, and round each of its steps and constants to the type ``dtype``.
 
-    Numbers of the program are passed on as constants. S-ops that the function does not get as arguments
-    stay as they are.
+    Constant operands are passed to the function as constants. S-ops that are not operands of the
+    function are not changed.
     """
     if not is_float(dtype) or dtype == "float64":  # every executor computes in float64
         return function(*values)
@@ -211,7 +221,9 @@ def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str)
 
 
 def cast(tensor: Tensor, dtype: str) -> Tensor:
-    """Return the entries of a tensor in another type; what it repeats is converted once."""
+    """Return a tensor converted to another type; entries repeated by a stride of 0 are converted
+    once.
+    """
     if tensor.dtype == dtype:
         return tensor
     sizes = zip(tensor.shape, tensor.strides, strict=True)
@@ -223,14 +235,14 @@ def cast(tensor: Tensor, dtype: str) -> Tensor:
 
 
 def rounded(value: SOp, dtype: str) -> SOp:
-    """Round a computed value to the type of a result; integers wrap around."""
+    """Round a computed s-op to the type of a result; integers wrap around."""
     if is_float(dtype):
         return value if value.node.op == dtype else apply(dtype, value)
     return value if dtype == "bool" else wrap(value, dtype)
 
 
 def common_type(*operands: Any) -> str:
-    """Return the type in which PyTorch compares these tensors and numbers."""
+    """Return the type to which PyTorch promotes these tensors and numbers."""
     examples = [
         torch.empty((1,) * len(operand.shape), dtype=getattr(torch, operand.dtype), device="meta")
         if isinstance(operand, Tensor)

@@ -1,7 +1,7 @@
 """Load a pretrained model and its tokenizer from a folder with the transformers library.
 
-Nothing is downloaded, no code of the folder runs, and weights are read from safetensors or GGUF files
-only: pickled weights can run code.
+Nothing is downloaded, and no code in the folder is executed. Weights are read only from safetensors or
+GGUF files, since pickled weights can execute code.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ import torch
 
 from locum.errors import InputError
 
-#: Types of numbers in which a model can run.
+#: Floating-point types in which a model can run.
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model with its tokenizer."""
+    """A pretrained model with its tokenizer."""
 
     model: Any
     tokenizer: Any
     folder: Path
-    #: Parameters that the folder lacks: they have random values.
+    #: Names of parameters that the folder does not contain and that have random values.
     missing: Sequence[str] = ()
 
     @property
     def is_encoder_decoder(self) -> bool:
-        """Whether the model has an encoder and a decoder."""
+        """Whether the model consists of an encoder and a decoder."""
         return bool(getattr(self.model.config, "is_encoder_decoder", False))
 
     def encode(self, texts: Sequence[str], *, pad_left: bool = False) -> dict[str, torch.Tensor]:
-        """Return the inputs of the model for a batch of texts, padded to the longest one."""
+        """Return the inputs of the model for a batch of texts, padded to the longest text.
+
+        With ``pad_left``, the padding precedes each text.
+        """
         if pad_left:
             self.tokenizer.padding_side = "left"
         padding = len(texts) > 1
@@ -55,18 +58,24 @@ class Pretrained:
         return dict(encoded)
 
     def tokens(self, ids: torch.Tensor) -> list[str]:
-        """Return token ids as the tokens of the vocabulary."""
+        """Return the vocabulary tokens of token ids as strings."""
         return [str(token) for token in self.tokenizer.convert_ids_to_tokens(ids.tolist())]
 
 
-def load_pretrained(folder: Path, *, generates: bool = False, dtype: str | None = None) -> Pretrained:
-    """Load the model and the tokenizer of a folder, with the head for tokens if it ``generates``."""
+def load_pretrained(
+    folder: Path, *, generates: bool = False, answers: bool = False, dtype: str | None = None
+) -> Pretrained:
+    """Load the model and the tokenizer from a folder.
+
+    With ``generates``, the model has a language-model head. With ``answers``, the model has the head
+    with which it was saved, and the tokenizer is optional.
+    """
     try:
         import transformers
     except ModuleNotFoundError:
         raise InputError("--model needs transformers: try pip install 'locum[models]'") from None
     if not folder.is_dir():
-        raise InputError(f"--model: expected a folder of a model, got {folder}, which is none")
+        raise InputError(f"--model: expected the folder of a model, got {folder}")
     if dtype is not None and dtype not in DTYPES:
         raise InputError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
@@ -83,7 +92,9 @@ def load_pretrained(folder: Path, *, generates: bool = False, dtype: str | None 
             kind = transformers.AutoModelForSeq2SeqLM
         elif generates:
             kind = transformers.AutoModelForCausalLM
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        elif answers:
+            kind = _saved_class(transformers, config)
+        tokenizer = _tokenizer(transformers, folder, options, is_optional=answers)
         model, loading = kind.from_pretrained(folder, **options, **weights, output_loading_info=True)
     except Exception as error:  # the files of a folder can cause any error in the library
         problem = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -96,4 +107,26 @@ def load_pretrained(folder: Path, *, generates: bool = False, dtype: str | None 
             f"--model: expected a model that reads text, got one that reads {model.main_input_name}; "
             "try locum.torch.simulate(model, ...) in Python"
         )
-    return Pretrained(model.eval(), tokenizer, folder, sorted(loading["missing_keys"]))
+    missing = sorted(loading["missing_keys"])
+    if answers and missing:
+        raise InputError(
+            f"--model: expected all weights in {folder}, got none of {', '.join(missing[:3])}; "
+            "try model.save_pretrained(folder) of the whole model"
+        )
+    return Pretrained(model.eval(), tokenizer, folder, missing)
+
+
+def _saved_class(transformers: Any, config: Any) -> Any:
+    """Return the transformers class with which a model was saved."""
+    names = getattr(config, "architectures", None) or []
+    kind = getattr(transformers, names[0], None) if names else None
+    if kind is None or not hasattr(kind, "from_pretrained"):
+        raise ValueError(f"the configuration names no class of transformers: {names}")
+    return kind
+
+
+def _tokenizer(transformers: Any, folder: Path, options: dict[str, Any], *, is_optional: bool) -> Any:
+    """Return the tokenizer in a folder, or None if the tokenizer is optional and missing."""
+    if is_optional and not any(folder.glob("*token*")) and not any(folder.glob("vocab*")):
+        return None
+    return transformers.AutoTokenizer.from_pretrained(folder, **options)

@@ -1,7 +1,7 @@
-"""A captured graph with concrete shapes as one RASP program.
+"""Represent a captured graph with concrete shapes as one RASP program.
 
-The graph, its shapes, types and Python numbers are the *order*. Nothing of the values of parameters and
-inputs is in the program: they are its tokens.
+The graph with its shapes, types and Python numbers is the *order* of the program. Values of parameters
+and inputs are not part of the program; they are its tokens.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from locum.torch.tensor_outputs import Outputs
 from locum.torch.translation import Feed, Translation, UnsupportedOperationError
 
 _aten = torch.ops.aten
-#: Products with a vector, which PyTorch's counter of floating-point operations does not count.
+#: Products with a vector, which PyTorch's FLOP counter does not count.
 _VECTOR_PRODUCTS = frozenset((_aten.dot, _aten.vdot, _aten.mv, _aten.addmv, _aten.addr, _aten.ger))
-#: Products in groups, and the number of products that each computes.
+#: Grouped matrix products, and the number of products that each of them computes.
 _GROUPED_PRODUCTS = {
     "aten._grouped_mm.default": 1,
     "transformers.grouped_mm_fallback.default": 1,
@@ -46,7 +46,7 @@ _GROUPED_PRODUCTS = {
 
 
 def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
-    """Return the number of multiply-adds of a node, from the shapes of its arguments."""
+    """Return the number of multiply-adds of a graph node, computed from the shapes of its arguments."""
     packet = getattr(node.target, "overloadpacket", None)
     values = concrete.values
     arguments: Any = fx.node.map_arg(node.args, values.__getitem__)
@@ -55,7 +55,7 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
         if packet in (_aten.addr, _aten.ger):
             return math.prod(tensor.numel() for tensor in tensors)
         return max(tensor.numel() for tensor in tensors)
-    if str(node.target) in _GROUPED_PRODUCTS:  # each row of the first factor has one matrix
+    if str(node.target) in _GROUPED_PRODUCTS:  # each row of the first factor uses one matrix
         return _GROUPED_PRODUCTS[str(node.target)] * int(arguments[0].numel() * arguments[1].shape[-1])
     if packet not in flop_registry:
         return 0
@@ -63,7 +63,7 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
     count = partial(flop_registry[packet], **options, out_val=values[node])
     try:
         operations: int = count(*arguments)
-    except AssertionError:  # some versions of PyTorch count no attention with grouped heads
+    except AssertionError:  # some versions of PyTorch do not count grouped-query attention
         q, k, v, *rest = arguments
         k, v = (x.new_empty((*q.shape[:2], *x.shape[2:])) for x in (k, v))
         operations = count(q, k, v, *rest)
@@ -72,7 +72,7 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """How graphs are run."""
+    """The options with which graphs are compiled and run."""
 
     executor: Annotated[str, Setting("a text", choices=("fast", "dense", "heads"))] = "fast"
     #: Whether the host computes tables of integers and positions.
@@ -82,7 +82,9 @@ class Settings:
 
 
 class Program:
-    """A translated graph: a part for the host, a RASP program, and its results."""
+    """A translated graph: the part that the host computes, a RASP program, and the results of the
+    graph.
+    """
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class Program:
         is_composed = settings.executor == "fast"
         translation = (Composition if is_composed else Translation)(concrete, known, collector)
         outputs = self._add_outputs(translation)
-        #: The recorded steps, by their places after the results of the graph.
+        #: The index of each recorded step among the outputs; steps follow the results of the graph.
         self._steps: dict[Step, int] = {
             step: outputs.add(tensor) for step, tensor in (collector.steps if collector else {}).items()
         }
@@ -111,9 +113,9 @@ class Program:
         self.feeds: Sequence[Feed] = list(translation.feeds.values())
         self._device = translation.device
         self._conditions = translation.conditions
-        #: The small programs, and the names of the storages that are fed, for the fast executor.
+        #: The translation into small programs, for the fast executor; otherwise None.
         self._composition = translation if isinstance(translation, Composition) else None
-        #: The roots, or the names of storages, that are read, and the positions of each.
+        #: The roots, or the names of storages, that a run computes, and the needed positions of each.
         self.read = _roots(translation, outputs)
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
@@ -126,7 +128,7 @@ class Program:
             sum(count_multiply_adds(concrete, node) for node in nodes)
             for nodes in (self.on_u, self.on_host)
         )
-        #: The plan of the fast executor, made in the first run, and what runs it.
+        #: The plan of the fast executor, created in the first run, and the function that runs the plan.
         self.plan: Plan | None = None
         self._run_plan: Callable[[list[torch.Tensor]], list[torch.Tensor]]
         self._has_graph = (
@@ -146,12 +148,14 @@ class Program:
 
     @property
     def host_code(self) -> str:
-        """What the host computes, as code."""
+        """Python code of the part that the host computes."""
         return self._host.function.code
 
     @cached_property
     def roots(self) -> Mapping[Node, range]:
-        """The roots of the RASP program of the whole graph, and the positions that are read of each."""
+        """The roots of the RASP program of the whole graph, and the positions of each root that are
+        needed.
+        """
         if self._composition is None:
             return self.read
         translation = Translation(self.concrete, self._known)
@@ -163,11 +167,13 @@ class Program:
         return cls(read_metadata(graph), Settings(executor, host))
 
     def __call__(self, *arguments: Any) -> list[Any]:
-        """Run the host's part, then the program; return the results of the graph."""
+        """Run the host's part and then the RASP program, and return the results of the graph."""
         return self.run(arguments)[0]
 
     def run(self, arguments: Sequence[Any]) -> tuple[list[Any], dict[Step, torch.Tensor]]:
-        """Return the results of the graph, and the recorded steps."""
+        """Run the program on the arguments of the graph; return the results of the graph and the
+        recorded steps.
+        """
         with plain_execution():
             known = self._host(arguments)
             parts = {
@@ -182,7 +188,7 @@ class Program:
 
     def _run_program(self, feeds: Mapping[fx.Node, torch.Tensor]) -> dict[Node, torch.Tensor]:
         self._check_integers(feeds)
-        # The only token of a program of constants is a blank.
+        # The only token of a program without inputs is a blank.
         parts = list(feeds.values()) or [torch.zeros(1, device=self._device)]
         if self._composition is None:
             values = run_all(self.read, parts, self.length, executor=self.settings.executor)
@@ -192,7 +198,7 @@ class Program:
         return dict(zip(self.read, values, strict=True))
 
     def _check_integers(self, feeds: Mapping[fx.Node, torch.Tensor]) -> None:
-        """Raise an error for integers that float64 does not hold: executors would round them."""
+        """Raise an error if tokens contain integers that float64 would round."""
         outside = {
             node: find_inexact(part)
             for node, part in feeds.items()
@@ -217,7 +223,7 @@ class Program:
         )
 
     def make_plan(self) -> Plan:
-        """Return the plan of the fast executor, made in the first call."""
+        """Return the plan of the fast executor, which is created in the first call."""
         if self.plan is not None:
             return self.plan
         assert self._composition is not None
@@ -243,13 +249,13 @@ class Program:
         return plan
 
     def use_plan(self, plan: Plan, *, has_graph: bool) -> None:
-        """Run the program by a plan, which may become a CUDA graph."""
+        """Use ``plan`` for all further runs, recorded as a CUDA graph if ``has_graph`` is true."""
         self.plan = plan
         run = partial(_run_plan, plan)
         self._run_plan = GraphRunner(run) if has_graph else run
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
-        """Raise an error if an input is not allowed, such as an index out of range."""
+        """Raise an error if a condition on the inputs is violated, such as an index out of range."""
         if not self._conditions:
             return
         violations = torch.stack([found[root][0].double() for root in self._conditions])
@@ -261,7 +267,11 @@ class Program:
             raise InputError(list(self._conditions.values())[int(broken[0])])
 
     def _move(self, part: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Return tokens on the device of the program; PyTorch allows single numbers elsewhere."""
+        """Return tokens in the given type and on the device of the program.
+
+        A single number may be on the CPU, as PyTorch allows; any other tensor on another device raises
+        an error.
+        """
         if part.dtype is not dtype:
             part = part.to(dtype)
         if part.device == self._device:
@@ -275,17 +285,19 @@ class Program:
 
 
 def _run_plan(plan: Plan, parts: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the results of a plan, each in one row."""
+    """Run a plan and return its results as flat, contiguous tensors."""
     return [value.reshape(-1).contiguous() for value in plan.run_all(parts)]
 
 
 def _roots(translation: Translation, outputs: Outputs) -> dict[Node, range]:
-    """Return what is read of a run: conditions and results."""
+    """Return the s-ops that a run computes, for conditions and results, with the needed positions of
+    each.
+    """
     return {**dict.fromkeys(translation.conditions, range(1)), **outputs.roots}
 
 
 def find_inexact(integers: torch.Tensor) -> torch.Tensor:
-    """Return where integers of 64 bits exceed 2⁵³ in magnitude."""
+    """Return a boolean tensor that is true where 64-bit integers exceed 2⁵³ in magnitude."""
     least = 0 if integers.dtype == torch.uint64 else -LARGEST_EXACT
     signed = integers.view(torch.int64)  # PyTorch does not compare unsigned integers on all devices
     return (signed > LARGEST_EXACT) | (signed < least)

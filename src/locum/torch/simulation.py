@@ -1,4 +1,4 @@
-"""Run a model on U, and compare the result with eager execution."""
+"""Run a PyTorch model on U, and compare the result with eager execution."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ import torch
 from locum.errors import ExecutionError, InputError
 from locum.torch.backend import read_options
 
-#: The largest accepted difference by type of numbers, relative to the largest entry of a tensor.
+#: Default tolerances by type: the maximum difference relative to the largest entry of a tensor.
 TOLERANCES: dict[torch.dtype, float] = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
     torch.float16: 2e-2,
     torch.bfloat16: 1e-1,
 }
-#: Graphs of one model that Dynamo captures before it raises an error.
+#: Maximum number of graphs of one model that Dynamo captures before it raises an error.
 MOST_GRAPHS = 64
-#: The attribute of a model that has its compiled forms.
+#: The attribute of a model that stores its compiled forms.
 _ATTRIBUTE = "_locum_compiled"
 
 
 class CompiledForms:
-    """The compiled forms of a model, by options. Copies and pickles of the model have none."""
+    """The compiled forms of a model, by options; copies and pickles of the model contain no compiled
+    forms.
+    """
 
     def __init__(self) -> None:
         self.by_options: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -50,15 +52,15 @@ def simulate(
 ) -> Any:
     """Run a model on U and return its output.
 
-    The model is compiled with ``torch.compile(model, backend="locum", fullgraph=True)`` in the first
-    call, and later calls use the compiled model. The output is what the model returns, such as a
-    ``ModelOutput`` of transformers.
+    The first call compiles the model with ``torch.compile(model, backend="locum", fullgraph=True)``,
+    and later calls use the compiled model. The output has the same type as the output of the model,
+    such as a ``ModelOutput`` of transformers.
 
     With ``compare``, the model also runs eagerly. An :class:`ExecutionError` is raised if a tensor of
-    the output differs by more than ``tolerance``, relative to its largest entry (by default 1e-9 for
-    float64, 1e-4 for float32, 2e-2 for float16 and 1e-1 for bfloat16), or in its type, shape, integers,
-    infinities or NaN. The eager run works on copies of the inputs. The states of random number
-    generators, caches and buffers are those of a single run.
+    the output differs by more than ``tolerance``, relative to its largest entry. The error is also
+    raised for differences in type, shape, integers, infinities or NaN. The default tolerance is 1e-9
+    for float64, 1e-4 for float32, 2e-2 for float16 and 1e-1 for bfloat16. The eager run uses copies of
+    the inputs. Random number generators, caches and buffers change as in a single run.
     """
     if not isinstance(model, torch.nn.Module):
         raise InputError(
@@ -74,12 +76,12 @@ def simulate(
 
 
 def _compile(model: torch.nn.Module, executor: str, host: str) -> Callable[..., Any]:
-    """Return the compiled form of a model, made or remembered."""
+    """Return the compiled form of a model for these options, from the cache if possible."""
     options = {"executor": executor, "host": host}
     read_options(options, None)
     forms = vars(model).get(_ATTRIBUTE)
     if forms is None:
-        # Kept in the model, and not in a table: the compiled form refers to the model.
+        # Stored in the model instead of a global table, since the compiled form refers to the model.
         forms = CompiledForms()
         object.__setattr__(model, _ATTRIBUTE, forms)
     if (executor, host) not in forms.by_options:
@@ -97,14 +99,16 @@ def _compile(model: torch.nn.Module, executor: str, host: str) -> Callable[..., 
 
 
 def _run_eagerly(model: torch.nn.Module, arguments: Any, inputs: Any) -> Any:
-    """Run a model on copies of its inputs; leave buffers and random number generators as they were."""
+    """Run a model on copies of its inputs, and restore buffers and random number generators
+    afterwards.
+    """
     with _unchanged_state(model):
         copied_arguments, copied_inputs = _copy((arguments, inputs))
         return model(*copied_arguments, **copied_inputs)
 
 
 def _copy(value: Any) -> Any:
-    """Return a copy of inputs, so that a run changes no cache and no tensor of the caller."""
+    """Return a deep copy of inputs, so that a run changes no cache and no tensor of the caller."""
     try:
         with torch.no_grad():
             return copy.deepcopy(value)
@@ -130,7 +134,7 @@ def _unchanged_state(model: torch.nn.Module) -> Iterator[None]:
 
 
 def check_difference(expected: Any, found: Any, tolerance: float | None = None) -> None:
-    """Raise an error if an output of a model is not the expected one."""
+    """Raise :class:`ExecutionError` if the tensors of an output differ from the expected tensors."""
     wanted, got = list_tensors(expected), list_tensors(found)
     if list(wanted) != list(got):
         raise ExecutionError(
@@ -145,7 +149,7 @@ def check_difference(expected: Any, found: Any, tolerance: float | None = None) 
 
 
 def list_tensors(value: Any) -> dict[str, torch.Tensor]:
-    """Return the tensors of an output by their paths; objects such as caches are searched, too."""
+    """Return the tensors in an output by their paths, including tensors in objects such as caches."""
     found: dict[str, torch.Tensor] = {}
 
     def visit(path: str, part: Any, depth: int) -> None:
@@ -170,8 +174,9 @@ _DEEPEST = 12
 
 
 def measure_difference(expected: torch.Tensor, found: torch.Tensor) -> float:
-    """Return the largest difference of two tensors, relative to the largest entry; infinite if they
-    differ in type, shape, infinities or NaN.
+    """Return the largest difference of two tensors, relative to the largest entry of ``expected``.
+
+    The difference is infinite if the tensors differ in type, shape, integers, infinities or NaN.
 
     >>> measure_difference(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 5.0]))
     0.25

@@ -1,4 +1,4 @@
-"""Record attention patterns and results of modules that run on U, with their source lines.
+"""Record attention patterns and results of modules that run on U.
 
 >>> import torch, locum.torch
 >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
@@ -25,29 +25,32 @@ from torch import fx
 from locum.constructions.tensor import Tensor
 from locum.errors import InputError
 
-#: The object that Dynamo traces, such as ``L['self']``, and everything before its first attribute.
+#: The beginning of a module path from Dynamo: the traced object, such as ``L['self']``.
 _ROOT = re.compile(r"^[A-Z]\['\w+'\]")
 _ITEM = re.compile(r"\[(?:'([^']*)'|(\d+))\]")
 
 
 def module_paths(node: fx.Node) -> list[str]:
-    """Return the paths of the modules around a node, outermost first, such as ``encoder.layer.0``.
+    """Return the paths of the modules that contain a graph node, outermost first, such as
+    ``encoder.layer.0``.
 
-    The compiled module itself has the path "". A node of a backward graph has the modules of the
-    operation that it differentiates.
+    The path of the compiled module itself is "". A node of a backward graph belongs to the modules of
+    the operation that it differentiates.
     """
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     return [normalise_path(path) for path, _ in stack.values()]
 
 
 def module_path(node: fx.Node) -> str:
-    """Return the path of the innermost module of a node; "" outside of any module."""
+    """Return the path of the innermost module that contains a graph node, or "" outside of any
+    module.
+    """
     paths = module_paths(node)
     return paths[-1] if paths else ""
 
 
 def normalise_path(path: str) -> str:
-    """Return a path of Dynamo as ``named_modules`` prints it.
+    """Convert a module path from Dynamo to the form that ``named_modules`` returns.
 
     >>> normalise_path("L['self'].encoder.layer[0].output")
     'encoder.layer.0.output'
@@ -58,23 +61,27 @@ def normalise_path(path: str) -> str:
 
 
 def source_line(node: fx.Node) -> str:
-    """Return the innermost line of the user's source code, such as ``File "model.py", line 3``."""
+    """Return the innermost source line of a graph node, such as ``File "model.py", line 3``, or "" if
+    unknown.
+    """
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     return next((line for line in reversed(lines) if line.startswith("File ")), "")
 
 
 def describe_origin(node: fx.Node) -> str:
-    """Return the module and the source line of a node for an error message; "" if unknown."""
+    """Return the module and the source line of a graph node for an error message, or "" if both are
+    unknown.
+    """
     path, source = module_path(node), source_line(node)
     return (f" in module {path}" if path else "") + (f" ({source})" if source else "")
 
 
-#: The steps that are attention patterns: the probabilities of attention, and of a softmax.
+#: Names of steps that can be attention patterns: the weights of attention or of a softmax.
 PATTERNS = ("pattern", "softmax", "safe_softmax")
 
 
 class Step(NamedTuple):
-    """The name of a step: the path of its module, and its name in the module."""
+    """The name of a recorded step: the path of its module, and its name in the module."""
 
     module: str
     name: str
@@ -93,7 +100,7 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
         self.runs: list[dict[str, dict[str, torch.Tensor]]] = []
 
     def add(self, steps: Mapping[Step, torch.Tensor]) -> None:
-        """Add the steps of a run."""
+        """Add the recorded steps of a run."""
         run: dict[str, dict[str, torch.Tensor]] = {}
         for step, tensor in steps.items():
             run.setdefault(step.module, {})[step.name] = tensor
@@ -101,10 +108,10 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
 
     @property
     def patterns(self) -> dict[str, torch.Tensor]:
-        """The attention pattern of each module that has one, as the last run computed it.
+        """The attention patterns of the last run of each module, by module path.
 
-        A pattern is a softmax with at least three dimensions, in general batch, head, query and key.
-        Dropout of attention is not applied to it.
+        A pattern is a softmax with at least three dimensions, usually batch, head, query and key.
+        Dropout of attention weights is not applied to the pattern.
         """
         found = {}
         for path, steps in self.items():
@@ -128,7 +135,9 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
 
 
 def _is_pattern(name: str, step: torch.Tensor) -> bool:
-    """Return whether a step is a pattern: observed as one, or a softmax that is not one of rows."""
+    """Return whether a step is an attention pattern: named as one by a construction, or a softmax with
+    more than two axes.
+    """
     base = name.rstrip("_0123456789").lstrip("_")
     return base == "pattern" or (base in PATTERNS and step.ndim > 2)
 
@@ -138,13 +147,13 @@ _active: ContextVar[Recorder | None] = ContextVar("locum_recorder", default=None
 
 @contextmanager
 def record(*modules: str) -> Iterator[Recorder]:
-    """Record the steps of modules in all runs of compiled forward graphs inside the block.
+    """Record the steps of modules in all runs of compiled forward graphs inside the ``with`` block.
 
     ``modules`` are paths of modules with shell-style wildcards, such as ``"*.self_attn"``. A path is
     relative to the compiled module. The steps of a module are its ``output``, the results of its ATen
     operations (``addmm``, ``addmm_1``, …), and the parts that a construction names, such as the
-    ``pattern`` of attention. Steps are additional roots of the RASP program, so no fusion hides them.
-    Only the current thread records.
+    ``pattern`` of attention. Steps are additional roots of the RASP program, so they remain available
+    when operations are fused. Only runs in the current thread are recorded.
     """
     if not modules or not all(isinstance(pattern, str) for pattern in modules):
         raise InputError(
@@ -159,26 +168,28 @@ def record(*modules: str) -> Iterator[Recorder]:
 
 
 def active_recorder() -> Recorder | None:
-    """Return the recorder of the innermost ``record`` block; None outside of it."""
+    """Return the recorder of the innermost ``record`` block, or None outside of any block."""
     return _active.get()
 
 
 class StepCollector:
-    """Collects the steps of modules whose paths match patterns, while a graph is translated."""
+    """A collector for the steps of modules whose paths match patterns, used while a graph is
+    translated.
+    """
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self._patterns = patterns
         self._names: Counter[Step] = Counter()
-        #: The tensor of each step, or the node on the host that has it.
+        #: The tensor of each step, or the node on the host that computes it.
         self.steps: dict[Step, Tensor | fx.Node] = {}
 
     def add(self, node: fx.Node, name: str, value: Any) -> None:
-        """Add a step of a node to every recorded module around the node."""
+        """Add a step of a graph node to every recorded module that contains the node."""
         for path in self._recorded_paths(node):
             self._add(path, name, value)
 
     def add_outputs(self, values: Mapping[fx.Node, Any]) -> None:
-        """Add the results that modules pass on to nodes outside of them: ``output``, ``output_1``, …"""
+        """Add the results of a module that are used outside of it, as ``output``, ``output_1``, …"""
         for node, value in values.items():
             for path in self._recorded_paths(node):
                 if any(path not in module_paths(user) for user in node.users):

@@ -1,7 +1,8 @@
-"""The table of operations: each ATen overload that U computes, and the construction that it is.
+"""Map each ATen overload that U computes to its construction.
 
-A construction takes the layout of the result, then the operation's own arguments, with tensors of the
-program in place of PyTorch's. It returns one tensor of the program, or a tuple of them.
+The arguments of a construction are the layout of the result and the arguments of the operation, with
+tensors of the program in place of PyTorch tensors. A construction returns one tensor of the program, or
+a tuple of tensors.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-#: A function that makes the result of an operation.
+#: A function that constructs the result of an operation.
 Construction = TypeVar("Construction", bound=Callable[..., Any])
 
 #: The kinds of operations, in the order of the documentation.
@@ -32,7 +33,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table."""
+    """A row of the table: an overload, its kind and its construction."""
 
     overload: Any
     kind: str
@@ -40,17 +41,18 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The overload's name, such as ``aten.mm.default``."""
+        """Name of the overload, such as ``aten.mm.default``."""
         return str(self.overload)
 
 
-#: Overload → row. The modules of ``operations/`` fill it. Operations that another library registers
-#: have their names as keys, such as ``library.product.default``: the library may not be imported.
+#: Map from overloads to rows, which the modules in ``operations/`` fill. The key of an operation that
+#: another library registers is its name, such as ``library.product.default``, since the library may not
+#: be imported.
 TABLE: dict[Any, Row] = {}
 
 
 def find_row(target: Any) -> Row | None:
-    """Return the row of the target of a graph's node, or None."""
+    """Return the row for the ``target`` of a graph node, or None if the table does not contain it."""
     row = TABLE.get(target)
     if row is None and isinstance(target, torch._ops.OpOverload) and target.namespace != "aten":
         row = TABLE.get(str(target))
@@ -58,15 +60,16 @@ def find_row(target: Any) -> Row | None:
 
 
 def find_overload(name: str) -> Any:
-    """Return the ATen overload of a name such as ``"mm"`` or ``"add.Tensor"``."""
+    """Return the ATen overload with a name such as ``"mm"`` or ``"add.Tensor"``."""
     packet, _, overload = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
 def operation(kind: str, *names: str) -> Callable[[Construction], Construction]:
-    """Enter a construction into the table under names such as ``"mm"`` or ``"add.Tensor"``.
+    """Return a decorator that adds a construction to the table under names such as ``"mm"`` or
+    ``"add.Tensor"``.
 
-    ``"library::product"`` is an operation that another library registers.
+    The name ``"library::product"`` refers to an operation registered by another library.
     """
 
     def register(construct: Construction) -> Construction:

@@ -1,7 +1,7 @@
-"""Make the results of a graph from the roots of its program.
+"""Create the results of a graph from the roots of its program.
 
 Results have the type, shape, strides and aliasing of eager execution. The fake tensors of the graph
-have the same: results with the same fake storage share memory, and all others do not.
+determine them: results whose fake tensors share a storage share memory, and all other results do not.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from locum.torch.translation import Translation, write_strided
 
 @dataclass(frozen=True)
 class KnownOutput:
-    """A result that the host has: an input or a node of the closed list, or a view of one."""
+    """A result available on the host: an input, a node that the host computes, or a view of either."""
 
     node: fx.Node
-    #: Shape, strides, and the distance from the beginning of the tensor, for a view.
+    #: For a view: its shape, its strides, and the offset from the beginning of the tensor.
     view: tuple[tuple[int, ...], tuple[int, ...], int] | None = None
 
     def make(self, known: Mapping[fx.Node, Any]) -> Any:
-        """Return the result."""
+        """Return the result, given the values of nodes that are known on the host."""
         source = known[self.node]
         if self.node.op == "get_attr":  # a constant of the graph, which the user may change
             source = source.clone()
@@ -42,13 +42,13 @@ class KnownOutput:
         return source.as_strided(shape, strides, source.storage_offset() + distance)
 
 
-#: What a result is read from: a root of the program, or a node of the host whose entries are tokens.
+#: The source of a result: a root of the program, or a node on the host whose entries are tokens.
 Source = Node | fx.Node
 
 
 @dataclass(frozen=True)
 class ComputedOutput:
-    """A result of U: where the program has it, and where it is in the memory of the result."""
+    """A result computed by U, with its location in the program and in the memory of the result."""
 
     source: Source
     #: The result as a view of its source.
@@ -59,19 +59,19 @@ class ComputedOutput:
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether the program has the entries where the result has them."""
+        """Whether the entries in the program have the same layout as the result."""
         strides = zip(self.shape, self.tensor.strides, self.strides, strict=True)
         return self.tensor.offset == self.offset and all(size == 1 or a == b for size, a, b in strides)
 
     @property
     def size(self) -> int:
-        """The number of entries of the memory that the result needs."""
+        """Number of entries of memory that the result needs, including its offset."""
         return self.offset + extent(self.shape, self.strides)
 
 
 @dataclass
 class Memory:
-    """Results of U that share memory, by their places among the results of the graph."""
+    """Results of U that share memory, by their indices among the results of the graph."""
 
     dtype: torch.dtype
     device: torch.device
@@ -79,18 +79,22 @@ class Memory:
 
     @property
     def read(self) -> list[ComputedOutput]:
-        """The results that have entries."""
+        """The results that are not empty."""
         return [output for output in self.outputs.values() if output.tensor.size]
 
     @cached_property
     def source(self) -> Source | None:
-        """The source that is the memory of all results; None if they are written to new memory."""
+        """The source whose memory all results use directly, or None if the results are copied to new
+        memory.
+        """
         sources = {output.source for output in self.read}
         is_laid_out = all(output.is_laid_out for output in self.outputs.values())
         return sources.pop() if len(sources) == 1 and is_laid_out else None
 
     def make(self, found: Mapping[Source, torch.Tensor], taken: set[int]) -> dict[int, torch.Tensor]:
-        """Return the results; ``taken`` has the addresses of memory that belongs to others."""
+        """Return the results as tensors; ``taken`` contains the addresses of memory that other tensors
+        use.
+        """
         if self.source is not None:
             memory = self._convert(found[self.source])
             if memory.untyped_storage().data_ptr() in taken or memory.storage_offset():
@@ -104,7 +108,7 @@ class Memory:
         }
 
     def _write(self, found: Mapping[Source, torch.Tensor]) -> torch.Tensor:
-        """Return new memory with the entries of all results."""
+        """Return new memory that contains the entries of all results."""
         size = max(output.size for output in self.outputs.values())
         memory = torch.empty(size, dtype=self.dtype, device=self.device)
         for output in self.read:
@@ -116,7 +120,9 @@ class Memory:
         return memory
 
     def _convert(self, value: torch.Tensor) -> torch.Tensor:
-        """Return computed numbers in the type of the results."""
+        """Convert computed numbers to the type of the results; integers that are not exact raise an
+        error.
+        """
         if value.dtype == self.dtype:
             return value
         if self.dtype == torch.bool:
@@ -133,7 +139,7 @@ class Memory:
 
 
 class Outputs:
-    """The results of a graph, in their order."""
+    """The results of a graph, in order: constants, results of the host and results of U."""
 
     def __init__(self, concrete: ConcreteGraph, translation: Translation, known: set[fx.Node]) -> None:
         self._concrete, self._translation, self._known = concrete, translation, known
@@ -145,7 +151,7 @@ class Outputs:
     def with_parts(
         self, constants: dict[int, Any], of_host: dict[int, KnownOutput], memories: list[Memory]
     ) -> Outputs:
-        """Return the results with other sizes."""
+        """Return a copy with other :attr:`parts`, as in a program for other shapes."""
         outputs = copy.copy(self)
         outputs._constants, outputs._of_host = constants, of_host
         outputs._memories = dict(enumerate(memories))
@@ -153,11 +159,13 @@ class Outputs:
 
     @property
     def parts(self) -> tuple[dict[int, Any], dict[int, KnownOutput], list[Memory]]:
-        """The constants, the results of the host and those of U."""
+        """The constants, the results of the host, and the memories of results of U."""
         return self._constants, self._of_host, list(self._memories.values())
 
     def add(self, result: Any) -> int:
-        """Add a result: a node of the graph, a constant, or a tensor of the program."""
+        """Add a result and return its index; a result is a graph node, a constant, or a tensor of the
+        program.
+        """
         place, self._count = self._count, self._count + 1
         if isinstance(result, Tensor):
             self._add_tensor(place, result)
@@ -192,7 +200,10 @@ class Outputs:
         self._memories[place] = memory
 
     def _find_source(self, tensor: Tensor) -> tuple[Source, Tensor]:
-        """Return what a result is read from. Copies of inputs are read from the input."""
+        """Return the source of a result, and the result as a view of this source.
+
+        If the result is a view of an input, the source is the input.
+        """
         feed = self._translation.find_feed(tensor)
         if feed is None:
             return tensor.sop.node, tensor
@@ -201,7 +212,7 @@ class Outputs:
 
     @property
     def roots(self) -> dict[Node, range]:
-        """The roots of the program, and the positions that are read of each."""
+        """The roots of the program, and the positions of each root that are needed."""
         stops: dict[Node, int] = {}
         for memory in self._memories.values():
             for output in memory.read:
@@ -212,7 +223,7 @@ class Outputs:
 
     @property
     def wanted(self) -> list[fx.Node]:
-        """The nodes of the host that are read."""
+        """The nodes on the host whose values are needed."""
         return [output.node for output in self._of_host.values()]
 
     def make(
@@ -221,9 +232,9 @@ class Outputs:
         found: Mapping[Node, torch.Tensor],
         parts: Mapping[fx.Node, torch.Tensor],
     ) -> list[Any]:
-        """Return the results of a run: values of the host, and roots of the program.
+        """Return the results of a run, given the values of host nodes ``known`` and of roots ``found``.
 
-        ``parts`` are the tokens, whose memory does not become memory of a result.
+        ``parts`` are the tokens of each input, whose memory a result must not reuse.
         """
         taken = {part.untyped_storage().data_ptr() for part in parts.values()}
         sources: dict[Source, torch.Tensor] = {}

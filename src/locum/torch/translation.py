@@ -1,7 +1,7 @@
 """Translate a captured graph into one RASP program.
 
-The tokens of the program are the entries of the tensors that are known on the host. Every other node
-is a construction from the table. The roots of the program are the storages of its results.
+The tokens of the program are the entries of tensors that are known on the host. A construction from the
+table computes each of the other nodes. The roots of the program are the storages of its results.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, r
 from locum.torch.step_recorder import StepCollector, describe_origin
 from locum.torch.table import Row, find_row
 
-#: Integer types that become int64 as tokens.
+#: Integer types that are converted to int64 tokens.
 _NARROW = ("int8", "uint8", "int16", "int32")
 #: Operations whose strides and offset refer to a storage.
 _EXPLICIT_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
 
 
 def _require_first(out: None, condition: Tensor, problem: str) -> None:
-    """Require that the first entry of a tensor holds."""
+    """Require that the first entry of ``condition`` is true."""
     first = condition.at(*(0 for _ in condition.shape))
     require(where(first, 0.0, 1.0), problem)
 
@@ -59,7 +59,7 @@ class UnsupportedOperationError(LocumError):
 
 @dataclass(frozen=True)
 class Feed:
-    """A tensor whose memory becomes tokens."""
+    """A tensor on the host whose memory becomes tokens of the program."""
 
     node: fx.Node
     shape: tuple[int, ...]
@@ -70,7 +70,9 @@ class Feed:
     size: int
 
     def entries(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return the memory of a tensor as one row, without a copy if it has the expected strides."""
+        """Return the memory of a tensor as a vector of tokens, without a copy if the strides are as
+        expected.
+        """
         if tensor.shape != self.shape:  # AOT autograd may pass more memory than it traced
             raise InputError(
                 f"{self.node.name}: expected a tensor of shape {tuple(self.shape)}, got "
@@ -86,26 +88,28 @@ class Feed:
 def write_strided(
     memory: torch.Tensor, tensor: torch.Tensor, strides: tuple[int, ...], offset: int
 ) -> None:
-    """Write a tensor into memory with the given strides; entries that share a place are equal."""
+    """Write a tensor into ``memory`` with the given strides; entries at the same position must be
+    equal.
+    """
     places = torch.arange(memory.numel(), device=memory.device)
     memory[places.as_strided(tensor.shape, strides, offset).reshape(-1)] = tensor.reshape(-1)
 
 
 @dataclass(frozen=True)
 class Construction:
-    """What a construction returned, and what was collected meanwhile."""
+    """The result of a construction, with the observed tensors and conditions collected from it."""
 
     #: A tensor, or a tuple of them.
     result: Any
-    #: The parts that the construction names.
+    #: Tensors that the construction names, such as attention patterns.
     observed: Sequence[tuple[str, Tensor]]
-    #: S-ops that are 0 unless an input is not allowed; the error in words.
+    #: S-ops that are 0 at position 0 for valid inputs, each with the text of the error.
     conditions: Sequence[tuple[SOp, str]]
     storages: StorageSizes
 
 
 class Translation:
-    """The RASP program of a graph, before its roots are chosen."""
+    """The translation of a graph into one RASP program, before the roots of the program are chosen."""
 
     def __init__(
         self, concrete: ConcreteGraph, known: set[fx.Node], collector: StepCollector | None = None
@@ -114,13 +118,13 @@ class Translation:
         #: The tensors that become tokens, in the order of the tokens.
         self.feeds: dict[fx.Node, Feed] = {}
         self.token_count = 0
-        #: Where the program runs: the device of the first tensor that is not a single number.
+        #: The device of the program: the device of the first tensor that is not a single number.
         self.device = _device(concrete)
         #: Nodes that U computes.
         self.on_u: list[fx.Node] = []
-        #: S-ops that are 0 at position 0 unless an input is not allowed; the error in words.
+        #: S-ops that are 0 at position 0 for valid inputs, each with the text of the error.
         self.conditions: dict[Node, str] = {}
-        #: The length of the sequence: tokens, and positions that results need.
+        #: Length of the sequence: tokens, and further positions that results need.
         self.length = 1
         #: The number of positions of each s-op that is the storage of a tensor.
         self.storages: dict[Node, int] = {}
@@ -147,7 +151,7 @@ class Translation:
             self._collector.add_outputs({node: self._tensors[node] for node in self.on_u})
 
     def _add_assertion(self, node: fx.Node) -> None:
-        """Make a run raise the error of an assertion of the graph."""
+        """Add the condition of an assertion in the graph, so that a run raises its error."""
         condition, *message = node.args
         if not isinstance(condition, fx.Node) or self._concrete.is_number(condition):
             raise _error(node, "expected a condition on a tensor, got a number")
@@ -159,7 +163,7 @@ class Translation:
             self.conditions[violations.node] = problem + describe_origin(node)
 
     def read(self, node: fx.Node) -> Any:
-        """Return the tensor of a node; a tensor of the host becomes tokens when it is first read."""
+        """Return the tensor of a graph node; a tensor on the host becomes tokens on first use."""
         if node in self._tensors:
             return self._tensors[node]
         value = self._concrete.values[node]
@@ -169,9 +173,9 @@ class Translation:
         return self._tensors[node]
 
     def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int] | None:
-        """Return the node whose tokens a view shows, and the position of its first token.
+        """Return the graph node whose tokens a tensor views, and the position of its first token.
 
-        Return None for a tensor that is computed.
+        Return None for a computed tensor.
         """
         if tensor.sop.node is not tokens.node or not tensor.size:
             return None
@@ -184,7 +188,9 @@ class Translation:
         raise AssertionError("a view of tokens that no tensor has")
 
     def _feed(self, node: fx.Node, value: Any) -> Tensor:
-        """Make the memory of a tensor the next tokens."""
+        """Append the memory of a tensor on the host to the tokens, and return a view of these
+        tokens.
+        """
         if not isinstance(value, torch.Tensor):
             raise _error(node, f"expected a tensor, got {type(value).__name__}")
         dtype = _type(node, value)
@@ -197,13 +203,13 @@ class Translation:
         return tensor
 
     def _enter(self, tensor: Tensor) -> Tensor:
-        """Return a tensor that is fed, as a view of the tokens."""
+        """Return an input tensor as a view of the next tokens."""
         return tensor.replace(offset=self.token_count, start=self.token_count)
 
     def _show_memory(self, node: fx.Node) -> Tensor:
-        """Return ``as_strided`` of an input: its tokens are the memory that it shows.
+        """Return the result of ``as_strided`` on an input, with the visible memory as new tokens.
 
-        The storage of an input may begin elsewhere in another call, and is larger than the input.
+        The storage of an input is larger than the input, and its offset may differ between calls.
         """
         value = self._concrete.values[node]
         memory = self._feed(node, value)
@@ -215,7 +221,7 @@ class Translation:
         return result
 
     def _construct(self, node: fx.Node) -> Any:
-        """Return the result of a node: a tensor, or a tuple of them."""
+        """Return the tensor, or the tuple of tensors, that the construction of a graph node creates."""
         if node.target is operator.getitem:
             source, place = cast(tuple[fx.Node, int], node.args)
             return self.read(source)[place]
@@ -238,7 +244,7 @@ class Translation:
         return made.result
 
     def _compute(self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> Construction:
-        """Return what a node computes."""
+        """Call the construction of a graph node, and record the sizes of the storages that it needs."""
         made = self._call_construction(node, row, out, arguments, options)
         self.length = max(self.length, made.storages.greatest)
         for sop, size in made.storages.sizes.items():
@@ -265,7 +271,9 @@ class Translation:
         return Construction(result, observed, notes.required, storages)
 
     def _check_storage(self, node: fx.Node) -> None:
-        """Check that the program lays out a storage as PyTorch does where strides are explicit."""
+        """Raise an error if an operation with explicit strides reads a storage that differs from
+        PyTorch's storage.
+        """
         if node.target not in _EXPLICIT_STRIDES:
             return
         source = cast(fx.Node, node.args[0])
@@ -308,7 +316,7 @@ def _find_row(node: fx.Node) -> Row:
 
 
 def _check_arguments(node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> None:
-    """Check that a construction has the arguments of the call."""
+    """Raise an error if a construction does not support the arguments of a call."""
     try:
         _signature(row.construct).bind(out, *arguments, **options)
     except TypeError as error:
@@ -321,7 +329,9 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _layout(node: fx.Node, value: Any) -> Any:
-    """Return the layout of a result: eager's, or a contiguous one if eager's has gaps."""
+    """Return the layout of a result: the layout of eager execution if it is dense, otherwise a
+    contiguous layout.
+    """
     if not isinstance(value, torch.Tensor):
         return value
     dtype = _type(node, value)
@@ -335,7 +345,7 @@ def _check_type(node: fx.Node, value: Any) -> None:
 
 
 def _type(node: fx.Node, value: torch.Tensor) -> str:
-    """Return the type of a tensor's entries; raise an error for tensors that programs do not have."""
+    """Return the type of a tensor's entries, or raise an error if the tensor is not supported."""
     dtype = dtype_name(value.dtype)
     if not is_strided(value):
         kind = "quantised" if value.is_quantized else "nested" if value.is_nested else "sparse"
@@ -355,7 +365,7 @@ def _error(node: fx.Node, problem: str) -> UnsupportedOperationError:
 
 
 def _step_name(node: fx.Node) -> str:
-    """Return the name of an operation in a record, such as ``addmm``."""
+    """Return the name of an operation for recorded steps, such as ``addmm``."""
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
         return str(target.overloadpacket.__name__).lstrip("_")

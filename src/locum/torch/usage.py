@@ -1,7 +1,8 @@
-"""Count what runs on U: calls of captured graphs, and runs of their programs, by compiled object.
+"""Count calls of captured graphs and runs of their programs, for each compiled object.
 
-A run is counted for the compiled functions and modules whose calls are on the stack. One captured
-graph may serve several compiled objects, since Dynamo shares graphs between modules of the same class.
+A run is counted for the compiled functions and modules whose calls are on the call stack. One captured
+graph may be used by several compiled objects, since Dynamo shares graphs between modules of the same
+class.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from locum.torch.step_recorder import module_path
 
 _lock = Lock()
 _graphs: weakref.WeakSet[GraphUsage] = weakref.WeakSet()
-#: The compiled objects whose call is being run.
+#: The compiled objects that are currently being called.
 _callers: ContextVar[tuple[Any, ...]] = ContextVar("locum_callers", default=())
 _EVAL_FRAME = OptimizeContext.__init__.__code__.co_filename
 
 
 @dataclass
 class Count:
-    """Runs, their time and their work."""
+    """A number of runs, with their time and their multiply-adds."""
 
     runs: int = 0
     seconds: float = 0.0
-    #: Multiply-adds of U, and of the host.
+    #: Numbers of multiply-adds computed by U and by the host.
     multiply_adds: int = 0
     multiply_adds_on_host: int = 0
 
     def add(self, other: Count) -> None:
-        """Add other runs."""
+        """Add the numbers of another count to this count."""
         self.runs += other.runs
         self.seconds += other.seconds
         self.multiply_adds += other.multiply_adds
@@ -48,13 +49,13 @@ class Count:
 
 
 class ProgramUsage:
-    """What is known of a program, and how often it ran."""
+    """The properties of a program, and its numbers of runs."""
 
     def __init__(self, program: Program, kind: str) -> None:
         #: ``forward``, ``backward`` or ``inference``.
         self.kind = kind
         self.tokens = program.token_count
-        #: Module path and operation → how often it occurs.
+        #: Number of occurrences of each pair of module path and operation.
         self.on_u = _count_operations(program.on_u)
         self.on_host = _count_operations(program.on_host)
         self.seconds_to_translate = program.seconds_to_translate
@@ -64,13 +65,14 @@ class ProgramUsage:
 
     @property
     def program(self) -> Program | None:
-        """The program; None if it was dropped for programs of other shapes."""
+        """The program, or None if it was dropped from the cache."""
         return self._program()
 
     def add_run(self, program: Program, seconds: float) -> None:
-        """Count a run for the compiled objects that are being called; a backward run has none.
+        """Count a run for all compiled objects that are being called.
 
-        ``program`` is the program, or an interpolated one.
+        A backward run is counted without a compiled object. ``program`` is the program that ran, which
+        may be interpolated.
         """
         run = Count(1, seconds, *program.multiply_adds)
         with _lock:
@@ -81,7 +83,10 @@ class ProgramUsage:
                 self._without_caller.add(run)
 
     def count(self, objects: Sequence[Any] | None) -> Count:
-        """Return the runs of some compiled objects, or of all if None; backward runs are included."""
+        """Return the runs by the given compiled objects, or all runs if ``objects`` is None.
+
+        Runs without a compiled object, such as backward runs, are always included.
+        """
         total = Count()
         with _lock:
             total.add(self._without_caller)
@@ -92,7 +97,7 @@ class ProgramUsage:
 
 
 class GraphUsage:
-    """What is known of a graph that Dynamo captured, and how often it was called."""
+    """The properties of a graph captured by Dynamo, and its numbers of calls."""
 
     def __init__(self, settings: Settings, name: str, is_last: bool) -> None:
         self.settings, self.name = settings, name
@@ -105,14 +110,14 @@ class GraphUsage:
             _graphs.add(self)
 
     def add_program(self, program: Program, kind: str) -> ProgramUsage:
-        """Add a program of the graph."""
+        """Add a program of the graph and return the object that counts its runs."""
         usage = ProgramUsage(program, kind)
         with _lock:
             self.programs.append(usage)
         return usage
 
     def count_calls(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts its calls."""
+        """Return a function that counts its calls and then calls ``function``."""
 
         def call(*arguments: Any) -> Any:
             callers = find_callers()
@@ -130,25 +135,29 @@ class GraphUsage:
         return call
 
     def calls(self, objects: Sequence[Any] | None) -> int:
-        """Return the number of calls by some compiled objects, or by all if None."""
+        """Return the number of calls by the given compiled objects, or of all calls if ``objects`` is
+        None.
+        """
         with _lock:
             counted = sum(n for caller, n in self._calls.items() if is_among(caller, objects))
         return counted + (self._calls_without_caller if objects is None else 0)
 
 
 def list_graphs() -> list[GraphUsage]:
-    """Return the graphs that are compiled now, in the order of their names."""
+    """Return all graphs that are currently compiled, sorted by name."""
     with _lock:
         return sorted(_graphs, key=lambda graph: graph.name)
 
 
 def is_among(caller: Any, objects: Sequence[Any] | None) -> bool:
-    """Return whether an object is one of some objects; None stands for all."""
+    """Return whether ``caller`` is one of ``objects``, compared by identity; always true if ``objects``
+    is None.
+    """
     return objects is None or any(caller is one for one in objects)
 
 
 def find_callers() -> tuple[Any, ...]:
-    """Return the compiled functions and modules whose calls are on the stack, innermost first."""
+    """Return the compiled functions and modules whose calls are on the call stack, innermost first."""
     callers: list[Any] = []
     frame = sys._getframe(1).f_back
     while frame is not None:
@@ -163,7 +172,7 @@ def find_callers() -> tuple[Any, ...]:
 
 
 def find_original(compiled: Any) -> Any:
-    """Return the module or function behind the wrappers of ``torch.compile`` and bound methods."""
+    """Return the module or function inside the wrappers of ``torch.compile`` and bound methods."""
     if isinstance(compiled, torch._dynamo.OptimizedModule):
         return compiled._orig_mod
     while not isinstance(compiled, torch.nn.Module):

@@ -1,4 +1,4 @@
-"""Report what ran on U."""
+"""Report which operations ran on U, with their runs, multiply-adds and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locum.graph.architecture import Architecture, architecture
 from locum.torch.program import Program
 from locum.torch.usage import Count, GraphUsage, ProgramUsage, find_original, list_graphs
 
-#: What each executor does.
+#: Short descriptions of the executors.
 EXECUTORS: Mapping[str, str] = {
     "fast": "evaluates plans derived from the program, runs no heads",
     "dense": "evaluates the program by its definition, runs no heads",
@@ -27,19 +27,21 @@ KINDS = ("inference", "forward", "backward")
 
 
 def report(compiled: Any = None) -> Report:
-    """Return a report of what a compiled function or module ran on U; without argument, of everything.
+    """Return a report of the operations and runs of a compiled function or module on U.
 
     ``compiled`` is the result of ``torch.compile``, a module after ``module.compile(...)``, or a module
-    that contains compiled modules. Printing the report shows it; ``to_dict()`` returns it for JSON.
+    that contains compiled modules. Without this argument, the report covers all compiled objects.
+    ``print`` shows the report as text, and ``to_dict()`` returns the report for JSON.
 
-    A run is attributed to the compiled objects whose calls are on the stack when it starts. Limits:
+    A run is attributed to the compiled objects whose calls are on the stack when the run starts. The
+    report has these limitations:
 
     - Dynamo shares one graph between modules of the same class. Backward runs of a shared graph are
       counted for each of these modules.
     - Calls that Dynamo runs without a graph are not visible to a backend. The report compares calls of
       captured graphs with runs, and warns about graph breaks and the recompilation limit. Use
       ``fullgraph=True``, so that PyTorch raises an error in these cases.
-    - Counts are lost when PyTorch drops the compiled code, such as in ``torch._dynamo.reset()``.
+    - Counts are lost when PyTorch drops the compiled code, for example in ``torch._dynamo.reset()``.
     """
     if compiled is None:
         return Report(list_graphs(), None)
@@ -56,7 +58,7 @@ def report(compiled: Any = None) -> Report:
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """One program: a graph with concrete shapes."""
+    """The runs of one program, which is a graph with concrete shapes."""
 
     graph: GraphUsage
     usage: ProgramUsage
@@ -64,30 +66,30 @@ class ProgramReport:
 
     @property
     def runs(self) -> int:
-        """The number of runs."""
+        """Number of runs of the program."""
         return self.count.runs
 
     @property
     def seconds(self) -> float:
-        """The wall time of all runs."""
+        """Total wall time of all runs, in seconds."""
         return self.count.seconds
 
     @property
     def program(self) -> Program | None:
-        """The program; None if it was dropped for programs of other shapes."""
+        """The program, or None if it was dropped from the cache."""
         return self.usage.program
 
     @cached_property
     def architecture(self) -> Architecture | None:
-        """Layers and heads of the RASP program; None if the program was dropped."""
+        """The layers and heads of the RASP program, or None if the program was dropped."""
         if self.program is None:
             return None
         roots = list(self.program.roots)
-        # An elementwise operation has no head and no layer.
+        # Adding the roots needs no head and no layer.
         return architecture(reduce(lambda a, b: build("add", a, b), roots)) if roots else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers of the program for JSON."""
+        """Return the properties and numbers of the program as a dictionary for JSON."""
         size = self.architecture
         plan = self.program.plan if self.program is not None else None
         return {
@@ -105,7 +107,7 @@ class ProgramReport:
 
 
 class Report:
-    """What ran on U."""
+    """A report of the programs that ran on U, for printing and as JSON."""
 
     def __init__(self, graphs: Sequence[GraphUsage], objects: Sequence[Any] | None) -> None:
         self.graphs = list(graphs)
@@ -121,34 +123,34 @@ class Report:
 
     @property
     def executors(self) -> list[str]:
-        """The executors of the graphs."""
+        """Names of the executors that the graphs use."""
         return sorted({graph.settings.executor for graph in self.graphs})
 
     @property
     def runs(self) -> int:
-        """The number of runs of programs, forward and backward."""
+        """Number of runs of all programs, forward and backward."""
         return sum(self.runs_by_kind.values())
 
     @property
     def runs_by_kind(self) -> dict[str, int]:
-        """The number of runs of inference, forward and backward graphs."""
+        """Numbers of runs of inference, forward and backward graphs."""
         return {
             kind: sum(one.runs for one in self.programs if one.usage.kind == kind) for kind in KINDS
         }
 
     @property
     def multiply_adds(self) -> int:
-        """The multiply-adds of all runs that U computed."""
+        """Number of multiply-adds that U computed in all runs."""
         return sum(one.count.multiply_adds for one in self.programs)
 
     @property
     def multiply_adds_on_host(self) -> int:
-        """The multiply-adds of all runs that the host computed."""
+        """Number of multiply-adds that the host computed in all runs."""
         return sum(one.count.multiply_adds_on_host for one in self.programs)
 
     @property
     def share(self) -> float:
-        """The share of the multiply-adds of captured graphs that U computed; 0 without runs."""
+        """Fraction of the multiply-adds of captured graphs that U computed; 0 without runs."""
         if not self.runs:
             return 0.0
         whole = self.multiply_adds + self.multiply_adds_on_host
@@ -176,13 +178,15 @@ class Report:
 
     @property
     def plans(self) -> int:
-        """The number of plans that the fast executor made."""
+        """Number of plans that the fast executor created for programs that are still cached."""
         programs = [one.program for one in self.programs]
         return sum(program is not None and program.plan is not None for program in programs)
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Wall time: of translating graphs, of planning, and of all runs, which include planning."""
+        """Wall time in seconds for translating graphs, for planning, and for all runs (including
+        planning).
+        """
         programs = [one.program for one in self.programs]
         return {
             "translating": sum(one.usage.seconds_to_translate for one in self.programs),
@@ -192,7 +196,7 @@ class Report:
 
     @property
     def warnings(self) -> list[str]:
-        """What may have run without U."""
+        """Warnings about computations that may have run without U."""
         found = []
         if not self.runs:
             found.append(
@@ -216,7 +220,7 @@ class Report:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
+        """Return the report as a dictionary for JSON."""
         return {
             "executors": {name: EXECUTORS[name] for name in self.executors},
             "graphs": len(self.graphs),

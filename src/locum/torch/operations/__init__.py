@@ -1,4 +1,7 @@
-"""The constructions of ATen's operations, by kind. Importing this package fills the table."""
+"""Define the constructions of ATen operations.
+
+Each module registers its constructions in the table of supported operations when it is imported.
+"""
 
 from locum.torch.operations import (
     attention_operations,

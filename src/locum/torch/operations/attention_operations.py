@@ -1,4 +1,4 @@
-"""Scaled dot-product attention and its gradients, under the names that PyTorch has for each device."""
+"""Define the constructions of scaled dot-product attention and its gradients for each ATen kernel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def forward(
     causal: bool,
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the result and log Σ exp of the scores, which some devices pad."""
+    """Return softmax(scale · q kᵀ + mask) v and the log-sum-exp of the scores for each query.
+
+    ``out`` and ``logarithms`` are the layouts of the two results. Some kernels pad the log-sum-exp to
+    more queries than ``q`` contains. The padding is ∞.
+    """
     if 0 in out.shape or 0 in k.shape:
         return out.result(constant(0.0)), logarithms.result(constant(0.0))
     dtype = computing_type(q.dtype)
@@ -70,7 +74,11 @@ def backward(
     causal: bool,
     scale: float | None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of q, k and v, and of the mask where it has a layout."""
+    """Return the gradients of ``q``, ``k`` and ``v``, and of the mask if ``out`` contains its layout.
+
+    ``result`` and ``logarithms`` are the results of the forward pass. The gradient of the mask is None
+    if its layout is None.
+    """
     if any(0 in tensor.shape for tensor in (q, k, v)):
         return tuple(None if layout is None else layout.result(constant(0.0)) for layout in out)
     dtype = computing_type(q.dtype)
@@ -103,7 +111,11 @@ def backward(
 
 
 def _mask_gradient(out: Layout, of_scores: Tensor, key_heads: int) -> Tensor:
-    """Add up the gradient of the scores along the dimensions that the mask is expanded along."""
+    """Return the gradient of the mask.
+
+    The result is the gradient of the scores, summed over the dimensions along which the mask is
+    expanded.
+    """
     if 0 in out.shape:
         return out.result(constant(0.0))
     missing = 4 - len(out.shape)
@@ -131,7 +143,7 @@ def flash_attention_for_cpu(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, ...]:
-    """Return softmax(q kᵀ) v and log Σ exp of the scores."""
+    """Return softmax(scale · q kᵀ + mask) v and the log-sum-exp of the scores for each query."""
     _check_dropout(dropout_p)
     return forward(out[0], out[1], q, k, v, attn_mask, is_causal, scale)
 
@@ -151,7 +163,7 @@ def flash_attention_for_cpu_backward(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of q, k and v."""
+    """Return the gradients of the queries, keys and values of scaled dot-product attention."""
     _check_dropout(dropout_p)
     return backward(out, gradient, q, k, v, result, logarithms, attn_mask, is_causal, scale)
 
@@ -160,7 +172,11 @@ def flash_attention_for_cpu_backward(
 
 
 def _with_unused(out: Any, found: tuple[Tensor, Tensor]) -> tuple[Any, ...]:
-    """Return the results, and for those that only the gradient of dropout reads, 0."""
+    """Return the results of the forward pass, followed by zeros for the remaining results of the
+    kernel.
+
+    Only the gradient of dropout needs the remaining results.
+    """
     others = (part.result(constant(0)) if isinstance(part, Layout) else part for part in out[2:])
     return *found, *others
 
@@ -177,7 +193,7 @@ def flash_attention(
     *,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Return softmax(q kᵀ) v and log Σ exp of the scores."""
+    """Return softmax(scale · q kᵀ) v and the log-sum-exp of the scores for each query."""
     _check_dropout(dropout_p)
     return _with_unused(out, forward(out[0], out[1], q, k, v, None, is_causal, scale))
 
@@ -200,7 +216,7 @@ def flash_attention_backward(
     *unused: Any,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of q, k and v."""
+    """Return the gradients of the queries, keys and values of scaled dot-product attention."""
     _check_dropout(dropout_p)
     return backward(out, gradient, q, k, v, result, logarithms, None, is_causal, scale)
 
@@ -218,7 +234,7 @@ def efficient_attention(
     *,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Return softmax(q kᵀ + bias) v and log Σ exp of the scores."""
+    """Return softmax(scale · q kᵀ + bias) v and the log-sum-exp of the scores for each query."""
     _check_dropout(dropout_p)
     return _with_unused(out, forward(out[0], out[1], q, k, v, attn_bias, is_causal, scale))
 
@@ -241,7 +257,7 @@ def efficient_attention_backward(
     *,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of q, k, v and the bias."""
+    """Return the gradients of the queries, keys, values and bias of scaled dot-product attention."""
     _check_dropout(dropout_p)
     layouts = [*out[:3], out[3] if grad_input_mask[3] else None]
     return backward(layouts, gradient, q, k, v, result, logarithms, attn_bias, is_causal, scale)
@@ -261,7 +277,7 @@ def cudnn_attention(
     *,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Return softmax(q kᵀ + bias) v and log Σ exp of the scores."""
+    """Return softmax(scale · q kᵀ + bias) v and the log-sum-exp of the scores for each query."""
     _check_dropout(dropout_p)
     return _with_unused(out, forward(out[0], out[1], q, k, v, attn_bias, is_causal, scale))
 
@@ -287,6 +303,6 @@ def cudnn_attention_backward(
     *,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of q, k and v."""
+    """Return the gradients of the queries, keys and values of scaled dot-product attention."""
     _check_dropout(dropout_p)
     return backward(out, gradient, q, k, v, result, logarithms, attn_bias, is_causal, scale)

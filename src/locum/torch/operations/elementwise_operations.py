@@ -1,7 +1,9 @@
-"""Functions of numbers, entry by entry: feed-forwards.
+"""Define the constructions of elementwise ATen operations.
 
-A formula takes the arguments of an ATen overload in the order of its schema, defaults included, as
-s-ops. It is computed in one type, step by step as written, and the result is rounded once.
+A transformer computes elementwise operations in its feed-forwards. A formula is a function of s-ops.
+Its parameters are the arguments of an ATen overload in the order of the schema, including arguments
+with default values. Each step of a formula is rounded to one computing dtype. The result is then
+rounded once to the dtype of the output.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _PI = math.pi
 
 
 def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
-    """Return all arguments of an overload in the order of its schema, defaults included."""
+    """Return all arguments of the overload ``name`` in the order of its schema, including defaults."""
     arguments = list(given)
     for argument in find_overload(name)._schema.arguments[len(given) :]:
         arguments.append(options.get(argument.name, argument.default_value))
@@ -44,10 +46,11 @@ def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list
 
 
 def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Formula], Formula]:
-    """Enter a formula into the table.
+    """Register a formula as the construction of the overloads ``names``.
 
-    It is computed in the type named ``dtype``, by default in the computing type of the result. An
-    ``exact`` formula rounds nothing, and is computed in the type of the result itself.
+    The formula is computed in ``dtype``, which by default is the computing dtype of the result: float32
+    for half precision, and the dtype of the result otherwise. An ``exact`` formula needs no rounding
+    and is computed in the dtype of the result.
     """
 
     def register(function: Formula) -> Formula:
@@ -69,7 +72,7 @@ def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Form
 
 @operation("elementwise", "add.Tensor", "add.Scalar")
 def add(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
-    """Return a + alpha · b; for booleans, a or b."""
+    """Return a + alpha · b, or the logical OR of ``a`` and ``b`` for booleans."""
     if out.dtype == "bool":
         return compute(out, lambda x, y, z: x | (z & y), a, b, alpha)
     return _sum(out, a, b, alpha)
@@ -82,18 +85,18 @@ def sub(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
 
 
 def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
-    """Return a + alpha · b, rounded once, of numbers in the type of the result."""
+    """Convert ``a`` and ``b`` to the dtype of the result, and return a + alpha · b, rounded once."""
     if alpha == 1:
         return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
     if alpha == -1:
         return compute(out, lambda x, y: x - y, a, b, operand_dtype=out.dtype)
-    dtype = "float64" if is_float(out.dtype) else out.dtype  # float32 has fused multiply-adds
+    dtype = "float64" if is_float(out.dtype) else out.dtype  # as a fused multiply-add in float32
     return compute(out, lambda x, y, z: x + z * y, a, b, alpha, dtype=dtype, operand_dtype=out.dtype)
 
 
 @operation("elementwise", "mul.Tensor", "mul.Scalar")
 def mul(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a · b; for booleans, a and b."""
+    """Return a · b, or the logical AND of ``a`` and ``b`` for booleans."""
     return compute(out, (lambda x, y: x & y) if out.dtype == "bool" else (lambda x, y: x * y), a, b)
 
 
@@ -105,7 +108,7 @@ def div(x: SOp, y: SOp) -> SOp:
 
 @operation("elementwise", "div.Tensor_mode", "div.Scalar_mode")
 def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Return a / b, rounded down, towards 0, or not at all."""
+    """Return a / b, rounded down, rounded towards 0 or not rounded, as ``rounding_mode`` specifies."""
     if rounding_mode is None:
         return compute(out, div, a, b)
     require_divisor(out, b)
@@ -118,14 +121,16 @@ def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -
 
 @operation("elementwise", "remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def remainder(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a − b · ⌊a / b⌋; a result of 0 has the sign of a."""
+    """Return a − b · ⌊a / b⌋. A remainder of 0 has the sign of ``a``."""
     require_divisor(out, b)
     return compute(out, lambda x, y: _rest(x, x % y), a, b, operand_dtype=out.dtype)
 
 
 @operation("elementwise", "fmod.Tensor", "fmod.Scalar")
 def fmod(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return the remainder of a / b rounded towards 0; it has the sign of a."""
+    """Return the remainder of a / b if the quotient is rounded towards 0. The remainder has the sign of
+    ``a``.
+    """
     require_divisor(out, b)
 
     def function(x: SOp, y: SOp) -> SOp:
@@ -135,12 +140,12 @@ def fmod(out: Layout, a: Any, b: Any) -> Tensor:
 
 
 def _rest(x: SOp, rest: SOp) -> SOp:
-    """Return what a division leaves of x; a 0 has the sign of x."""
+    """Return ``rest``, the remainder of a division of ``x``. A remainder of 0 has the sign of ``x``."""
     return where(rest == 0, 0.0 * x, rest)
 
 
 def require_divisor(out: Layout, b: Any) -> None:
-    """Make a run raise an error where an integer is divided by 0."""
+    """Add a check to the program that raises an error if an integer divisor in ``b`` is 0."""
     if out.dtype in INTEGERS and 0 not in out.shape:
         zeros = Layout(out.shape, out.strides).result(where(read(out, b, out.dtype) == 0, 1, 0))
         count = reduce_sum(Layout((), ()), zeros, range(len(out.shape))).sop
@@ -149,7 +154,7 @@ def require_divisor(out: Layout, b: Any) -> None:
 
 @operation("elementwise", "addcmul")
 def addcmul(out: Layout, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
-    """Return x + value · a · b; the last product and the sum are rounded once."""
+    """Return x + value · a · b. The last product and the sum are rounded once."""
     if not is_float(out.dtype):
         return compute(out, lambda x, y, z, v: x + v * y * z, x, a, b, value)
     narrow = functools.partial(_narrow, computing_type(out.dtype))
@@ -164,7 +169,7 @@ def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
 
 @operation("elementwise", "lerp.Scalar", "lerp.Tensor")
 def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return start + weight · (end − start); the last product and the sum are rounded once."""
+    """Return start + weight · (end − start). The last product and the sum are rounded once."""
     narrow = functools.partial(_narrow, computing_type(out.dtype))
 
     def function(x: SOp, y: SOp, w: SOp) -> SOp:
@@ -175,12 +180,12 @@ def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 
 def _narrow(dtype: str, value: SOp) -> SOp:
-    """Round a step of a formula that is computed in float64 to a narrower type."""
+    """Round an intermediate result of a float64 formula to the narrower dtype ``dtype``."""
     return apply("float64", apply(dtype, value))
 
 
 def _with_sign(negative: SOp, magnitude: SOp) -> SOp:
-    """Return −magnitude where it is to be negative."""
+    """Return −``magnitude`` where ``negative`` is true, and ``magnitude`` elsewhere."""
     return where(negative, -magnitude, magnitude)
 
 
@@ -195,19 +200,19 @@ def neg(x: SOp) -> SOp:
 
 @formula("abs", exact=True)
 def absolute(x: SOp) -> SOp:
-    """Return \\|x\\|."""
+    """Return the absolute value of x."""
     return abs(x)
 
 
 @formula("sign", "sgn", exact=True)
 def sign(x: SOp) -> SOp:
-    """Return 1, −1 or 0; the sign of NaN is 0."""
+    """Return 1 for positive numbers, −1 for negative numbers, and 0 for 0 and NaN."""
     return where(x > 0, 1.0, where(x < 0, -1.0, 0.0))
 
 
 @operation("elementwise", "signbit")
 def signbit(out: Layout, a: Tensor) -> Tensor:
-    """Return whether a is below 0 or is −0; NaN counts as positive."""
+    """Return whether the sign bit of ``a`` is set, which includes −0. NaN is treated as positive."""
     return compute(out, is_negative if is_float(a.dtype) else lambda x: x < 0, a, dtype=a.dtype)
 
 
@@ -218,37 +223,39 @@ def copysign(x: SOp, y: SOp) -> SOp:
 
 
 def is_negative(x: SOp) -> SOp:
-    """Return whether a float is below 0 or is −0."""
+    """Return whether a float is negative, which includes −0."""
     return where(x == 0, 1.0 / x, x) < 0
 
 
 @formula("floor", exact=True)
 def floor(x: SOp) -> SOp:
-    """Round down."""
+    """Return x rounded down to an integer."""
     return apply("floor", x)
 
 
 @formula("ceil", exact=True)
 def ceil(x: SOp) -> SOp:
-    """Round up."""
+    """Return x rounded up to an integer."""
     return -apply("floor", -x)
 
 
 @formula("trunc", exact=True)
 def trunc(x: SOp) -> SOp:
-    """Round towards 0."""
+    """Return x rounded towards 0 to an integer."""
     return truncate(x)
 
 
 @formula("round", exact=True)
 def round_(x: SOp) -> SOp:
-    """Round to the nearest integer, halves to even."""
+    """Return x rounded to the nearest integer, with ties rounded to even."""
     return apply("round", x)
 
 
 @operation("elementwise", "round.decimals")
 def round_decimals(out: Layout, a: Tensor, *, decimals: int) -> Tensor:
-    """Round to a number of decimals, or to a power of ten if the number is negative."""
+    """Return ``a`` rounded to ``decimals`` decimal places. If ``decimals`` is negative, digits to the
+    left of the decimal point are rounded.
+    """
     if decimals == 0 or not is_float(out.dtype):
         return compute(out, round_, a)
     power = 10.0 ** abs(decimals)
@@ -268,7 +275,7 @@ def reciprocal(x: SOp) -> SOp:
 
 @formula("sqrt")
 def square_root(x: SOp) -> SOp:
-    """Return the square root."""
+    """Return the square root of x."""
     return sqrt(x)
 
 
@@ -278,20 +285,20 @@ def rsqrt(x: SOp) -> SOp:
     return 1.0 / sqrt(x)
 
 
-#: Exponents with a formula of their own.
+#: Formulas of exponents that PyTorch computes without a power function.
 _POWERS: dict[float, Formula] = {
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
     -1.0: reciprocal,
     -2.0: lambda x: 1.0 / (x * x),
 }
-#: Those whose formula differs from a power at −0 and −∞; eager execution has none in float16.
+#: Formulas that differ from a power function at −0 and −∞. PyTorch does not use them in float16.
 _ROOTS: dict[float, Formula] = {0.5: sqrt, -0.5: rsqrt}
 
 
 @operation("elementwise", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def power(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a to the power of b."""
+    """Return ``a`` to the power of ``b``."""
     if not is_float(out.dtype):
         return compute(out, _whole_power, a, b)
     known = _POWERS if out.dtype == "float16" else _POWERS | _ROOTS
@@ -301,7 +308,7 @@ def power(out: Layout, a: Any, b: Any) -> Tensor:
 
 
 def _whole_power(x: SOp, y: SOp) -> SOp:
-    """Return a power of integers; those with a negative exponent are rounded towards 0."""
+    """Return an integer power of an integer. Powers with negative exponents are rounded towards 0."""
     odd = y % 2 == 1
     below = where(x == 1, 1, where(x == -1, where(odd, -1, 1), 0))
     return where(y < 0, below, x ** abs(y))
@@ -321,7 +328,9 @@ def exp2(x: SOp) -> SOp:
 
 @operation("elementwise", "ldexp.Tensor")
 def ldexp(out: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """Return a · 2ᵇ; the power is rounded to the type of b, or to the default type."""
+    """Return a · 2ᵇ. The power 2ᵇ is rounded to the dtype of ``b`` if it is a float dtype, and to the
+    default dtype otherwise.
+    """
     default = dtype_name(torch.get_default_dtype())
     powers = Layout.contiguous(b.shape, b.dtype if is_float(b.dtype) else default)
     return compute(out, lambda x, y: x * y, a, compute(powers, exp2, b))
@@ -336,7 +345,7 @@ def expm1(x: SOp) -> SOp:
 
 @formula("log")
 def logarithm(x: SOp) -> SOp:
-    """Return the natural logarithm."""
+    """Return the natural logarithm of x."""
     return log(x)
 
 
@@ -350,13 +359,13 @@ def log1p(x: SOp) -> SOp:
 
 @formula("log2", dtype="float64")
 def log2(x: SOp) -> SOp:
-    """Return the logarithm to base 2."""
+    """Return the base-2 logarithm of x."""
     return log(x) / math.log(2.0)
 
 
 @formula("log10", dtype="float64")
 def log10(x: SOp) -> SOp:
-    """Return the logarithm to base 10."""
+    """Return the base-10 logarithm of x."""
     return log(x) / math.log(10.0)
 
 
@@ -365,38 +374,38 @@ def log10(x: SOp) -> SOp:
 
 @formula("sin")
 def sine(x: SOp) -> SOp:
-    """Return the sine."""
+    """Return the sine of x."""
     return sin(x)
 
 
 @formula("cos")
 def cosine(x: SOp) -> SOp:
-    """Return the cosine."""
+    """Return the cosine of x."""
     return cos(x)
 
 
 @formula("tan", dtype="float64")
 def tan(x: SOp) -> SOp:
-    """Return sine / cosine."""
+    """Return the tangent of x."""
     return sin(x) / cos(x)
 
 
 @formula("tanh")
 def hyperbolic_tangent(x: SOp) -> SOp:
-    """Return the hyperbolic tangent."""
+    """Return the hyperbolic tangent of x."""
     return tanh(x)
 
 
 @formula("cosh", dtype="float64")
 def cosh(x: SOp) -> SOp:
-    """Return (eˣ + e⁻ˣ) / 2."""
+    """Return the hyperbolic cosine (eˣ + e⁻ˣ) / 2."""
     root = exp(abs(x) / 2.0)
     return root * (0.5 * root) + 0.5 / root / root
 
 
 @formula("sinh", dtype="float64")
 def sinh(x: SOp) -> SOp:
-    """Return (eˣ − e⁻ˣ) / 2, without cancellation near 0."""
+    """Return the hyperbolic sine (eˣ − e⁻ˣ) / 2, without cancellation near 0."""
     half, root = tanh(x / 2.0), exp(abs(x) / 2.0)
     far = root * (0.5 * root) - 0.5 / root / root
     return where(abs(x) < 1.0, 2.0 * half / (1.0 - half * half), _with_sign(x < 0, far))
@@ -404,7 +413,7 @@ def sinh(x: SOp) -> SOp:
 
 @formula("asinh", dtype="float64")
 def asinh(x: SOp) -> SOp:
-    """Return the inverse of sinh."""
+    """Return the inverse hyperbolic sine of x."""
     size = abs(x)
     square = size * size
     near = log1p(size + square / (1.0 + sqrt(square + 1.0)))
@@ -413,7 +422,7 @@ def asinh(x: SOp) -> SOp:
 
 @formula("acosh", dtype="float64")
 def acosh(x: SOp) -> SOp:
-    """Return the inverse of cosh."""
+    """Return the inverse hyperbolic cosine of x."""
     rest = x - 1.0
     near = log1p(rest + sqrt(2.0 * rest + rest * rest))
     return where(x < 1.0, math.nan, where(x < 1e100, near, log(x) + math.log(2.0)))
@@ -421,14 +430,14 @@ def acosh(x: SOp) -> SOp:
 
 @formula("atanh", dtype="float64")
 def atanh(x: SOp) -> SOp:
-    """Return the inverse of tanh."""
+    """Return the inverse hyperbolic tangent of x."""
     size = abs(x)
     return where(x == 0, x, _with_sign(x < 0, 0.5 * log1p(2.0 * size / (1.0 - size))))
 
 
 @formula("hypot", dtype="float64")
 def hypot(x: SOp, y: SOp) -> SOp:
-    """Return √(x² + y²), without overflow; infinite where x or y is."""
+    """Return √(x² + y²) without overflow of the squares. The result is ∞ if x or y is infinite."""
     a, b = abs(x), abs(y)
     long, short = where(a > b, a, b), where(a > b, b, a)
     ratio = short / long
@@ -438,7 +447,7 @@ def hypot(x: SOp, y: SOp) -> SOp:
 
 @formula("erf")
 def error_function(x: SOp) -> SOp:
-    """Return the error function."""
+    """Return the error function of x."""
     return erf(x)
 
 
@@ -447,7 +456,7 @@ def error_function(x: SOp) -> SOp:
 
 @formula("relu", exact=True)
 def relu(x: SOp) -> SOp:
-    """Return x where it is above 0, else 0; NaN stays NaN."""
+    """Return x where x is positive, and 0 elsewhere. NaN remains NaN."""
     return where(x <= 0, 0.0, x)
 
 
@@ -459,25 +468,25 @@ def sigmoid(x: SOp) -> SOp:
 
 @formula("sigmoid_backward")
 def sigmoid_backward(grad: SOp, y: SOp) -> SOp:
-    """Return the gradient of sigmoid, given its result y."""
+    """Return the gradient of the input of a sigmoid with the result y."""
     return grad * (1.0 - y) * y
 
 
 @formula("tanh_backward")
 def tanh_backward(grad: SOp, y: SOp) -> SOp:
-    """Return the gradient of tanh, given its result y."""
+    """Return the gradient of the input of a hyperbolic tangent with the result y."""
     return grad * (1.0 - y * y)
 
 
 @formula("silu")
 def silu(x: SOp) -> SOp:
-    """Return x · sigmoid(x)."""
+    """Return x · sigmoid(x), the SiLU activation."""
     return x / (1.0 + exp(-x))
 
 
 @formula("silu_backward")
 def silu_backward(grad: SOp, x: SOp) -> SOp:
-    """Return the gradient of SiLU."""
+    """Return the gradient of the input x of SiLU."""
     s = sigmoid(x)
     return grad * s * (1.0 + x * (1.0 - s))
 
@@ -488,7 +497,7 @@ _CUBIC = 0.044715
 
 @operation("elementwise", "gelu")
 def gelu(out: Layout, a: Tensor, *, approximate: str = "none") -> Tensor:
-    """Return x · Φ(x), or its approximation by tanh."""
+    """Return x · Φ(x), the GELU activation, or its tanh approximation."""
 
     def by_erf(x: SOp) -> SOp:
         return x * 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
@@ -501,7 +510,7 @@ def gelu(out: Layout, a: Tensor, *, approximate: str = "none") -> Tensor:
 
 @operation("elementwise", "gelu_backward")
 def gelu_backward(out: Layout, grad: Tensor, a: Tensor, *, approximate: str = "none") -> Tensor:
-    """Return the gradient of GELU."""
+    """Return the gradient of the input of GELU, or of its tanh approximation."""
 
     def by_erf(g: SOp, x: SOp) -> SOp:
         density = exp(-0.5 * x * x) * math.sqrt(0.5 / _PI)
@@ -517,7 +526,7 @@ def gelu_backward(out: Layout, grad: Tensor, a: Tensor, *, approximate: str = "n
 
 @formula("leaky_relu")
 def leaky_relu(x: SOp, slope: SOp) -> SOp:
-    """Return x where it is above 0, else slope · x."""
+    """Return x where x is positive, and slope · x elsewhere."""
     return where(x > 0, x, slope * x)
 
 
@@ -525,19 +534,19 @@ def leaky_relu(x: SOp, slope: SOp) -> SOp:
 def leaky_relu_backward(
     out: Layout, grad: Tensor, a: Tensor, slope: float, self_is_result: bool
 ) -> Tensor:
-    """Return the gradient of leaky ReLU."""
+    """Return the gradient of the input of leaky ReLU."""
     return compute(out, lambda g, x, z: where(x > 0, g, z * g), grad, a, slope)
 
 
 @formula("elu", dtype="float64")
 def elu(x: SOp, alpha: SOp, scale: SOp, input_scale: SOp) -> SOp:
-    """Return scale · x where x is above 0, else scale · alpha · (exp(input_scale · x) − 1)."""
+    """Return scale · x where x is positive, else scale · alpha · (exp(input_scale · x) − 1)."""
     return where(x > 0, x * scale, expm1(x * input_scale) * (alpha * scale))
 
 
 @formula("threshold_backward")
 def threshold_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
-    """Return the gradient where x is above the threshold, else 0."""
+    """Return 0 where x is at most the threshold, and the gradient of the output elsewhere."""
     return where(x <= threshold, 0.0, grad)
 
 
@@ -546,7 +555,7 @@ def threshold_backward(grad: SOp, x: SOp, threshold: SOp) -> SOp:
 
 @formula("maximum", exact=True)
 def maximum(x: SOp, y: SOp) -> SOp:
-    """Return the greater of two numbers: NaN if one is NaN, and 0 of 0 and −0."""
+    """Return the larger of x and y, NaN if x or y is NaN, and 0 for the operands 0 and −0."""
     if _is_usual(y):
         return where(x <= y, y, x)
     same = where(x == 0, x + y, x)
@@ -555,7 +564,7 @@ def maximum(x: SOp, y: SOp) -> SOp:
 
 @formula("minimum", exact=True)
 def minimum(x: SOp, y: SOp) -> SOp:
-    """Return the lesser of two numbers: NaN if one is NaN, and −0 of 0 and −0."""
+    """Return the smaller of x and y, NaN if x or y is NaN, and −0 for the operands 0 and −0."""
     if _is_usual(y):
         return where(x > y, y, x)
     same = where(x == 0, -(-x - y), x)
@@ -563,7 +572,7 @@ def minimum(x: SOp, y: SOp) -> SOp:
 
 
 def _is_usual(x: SOp) -> bool:
-    """Return whether it is a number of the program, neither NaN nor −0."""
+    """Return whether ``x`` is a constant that is neither NaN nor −0."""
     if x.node.op != "constant":
         return False
     value: Any = x.node.attributes["value"]
@@ -572,19 +581,21 @@ def _is_usual(x: SOp) -> bool:
 
 @formula("fmax", exact=True)
 def fmax(x: SOp, y: SOp) -> SOp:
-    """Return the greater of two numbers, or the one that is not NaN."""
+    """Return the larger of x and y. If one of them is NaN, return the other."""
     return where(y != y, x, where(x != x, y, maximum(x, y)))
 
 
 @formula("fmin", exact=True)
 def fmin(x: SOp, y: SOp) -> SOp:
-    """Return the lesser of two numbers, or the one that is not NaN."""
+    """Return the smaller of x and y. If one of them is NaN, return the other."""
     return where(y != y, x, where(x != x, y, minimum(x, y)))
 
 
 @formula("clamp", "clamp.Tensor", "hardtanh", exact=True)
 def clamp(x: SOp, least: SOp | None, greatest: SOp | None) -> SOp:
-    """Return x within bounds; NaN if x or a bound is NaN. The upper bound takes precedence."""
+    """Return x limited to the range from the lower to the upper bound. The result is NaN if x or a
+    bound is NaN, and the upper bound if the lower bound exceeds it.
+    """
     above = x if least is None else maximum(x, least)
     return above if greatest is None else minimum(above, greatest)
 
@@ -593,10 +604,10 @@ def clamp(x: SOp, least: SOp | None, greatest: SOp | None) -> SOp:
 
 
 def comparison(name: str, function: Formula) -> None:
-    """Enter a comparison into the table."""
+    """Register the construction of the ATen comparison ``name``, such as ``eq``."""
 
     def construct(out: Layout, a: Any, b: Any) -> Tensor:
-        """Compare two numbers, converted to their common type."""
+        """Return the result of comparing ``a`` and ``b`` in their common dtype."""
         return compute(out, function, a, b, dtype=common_type(a, b))
 
     operation("elementwise", f"{name}.Tensor", f"{name}.Scalar")(construct)
@@ -615,46 +626,46 @@ for _name, _function in {
 
 @operation("elementwise", "isnan")
 def isnan(out: Layout, a: Tensor) -> Tensor:
-    """Return whether a number is NaN."""
+    """Return whether each entry is NaN."""
     return compute(out, lambda x: x != x, a, dtype=a.dtype)
 
 
 @operation("elementwise", "isinf")
 def isinf(out: Layout, a: Tensor) -> Tensor:
-    """Return whether a number is infinite."""
+    """Return whether each entry is infinite."""
     return compute(out, lambda x: abs(x) == math.inf, a, dtype=computing_type(a.dtype))
 
 
 @formula("logical_and", dtype="bool")
 def logical_and(x: SOp, y: SOp) -> SOp:
-    """Return whether both numbers differ from 0."""
+    """Return whether x and y are both non-zero."""
     return x & y
 
 
 @formula("logical_or", dtype="bool")
 def logical_or(x: SOp, y: SOp) -> SOp:
-    """Return whether one of two numbers differs from 0."""
+    """Return whether x or y is non-zero."""
     return x | y
 
 
 @formula("logical_xor", dtype="bool")
 def logical_xor(x: SOp, y: SOp) -> SOp:
-    """Return whether exactly one of two numbers differs from 0."""
+    """Return whether exactly one of x and y is non-zero."""
     return (x | y) & ~(x & y)
 
 
 @formula("logical_not", dtype="bool")
 def logical_not(x: SOp) -> SOp:
-    """Return whether a number is 0."""
+    """Return whether x is 0."""
     return ~x
 
 
-#: Bits of an integer besides its sign; those of int64 are what float64 holds.
+#: Number of bits of each integer dtype, without the sign bit. For int64, float64 limits the number.
 _BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 53}
 
 
 def bitwise(name: str, function: Formula) -> None:
-    """Enter an operation on bits: on booleans, or on each bit of integers."""
+    """Register the construction of the operation ``bitwise_{name}`` on booleans and integers."""
 
     def construct(out: Layout, a: Any, b: Any) -> Tensor:
         if out.dtype == "bool":
@@ -669,7 +680,9 @@ def bitwise(name: str, function: Formula) -> None:
 
         return compute(out, of_integers, a, b)
 
-    construct.__doc__ = f"Apply logical {name} to booleans, or to each bit of integers."
+    construct.__doc__ = (
+        f"Return the bitwise {name.upper()} of integers, or the logical {name.upper()} of booleans."
+    )
     operation("elementwise", *(f"bitwise_{name}.{kind}" for kind in ("Tensor", "Scalar")))(construct)
 
 
@@ -679,7 +692,7 @@ for _name, _function in {"and": logical_and, "or": logical_or, "xor": logical_xo
 
 @operation("elementwise", "bitwise_not")
 def bitwise_not(out: Layout, a: Tensor) -> Tensor:
-    """Return the complement; for an integer x, −1 − x."""
+    """Return the bitwise NOT of integers, or the logical NOT of booleans."""
     return compute(out, logical_not if out.dtype == "bool" else lambda x: -1 - x, a)
 
 
@@ -689,7 +702,7 @@ def bitwise_not(out: Layout, a: Tensor) -> Tensor:
     *("__lshift__.Tensor", "__lshift__.Scalar"),
 )
 def shift_left(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a · 2ᵇ; 0 where b is negative or not below the number of bits."""
+    """Return a · 2ᵇ, or 0 where ``b`` is negative or at least the number of bits of the dtype."""
     bits = 8 * getattr(torch, out.dtype).itemsize
     return compute(out, lambda x, y: where((y < 0) | (y >= bits), 0, x * 2 ** abs(y)), a, b)
 
@@ -700,7 +713,9 @@ def shift_left(out: Layout, a: Any, b: Any) -> Tensor:
     *("__rshift__.Tensor", "__rshift__.Scalar"),
 )
 def shift_right(out: Layout, a: Any, b: Any) -> Tensor:
-    """Return a / 2ᵇ, rounded down; −1 or 0 where b is negative or not below the number of bits."""
+    """Return a / 2ᵇ rounded down. Where ``b`` is negative or at least the number of bits of the dtype,
+    return −1 for negative ``a`` and 0 otherwise.
+    """
     bits = 8 * getattr(torch, out.dtype).itemsize
     sign: Formula = lambda x: where(x < 0, -1, 0)  # noqa: E731
     return compute(out, lambda x, y: where((y < 0) | (y >= bits), sign(x), x // 2 ** abs(y)), a, b)
@@ -708,6 +723,6 @@ def shift_right(out: Layout, a: Any, b: Any) -> Tensor:
 
 @operation("elementwise", "where.self")
 def where_(out: Layout, condition: Tensor, a: Any, b: Any) -> Tensor:
-    """Return a where the condition holds, else b."""
+    """Return ``a`` where the condition is true, and ``b`` elsewhere."""
     holds = convert(out.read(condition), condition.dtype, "bool")
     return compute(out, lambda x, y: where(holds, x, y), a, b, dtype=out.dtype)

@@ -1,7 +1,7 @@
-"""Positions that are given, computed or read from data: concatenation, fetches and scatters.
+"""Define the constructions of concatenation, padding, indexing, scatters and sorting.
 
-An index that data gives is a fetch: the head attends to the position that the index names. A scatter is
-a sum over all indices of the values that they send to a position.
+An index from data is a fetch: a head attends to the position that the index specifies. A scatter is a
+sum over all indices of the values that are written to a position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from locum.torch.table import operation
 
 @operation("indexing", "cat")
 def cat(out: Layout, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Concatenate along a dimension; empty tensors of one dimension are left out, as in PyTorch."""
+    """Return tensors concatenated along a dimension. Empty one-dimensional tensors are skipped."""
     rank = len(out.shape)
     dim %= rank
     parts = [t for t in tensors if len(t.shape) == rank and t.shape[dim]]
@@ -29,7 +29,7 @@ def cat(out: Layout, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def convert_tensor(tensor: Tensor, dtype: str) -> Tensor:
-    """Return a tensor in another type, where its entries are."""
+    """Return a tensor in another dtype with the same shape, strides and storage."""
     if tensor.dtype == dtype:
         return tensor
     return tensor.replace(sop=convert(tensor.sop, tensor.dtype, dtype), dtype=dtype)
@@ -61,14 +61,14 @@ def _below(i: Index, end: int) -> Any:
 
 @operation("indexing", "stack")
 def stack(out: Layout, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Concatenate along a new dimension."""
+    """Return tensors concatenated along a new dimension."""
     dim %= len(out.shape)
     return _joined(out, [convert_tensor(t, out.dtype).unsqueeze(dim) for t in tensors], dim)
 
 
 @operation("indexing", "constant_pad_nd")
 def pad(out: Layout, a: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
-    """Pad with a number; negative widths remove entries."""
+    """Return the tensor padded with a number. Negative padding removes entries."""
     index, inside = out.index, []
     for place in range(len(pads) // 2):
         dim = len(out.shape) - 1 - place
@@ -85,7 +85,7 @@ def _between(i: Index, size: int) -> list[SOp]:
 
 
 def _where_all(conditions: Sequence[SOp], then: SOp, otherwise: SOp) -> SOp:
-    """Return ``then`` where all conditions hold, else ``otherwise``."""
+    """Return ``then`` where all conditions are true, and ``otherwise`` elsewhere."""
     for condition in conditions:
         then = where(condition, then, otherwise)
     return then
@@ -93,7 +93,7 @@ def _where_all(conditions: Sequence[SOp], then: SOp, otherwise: SOp) -> SOp:
 
 @operation("indexing", "repeat")
 def repeat(out: Layout, a: Tensor, repeats: Sequence[int]) -> Tensor:
-    """Repeat a tensor along its dimensions, and along new leading ones."""
+    """Return the tensor repeated along its dimensions and along new leading dimensions."""
     index = out.index[len(out.shape) - len(a.shape) :]
     wrapped = [i % n for i, n in zip(index, a.shape, strict=True)] if a.size else []
     return out.result(a.at(*wrapped) if a.size else scalar(0, out.dtype))
@@ -101,7 +101,7 @@ def repeat(out: Layout, a: Tensor, repeats: Sequence[int]) -> Tensor:
 
 @operation("indexing", "flip")
 def flip(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Reverse the order along dimensions."""
+    """Return the tensor with the order of entries reversed along the given dimensions."""
     turned = {dim % len(a.shape) for dim in dims} if a.shape else set()
     index = [a.shape[n] - 1 - i if n in turned else i for n, i in enumerate(out.index)]
     return out.result(a.at(*index))
@@ -109,7 +109,7 @@ def flip(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
 
 @operation("indexing", "roll")
 def roll(out: Layout, a: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
-    """Rotate along dimensions; without dimensions, rotate the flattened tensor."""
+    """Return the tensor rotated along the given dimensions, or rotated as a flattened tensor."""
     shifts = [shifts] if isinstance(shifts, int) else shifts
     dims = [dims] if isinstance(dims, int) else dims
     if not a.size:
@@ -141,7 +141,7 @@ def slice_scatter(
     end: Any = None,
     step: int = 1,
 ) -> Tensor:
-    """Return a tensor in which a range of a dimension is replaced."""
+    """Return a copy of the tensor in which the source replaces a slice along a dimension."""
     dim %= len(a.shape)
     first, last, _ = slice(start, end).indices(a.shape[dim])
     return _replaced(out, out.read(a), source, dim, first, last, step)
@@ -150,7 +150,10 @@ def slice_scatter(
 def _replaced(
     out: Layout, before: SOp, source: Tensor, dim: int, first: int, last: int, step: int
 ) -> Tensor:
-    """Return ``before`` with the entries first, first + step, … of a dimension from the source."""
+    """Return ``before`` with the entries of ``source`` at every ``step``-th index of dimension ``dim``.
+
+    The indices range from ``first`` to ``last`` − 1.
+    """
     if not source.size:
         return out.result(before)
     index = out.index
@@ -165,7 +168,7 @@ def _replaced(
 
 @operation("indexing", "select_scatter")
 def select_scatter(out: Layout, a: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
-    """Return a tensor in which one entry of a dimension is replaced."""
+    """Return a copy of the tensor in which the source replaces one slice along a dimension."""
     dim %= len(a.shape)
     index %= a.shape[dim]
     row = source.unsqueeze(dim)
@@ -176,7 +179,7 @@ def select_scatter(out: Layout, a: Tensor, source: Tensor, dim: int, index: int)
 def slice_backward(
     out: Layout, grad: Tensor, sizes: Any, dim: int, start: int, end: int, step: int
 ) -> Tensor:
-    """Return the gradient of the input of a slice: 0 outside of the slice."""
+    """Return the gradient of the input of a slice, which is 0 outside the slice."""
     dim %= len(out.shape)
     first, last, _ = slice(start, end).indices(out.shape[dim])
     return _replaced(out, scalar(0, out.dtype), grad, dim, first, last, step)
@@ -184,7 +187,7 @@ def slice_backward(
 
 @operation("indexing", "select_backward")
 def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int) -> Tensor:
-    """Return the gradient of the input of a selection: 0 except at the selected entry."""
+    """Return the gradient of the input of a selection, which is 0 except at the selected index."""
     dim %= len(out.shape)
     index %= out.shape[dim]
     return _replaced(out, scalar(0, out.dtype), grad.unsqueeze(dim), dim, index, index + 1, 1)
@@ -194,17 +197,25 @@ def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int)
 
 
 def checked_index(index: SOp, size: int) -> SOp:
-    """Return an index from the front, kept inside; :func:`require_inside` rejects those outside."""
+    """Convert a possibly negative index to a non-negative index, clipped to the range 0 to ``size`` −
+    1.
+
+    :func:`require_inside` adds the check that rejects indices outside the range.
+    """
     from_front = where(index < 0, index + size, index)
     return minimum(maximum(from_front, 0), size - 1)
 
 
-#: Operations whose negative indices count from the end. PyTorch rejects negative indices of others.
+#: Operations that accept negative indices, which count from the end of a dimension.
 _FROM_THE_END = ("index", "index_put")
 
 
 def require_inside(index: Tensor, size: int, operation: str) -> None:
-    """Note that each index is one that PyTorch accepts: at most size − 1, and at least 0 or −size."""
+    """Add a check to the program that each index is in the range that PyTorch accepts.
+
+    The range ends at ``size`` − 1. It begins at −``size`` for operations that accept negative indices,
+    and at 0 for all others.
+    """
     if not index.size:
         return
     least = -size if operation in _FROM_THE_END else 0
@@ -237,7 +248,7 @@ def embedding(
 
 @operation("indexing", "index_select")
 def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Return the entries of a dimension at indices."""
+    """Return the slices of a tensor at the given indices of a dimension."""
     dim = dim % len(a.shape) if a.shape else 0
     places: list[Tensor | None] = [None] * len(a.shape)
     if not a.shape:
@@ -248,7 +259,7 @@ def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @operation("indexing", "gather")
 def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Return the entries at indices along a dimension."""
+    """Return the entries of a tensor at the given indices along a dimension."""
     if not a.shape:
         return out.result(out.read(a))
     dim %= len(a.shape)
@@ -264,7 +275,7 @@ def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool
 
 @operation("indexing", "index.Tensor")
 def index_tensor(out: Layout, a: Tensor, indices_: Sequence[Tensor | None]) -> Tensor:
-    """Return the entries at tensors of indices."""
+    """Return the entries of a tensor at the indices in one or more index tensors."""
     return _fetch(out, a, indices_, "index")
 
 
@@ -278,7 +289,10 @@ def _fetch(out: Layout, a: Tensor, indices_: Sequence[Tensor | None], operation:
 def _advanced_index(
     out: Layout, a: Tensor, indices_: Sequence[Tensor | None], operation: str
 ) -> tuple[list[Index], range]:
-    """Return the index into ``a`` of each result, and which dimensions of the result indices have."""
+    """Return the index into ``a`` of each entry of the result, and a range of dimensions of the result.
+
+    The range contains the dimensions that the index tensors determine.
+    """
     given = [*indices_, *[None] * (len(a.shape) - len(indices_))]
     named = [n for n, i in enumerate(given) if i is not None]
     tensors = [i for i in given if i is not None]
@@ -301,14 +315,14 @@ def _advanced_index(
 
 
 def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the shape to which all of these are expanded."""
+    """Return the shape to which all given shapes broadcast."""
     rank = max(map(len, shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     return tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
 
 
 def raise_unsupported(operation: str, what: str, instead: str) -> None:
-    """Raise the error for an argument that no construction covers."""
+    """Raise :class:`GraphError` for an unsupported argument ``what``, suggesting ``instead``."""
     from locum.errors import GraphError
 
     raise GraphError(f"{operation}: {what} are not supported; try {instead}")
@@ -318,7 +332,9 @@ def raise_unsupported(operation: str, what: str, instead: str) -> None:
 
 
 def _sent(families: Sequence[SOp], target: SOp, place: SOp, value: SOp) -> SOp:
-    """Return the sum of the values whose target is the place."""
+    """Return the sum of the values that are written to ``place``: the values whose ``target`` is
+    ``place``.
+    """
     chosen = where(target == place, value, 0.0)
     return sum_over(*families, chosen) if families else chosen
 
@@ -327,7 +343,9 @@ def _sent(families: Sequence[SOp], target: SOp, place: SOp, value: SOp) -> SOp:
 def embedding_dense_backward(
     out: Layout, grad: Tensor, ids: Tensor, num_weights: int, padding_idx: int, by_frequency: bool
 ) -> Tensor:
-    """Return the gradient of the weight: for each row, the sum of the gradients of its token ids."""
+    """Return the gradient of the weight of an embedding. Each row is the sum of the gradients at the
+    occurrences of its token id.
+    """
     if by_frequency:
         raise_unsupported("embedding", "gradients scaled by frequency", "scale_grad_by_freq=False")
     dtype = computing_type(out.dtype)
@@ -355,7 +373,9 @@ def index_put(
     accumulate: bool = False,
     unsafe: bool = False,
 ) -> Tensor:
-    """Return a tensor in which the entries at indices are replaced, or added to."""
+    """Return a copy of the tensor in which values replace the entries at the given indices, or are
+    added to them.
+    """
     return _put(out, a, indices_, values, accumulate, "index_put")
 
 
@@ -409,7 +429,10 @@ def _put(
 
 
 def _masked(out: Layout, a: Tensor, mask: Tensor, first: int, value: Tensor) -> Tensor:
-    """Return a tensor with one value wherever a mask of some of its dimensions holds."""
+    """Return a copy of ``a`` in which ``value`` replaces each entry where the mask is true.
+
+    The dimensions of the mask are the dimensions of ``a`` from ``first`` on.
+    """
     if not a.size:
         return out.result(out.read(a))
     holds = mask.at(*out.index[first : first + len(mask.shape)])
@@ -430,11 +453,11 @@ def _scattered(
     operation: str,
     is_single: bool = False,
 ) -> Tensor:
-    """Replace, or add to, the entries at the places that targets name.
+    """Replace the entries whose position ``place`` equals a target, or add values to these entries.
 
-    ``value`` gives the value for an index into ``shape``. Two values for one place have no defined
-    result in PyTorch unless they are added, or ``is_single``: there is one value for all places. Else
-    they are rejected.
+    ``value`` returns the value for an index into ``shape``. PyTorch does not define the result if two
+    values replace one entry, so a check rejects equal targets. ``is_single`` states that all values are
+    equal, and omits the check.
     """
     if accumulate:
         computing = computing_type(out.dtype)
@@ -455,7 +478,10 @@ def _scattered(
 
 
 def require_distinct(out: Layout, hits: SOp, operation: str) -> None:
-    """Note that no place is written twice."""
+    """Add a check to the program that no entry is replaced twice.
+
+    ``hits`` counts the values that are written to each entry.
+    """
     size = math.prod(out.shape)
     counts = Tensor(hits, (size,), (1,))
     n = family(size)
@@ -467,12 +493,16 @@ def require_distinct(out: Layout, hits: SOp, operation: str) -> None:
 
 
 def _as_row(out: Layout) -> Layout:
-    """Return the layout of a tensor without dimensions as one of a single entry."""
+    """Return a layout with one dimension of size 1, for a tensor without dimensions."""
     return Layout((1,), (1,), out.dtype)
 
 
 def _lines(out: Layout, dim: int, index: Tensor) -> tuple[list[Index], list[SOp], SOp]:
-    """Return the index along a line of ``dim``, its families, and the place on the line."""
+    """Return an index that varies along dimension ``dim``, its family variables and a position.
+
+    The index is the index of each entry of the result, with a family variable in place of dimension
+    ``dim``. The position is the index of the entry along ``dim``.
+    """
     own = list(out.index)
     t = family(index.shape[dim])
     along = list(own)
@@ -494,7 +524,7 @@ def _scatter(
         return out.result(before)
     require_inside(index, a.shape[dim], operation)
     along, families, place = _lines(out, dim, index)
-    # An index may be shorter than the result in other dimensions: there nothing is written.
+    # ``index`` may be smaller than the result in other dimensions. Entries outside of it do not change.
     inside = [
         _as_sop(i) < n
         for m, (i, n) in enumerate(zip(out.index, index.shape, strict=True))
@@ -527,13 +557,17 @@ def _scatter(
 
 @operation("indexing", "scatter.src", "scatter.value")
 def scatter(out: Layout, a: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
-    """Return a tensor in which the entries at indices along a dimension are replaced."""
+    """Return a copy of the tensor in which values replace the entries at the given indices along a
+    dimension.
+    """
     return _scatter(out, a, dim, index, source, False, "scatter")
 
 
 @operation("indexing", "scatter_add")
 def scatter_add(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return a tensor in which values are added to the entries at indices along a dimension."""
+    """Return a copy of the tensor in which values are added to the entries at the given indices along a
+    dimension.
+    """
     return _scatter(out, a, dim, index, source, True, "scatter_add")
 
 
@@ -541,7 +575,9 @@ def scatter_add(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor)
 def index_add(
     out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
 ) -> Tensor:
-    """Return a tensor in which rows of the source are added to the rows at indices."""
+    """Return a copy of the tensor in which slices of the source are added to the slices at the given
+    indices of a dimension.
+    """
     if alpha != 1:
         layout = Layout(source.shape, contiguous_strides(source.shape), source.dtype)
         source = compute(layout, lambda x, y: x * y, source, alpha)
@@ -550,7 +586,9 @@ def index_add(
 
 @operation("indexing", "index_copy")
 def index_copy(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return a tensor in which the rows at indices are replaced by rows of the source."""
+    """Return a copy of the tensor in which slices of the source replace the slices at the given indices
+    of a dimension.
+    """
     return _index_rows(out, a, dim, index, source, False, "index_copy")
 
 
@@ -572,7 +610,10 @@ def _index_rows(
 
 
 def _ranks(values: Tensor, index: Sequence[Index], dim: int, descending: bool) -> SOp:
-    """Return how many entries of its line come before an entry; NaN counts as the greatest."""
+    """Return the number of entries along ``dim`` that precede each entry in sorted order.
+
+    NaN is the largest value. Equal entries keep their order.
+    """
     mine = values.at(*index)
     t = family(values.shape[dim])
     other = values.at(*[t if n == dim else i for n, i in enumerate(index)])
@@ -586,7 +627,10 @@ def _ranks(values: Tensor, index: Sequence[Index], dim: int, descending: bool) -
 def _ordered(
     values_out: Layout, indices_out: Layout, a: Tensor, dim: int, descending: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the entries of each line in order, as many as the results have, and their places."""
+    """Return the entries along ``dim`` in sorted order, and their original indices.
+
+    If the layouts of the results are shorter along ``dim``, the results contain the first entries.
+    """
     layout = Layout(a.shape, contiguous_strides(a.shape), "float64")
     ranks = layout.result(_ranks(a, layout.index, dim, descending))
     index = list(indices_out.index)
@@ -604,7 +648,7 @@ def _ordered(
 def sort(
     out: Any, a: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """Sort along a dimension; equal entries keep their order."""
+    """Return the entries sorted along a dimension and their indices. Equal entries keep their order."""
     if not a.shape or not a.size:
         zero = out[1].result(scalar(0, "int64"))
         return out[0].result(out[0].read(a) if a.size else scalar(0, out[0].dtype)), zero
@@ -615,10 +659,10 @@ def sort(
 def topk(
     out: Any, a: Tensor, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return the k greatest entries along a dimension in order, and their indices.
+    """Return the k largest or smallest entries along a dimension in sorted order, and their indices.
 
-    PyTorch does not define which of equal entries are among the k greatest. Such entries are rejected,
-    unless they are infinite, as masked ones are.
+    PyTorch does not define which of several equal entries are chosen. A check rejects a choice between
+    equal finite entries. Infinite entries, such as masked entries, are accepted.
     """
     if not a.shape or not math.prod(out[0].shape):
         zero = out[1].result(scalar(0, "int64"))
@@ -630,7 +674,9 @@ def topk(
 
 
 def require_clear_choice(values: Tensor, a: Tensor, dim: int, largest: bool) -> None:
-    """Note that the last of the chosen entries of a line differs from those that are not chosen."""
+    """Add a check that no other entry equals the last entry that ``topk`` chooses, unless it is
+    infinite.
+    """
     k = values.shape[dim]
     lines = Layout.contiguous([1 if n == dim else size for n, size in enumerate(a.shape)], "float64")
     t = family(a.shape[dim])

@@ -1,4 +1,7 @@
-"""The negative log-likelihood of classes, and its gradient. All other losses are decomposed."""
+"""Define the constructions of the negative log-likelihood loss and its gradient.
+
+PyTorch decomposes other losses into supported operations.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,21 @@ from locum.rasp.python import constant, family, maximum, minimum, sum_over, wher
 from locum.torch.numbers import cast, computing_type, require
 from locum.torch.table import operation
 
-#: Values of ``reduction``.
+#: PyTorch's codes for the argument ``reduction``.
 _NONE, _MEAN = 0, 1
 
 
 def _with_class(sample: list[Index], place: Index, rank: int) -> list[Index]:
-    """Return the index of a class: the second dimension, or the only one."""
+    """Return the index of the log-probability of class ``place`` for a sample.
+
+    The class is the second dimension of a tensor of log-probabilities, or the only dimension if
+    ``rank`` is 1.
+    """
     return [place] if rank == 1 else [sample[0], place, *sample[1:]]
 
 
 def _require_classes(target: Tensor, classes: int, ignore_index: int) -> None:
-    """Note that each target is a class, or is ignored."""
+    """Add a check to the program that each target is a class index or ``ignore_index``."""
     if not target.size:
         return
     families = [family(n) for n in target.shape]
@@ -36,9 +43,10 @@ def _require_classes(target: Tensor, classes: int, ignore_index: int) -> None:
 def nll_loss(
     out: Any, a: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
-    """Return −weight · a at the target's class, and the sum of the weights.
+    """Return the negative log-likelihood loss of the target classes, and the sum of the target weights.
 
-    The mean is weighted; targets that are ``ignore_index`` do not count.
+    ``a`` contains log-probabilities. A mean is weighted by the class weights. Targets equal to
+    ``ignore_index`` are ignored.
     """
     rank = len(a.shape)
     classes = a.shape[min(rank - 1, 1)]
@@ -76,7 +84,7 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    """Return the gradient of the log-probabilities: 0 except at the target's class."""
+    """Return the gradient of the log-probabilities, which is 0 except at the target classes."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     rank = len(a.shape)

@@ -1,4 +1,4 @@
-"""Softmax, layer norm, batch norm and group norm, and their gradients."""
+"""Define the constructions of softmax, layer norm, group norm, batch norm and their gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from locum.torch.table import operation
 
 
 def finish(out: Layout | None, tensor: Tensor) -> Any:
-    """Return a tensor of the result's shape in the result's layout and type; None for no result."""
+    """Return ``tensor`` in the shape, strides and dtype of ``out``, or None if ``out`` is None."""
     if out is None:
         return None
     if 0 in out.shape:
@@ -50,7 +50,7 @@ def log_softmax_(out: Layout, a: Tensor, dim: int, half_to_float: bool = False) 
 
 @operation("normalisation", "_safe_softmax")
 def safe_softmax(out: Layout, a: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """Return the softmax along a dimension; rows that contain only −∞ give 0."""
+    """Return the softmax along a dimension. The softmax of a row that contains only −∞ is 0."""
     return _along(out, a, dim, lambda x, along: masked_softmax(x, along)[0])
 
 
@@ -111,7 +111,7 @@ def layer_norm(
     bias: Tensor | None,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise the last dimensions; return the result, the mean and 1 / √(variance + ε)."""
+    """Normalise the last dimensions, and return the result, the mean and 1 / √(variance + ε)."""
     dims = list(range(len(a.shape) - len(shape), len(a.shape)))
     wide, weight, bias = _parts(computing_type(out[0].dtype), a, weight, bias)
     centred, means, scale = standardise(wide, dims, epsilon)
@@ -131,7 +131,7 @@ def layer_norm_backward(
     bias: Tensor | None,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of input, weight and bias."""
+    """Return the gradients of the input, weight and bias of layer norm."""
     lead = len(a.shape) - len(shape)
     dtype = computing_type(a.dtype)
     gradient, wide, means, scale, weight = _parts(dtype, gradient, a, means, scale, weight)
@@ -149,7 +149,12 @@ def _gradients(
     dims: Sequence[int],
     others: Sequence[int],
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of a normalisation's input, weight and bias, where there is a layout."""
+    """Return the gradients of the input, weight and bias of a normalisation.
+
+    ``normal`` is the normalised input and ``scale`` is 1 / √(variance + ε). The statistics are computed
+    over ``dims``. Weight and bias are broadcast over ``others``. A gradient is None if its layout in
+    ``out`` is None.
+    """
     results: list[Tensor | None] = [None, None, None]
     if out[0] is not None:
         inner = gradient
@@ -165,7 +170,7 @@ def _gradients(
 
 
 def _total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Add up along dimensions that the result does not have."""
+    """Return the sum of ``a`` over the dimensions ``dims``, which ``out`` does not contain."""
     if not dims:
         same: Tensor = finish(out, a)
         return same
@@ -188,7 +193,7 @@ def group_norm(
     groups: int,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise groups of channels; return the result, the mean and 1 / √(variance + ε)."""
+    """Normalise each group of channels, and return the result, the mean and 1 / √(variance + ε)."""
     wide, weight, bias = _parts(computing_type(a.dtype), a, weight, bias)
     grouped = wide.unflatten(1, groups)
     dims = list(range(2, len(grouped.shape)))
@@ -203,7 +208,7 @@ def group_norm(
 
 
 def _by_group(part: Tensor | None, groups: int, rank: int) -> Tensor | None:
-    """Return an entry for each channel as a tensor that fits [batch, group, channel, …]."""
+    """Reshape a tensor with one entry per channel to broadcast to [batch, group, channel, …]."""
     if part is None:
         return None
     part = part.unflatten(0, groups)
@@ -226,7 +231,7 @@ def group_norm_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of input, weight and bias."""
+    """Return the gradients of the input, weight and bias of group norm."""
     dtype = computing_type(a.dtype)
     gradient, wide, means, scale, weight = _parts(dtype, gradient, a, means, scale, weight)
     gradient, wide = gradient.unflatten(1, groups), wide.unflatten(1, groups)
@@ -248,7 +253,7 @@ def group_norm_backward(
 
 
 def _by_channel(part: Tensor | None, rank: int) -> Tensor | None:
-    """Return an entry for each channel as a tensor that fits [batch, channel, …]."""
+    """Reshape a tensor with one entry per channel to broadcast to [batch, channel, …]."""
     if part is None:
         return None
     for _ in range(rank - 2):
@@ -266,10 +271,12 @@ def batch_norm(
     momentum: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise each channel; return the result, mean and 1 / √(variance + ε), and new statistics.
+    """Normalise each channel of ``a``.
 
-    ``out`` has the layouts of as many of these five as are asked for. In training the statistics of the
-    batch are used, and computed in float64.
+    The five possible results are the normalised input, the mean, 1 / √(variance + ε), the running mean
+    and the running variance. ``out`` contains the layouts of the requested results, which are the first
+    of these. Training uses the statistics of the batch, computed in float64, and updates the running
+    statistics.
     """
     rank, dims = len(a.shape), [0, *range(2, len(a.shape))]
     dtype = computing_type(a.dtype)
@@ -312,7 +319,7 @@ def batch_norm_training(
     momentum: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise each channel; return also the statistics that the gradient needs."""
+    """Normalise each channel, and return the result, its statistics and the running statistics."""
     return batch_norm(out, a, weight, bias, (mean, var), training, momentum, epsilon)
 
 
@@ -326,7 +333,7 @@ def batch_norm_without_statistics(
     momentum: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise each channel by the statistics of the batch."""
+    """Normalise each channel with the mean and variance of the batch."""
     return batch_norm(out, a, weight, bias, (None, None), True, momentum, epsilon)
 
 
@@ -341,7 +348,7 @@ def batch_norm_evaluation(
     momentum: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise each channel by the running statistics."""
+    """Normalise each channel with the running mean and variance."""
     return batch_norm(out, a, weight, bias, (mean, var), False, momentum, epsilon)
 
 
@@ -356,9 +363,9 @@ def batch_norm_with_reserve(
     momentum: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise each channel; the fourth result is memory that only cuDNN uses.
+    """Normalise each channel. The fourth result is memory that only cuDNN uses, filled with 0.
 
-    With six results, the statistics are those of the batch, and the running ones are updated.
+    The overload with six results uses the statistics of the batch and updates the running statistics.
     """
     first, reserve, updated = out[:3], out[3], out[4:]
     training = bool(updated) or mean is None
@@ -381,7 +388,7 @@ def batch_norm_backward(
     output_mask: Sequence[bool],
     reserve: Tensor | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of input, weight and bias."""
+    """Return the gradients of the input, weight and bias of batch norm."""
     rank, dims = len(a.shape), [0, *range(2, len(a.shape))]
     dtype = computing_type(a.dtype)
     gradient, wide, weight = _parts(dtype, gradient, a, weight)

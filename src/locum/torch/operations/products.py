@@ -1,4 +1,7 @@
-"""Products of matrices, also in groups: sums over a family of heads."""
+"""Define the constructions of vector, matrix and grouped matrix products.
+
+A product is a sum over a family of heads.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from locum.torch.table import operation
 
 @operation("products", "mm", "bmm", "mm.dtype", "bmm.dtype")
 def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
-    """Return the product of matrices, rounded once."""
+    """Return the matrix product of ``a`` and ``b``, or of each pair of matrices in a batch."""
     if a.dtype != out.dtype:
         a, b = cast(a, out.dtype), cast(b, out.dtype)
     total = matmul(out, a, b).sop
-    if a.shape[-1] == 1:  # a sum starts at +0, also a sum of one product that is −0
+    if a.shape[-1] == 1:  # PyTorch adds products to +0, so −0 becomes +0
         total = total + 0.0
     return out.result(rounded(total, out.dtype))
 
@@ -29,14 +32,14 @@ def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
 def addmm(
     out: Layout, c: Tensor, a: Tensor, b: Tensor, dtype: Any = None, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
-    """Return beta · c + alpha · a b, rounded once."""
+    """Return beta · c + alpha · a b, where a b is a product of matrices."""
     wide = Layout(out.shape, out.strides, computing_type(out.dtype))
     return combine(out, c, matmul(wide, cast(a, wide.dtype), cast(b, wide.dtype)), beta, alpha)
 
 
 @operation("products", "addbmm")
 def addbmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return beta · c + alpha · Σ a b over the batch, rounded once."""
+    """Return beta · c + alpha · Σ a b, where the sum of matrix products is over the batch."""
     wide = Layout(out.shape, out.strides, computing_type(out.dtype))
     batch = Layout.contiguous((a.shape[0], *out.shape), wide.dtype)
     products = matmul(batch, cast(a, wide.dtype), cast(b, wide.dtype))
@@ -45,13 +48,13 @@ def addbmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha
 
 @operation("products", "dot", "mv")
 def vector_product(out: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """Return the product of a vector, or a matrix, and a vector."""
+    """Return the product of a matrix and a vector, or the dot product of two vectors."""
     return out.result(rounded(_column(out.dtype, a, b).sop, out.dtype))
 
 
 @operation("products", "addmv")
 def addmv(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return beta · c + alpha · a b for a vector b, rounded once."""
+    """Return beta · c + alpha · a b, for a matrix ``a`` and a vector ``b``."""
     dtype = computing_type(out.dtype)
     column = _column(dtype, cast(a, dtype), cast(b, dtype))
     return combine(out, c, Layout(out.shape, out.strides, dtype).result(column.sop), beta, alpha)
@@ -69,7 +72,7 @@ def trilinear(
     sum_dims: Sequence[int],
     unroll_dim: int = 1,
 ) -> Tensor:
-    """Return the sum of products of three tensors along dimensions, rounded once."""
+    """Return the product of three tensors, expanded to a common shape and summed over ``sum_dims``."""
     dtype = computing_type(out.dtype)
     factors = []
     for tensor, places in zip((a, b, c), (expand_a, expand_b, expand_c), strict=True):
@@ -82,17 +85,20 @@ def trilinear(
 
 
 def _column(dtype: str, a: Tensor, b: Tensor) -> Tensor:
-    """Return a b for a vector b: one entry after another."""
+    """Return the product of ``a`` and the vector ``b`` as a matrix with one column.
+
+    A vector ``a`` is treated as a matrix with one row.
+    """
     rows = a if len(a.shape) == 2 else a.unsqueeze(0)
     return matmul(Layout.contiguous((rows.shape[0], 1), dtype), rows, b.unsqueeze(1))
 
 
 def combine(out: Layout, c: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """Return beta · c + alpha · product, for a product in the type to compute in."""
+    """Return beta · c + alpha · product, where ``product`` is in the computing dtype of the result."""
     wide = Layout(out.shape, out.strides, product.dtype)
     if alpha != 1:
         product = compute(wide, lambda x, y: x * y, product, alpha)
-    if beta == 0:  # then c is not read: its NaN do not count
+    if beta == 0:  # c is not read, so NaN in c has no effect
         return out.result(rounded(product.sop, out.dtype))
     scaled = c if beta == 1 else compute(wide, lambda x, y: x * y, c, beta)
     return compute(out, lambda x, y: x + y, product, scaled)
@@ -107,7 +113,11 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: Any = None,
 ) -> Tensor:
-    """Multiply each group of rows, columns or inner dimensions; the sums are rounded once."""
+    """Return a matrix product for each group. The groups partition the rows of ``a``, the columns of
+    ``b``, or the dimension over which the products are summed.
+
+    ``offs`` contains the end of each group. Without ``offs``, the result is a batched matrix product.
+    """
     if bias is not None:
         raise_unsupported("_grouped_mm", "a bias", "adding it to the product")
     dtype = computing_type(out.dtype)
@@ -128,7 +138,7 @@ def grouped_mm(
 
 @operation("products", "transformers::grouped_mm_fallback")
 def grouped_mm_fallback(out: Layout, a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
-    """Multiply each group of rows by its matrix: the library's product for all types of numbers."""
+    """Return the product of each group of rows with the matrix of its group, for any dtype."""
     return grouped_mm(out, a, b, offs)
 
 
@@ -136,7 +146,7 @@ def grouped_mm_fallback(out: Layout, a: Tensor, b: Tensor, offs: Tensor) -> Tens
 def grouped_mm_fallback_backward(
     out: tuple[Layout, Layout], a: Tensor, b: Tensor, offs: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the rows and of the matrices."""
+    """Return the gradients of the rows and of the matrices of a grouped matrix product."""
     return (
         grouped_mm(out[0], grad, b.transpose(1, 2), offs),
         grouped_mm(out[1], a.transpose(0, 1), grad, offs),
@@ -144,12 +154,12 @@ def grouped_mm_fallback_backward(
 
 
 def _multiply_rows(out: Layout, a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
-    """Multiply row s of a by the matrix of its group."""
+    """Multiply each row of the matrix ``a`` by the matrix in ``b`` that belongs to the row's group."""
     rows, groups = a.shape[0], b.shape[0]
     if 0 in (*a.shape, *b.shape):
         return out.result(constant(0.0))
     _require_all(offs, rows)
-    if rows <= groups:  # reads the matrices of the rows' groups alone
+    if rows <= groups:  # read only the matrices of the rows' groups
         row, column = out.index
         n = family(a.shape[1])
         group = _group(offs, row)
@@ -162,32 +172,44 @@ def _multiply_rows(out: Layout, a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
 
 
 def _multiply_inner(out: Layout, a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
-    """Multiply the columns of a by the rows of b that a group has: one product for each group."""
+    """Multiply the columns of ``a`` by the rows of ``b`` within each group.
+
+    The result contains one matrix product per group.
+    """
     groups = offs.shape[0]
     if 0 in (*a.shape, *b.shape):
         return out.result(constant(0.0))
     columns = Layout.contiguous((groups, *a.shape), out.dtype)
     rows = Layout.contiguous((groups, *b.shape), out.dtype)
-    # Both factors are 0 outside of the group, so that infinities there do not count.
+    # Both factors are 0 outside the group, so infinities there have no effect.
     mine = columns.result(where(_member(columns, offs, 2), columns.read(a), 0.0))
     other = rows.result(where(_member(rows, offs, 1), rows.read(b), 0.0))
     return matmul(out, mine, other)
 
 
 def _member(layout: Layout, offs: Tensor, dim: int) -> SOp:
-    """Return whether an entry's place along a dimension is in the group of its first index."""
+    """Return whether each entry of ``layout`` belongs to the group that its first index specifies.
+
+    The index along ``dim`` determines the group of an entry.
+    """
     index = layout.index
     return _group(offs, index[dim]) == index[0]
 
 
 def _group(offs: Tensor, place: Index) -> SOp:
-    """Return the group of a place: the number of groups that end before it or at it."""
+    """Return the group that contains index ``place``.
+
+    The result is the number of group ends in ``offs`` that are at most ``place``.
+    """
     g = family(offs.shape[0])
     return sum_over(g, where(offs.at(g) <= place, 1.0, 0.0))
 
 
 def _require_all(offs: Tensor, rows: int) -> None:
-    """Note that the groups have all rows: PyTorch does not define other rows of the result."""
+    """Add a check to the program that the groups contain all ``rows`` rows.
+
+    PyTorch leaves the entries of other rows undefined.
+    """
     end = offs.at(offs.shape[0] - 1)
     require(
         where(end >= rows, 0.0, 1.0),

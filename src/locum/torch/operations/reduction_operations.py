@@ -1,4 +1,7 @@
-"""Sums, means, variances, maxima, products and histograms along dimensions."""
+"""Define the constructions of reductions along dimensions.
+
+The reductions are sums, means, variances, maxima, products, norms and histograms.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ from locum.torch.table import operation
 
 
 def chosen(a: Tensor, dims: Any) -> list[int]:
-    """Return dimensions as numbers from 0; all of them where none are given."""
+    """Return the dimensions ``dims`` as sorted non-negative integers.
+
+    If ``dims`` is None or empty, return all dimensions of ``a``.
+    """
     if dims is None or (not isinstance(dims, int) and not dims):
         return list(range(len(a.shape)))
     listed: Sequence[int] = [dims] if isinstance(dims, int) else dims
@@ -33,20 +39,20 @@ def chosen(a: Tensor, dims: Any) -> list[int]:
 
 
 def total(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Add up in the type that the result is computed in."""
+    """Return the sum of ``a`` over ``dims`` in the computing dtype of ``out``."""
     wide = Layout(out.shape, out.strides, computing_type(out.dtype))
     return wide.rounded(reduce_sum(wide, cast(a, wide.dtype), dims).sop)
 
 
 @operation("reductions", "sum.dim_IntList", "sum")
 def sum_(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the sum along dimensions."""
+    """Return the sum over the given dimensions, or over all dimensions."""
     return out.result(rounded(total(out, a, chosen(a, dims)).sop, out.dtype))
 
 
 @operation("reductions", "mean.dim", "mean")
 def mean(out: Layout, a: Tensor, dims: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the mean along dimensions."""
+    """Return the mean over the given dimensions, or over all dimensions."""
     along = chosen(a, dims)
     return out.rounded(total(out, a, along).sop / _count(a, along))
 
@@ -59,7 +65,7 @@ def _count(a: Tensor, dims: Sequence[int]) -> float:
 
 
 def moments(a: Tensor, dims: Sequence[int], correction: Any) -> tuple[Tensor, Tensor]:
-    """Return mean and variance, in float64, as tensors that keep the reduced dimensions."""
+    """Return the mean and variance in float64. The reduced dimensions remain with size 1."""
     wide = cast(a, "float64")
     kept = Layout.contiguous([1 if dim in dims else n for dim, n in enumerate(a.shape)], "float64")
     count = _count(a, dims)
@@ -79,7 +85,7 @@ def _spread(out: Layout, a: Tensor, variance: Tensor, dims: Sequence[int], root:
 def var(
     out: Layout, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> Tensor:
-    """Return the variance along dimensions."""
+    """Return the variance over the given dimensions, or over all dimensions."""
     along = chosen(a, dims)
     return _spread(out, a, moments(a, along, correction)[1], along, root=False)
 
@@ -88,7 +94,7 @@ def var(
 def std(
     out: Layout, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> Tensor:
-    """Return the standard deviation along dimensions."""
+    """Return the standard deviation over the given dimensions, or over all dimensions."""
     along = chosen(a, dims)
     return _spread(out, a, moments(a, along, correction)[1], along, root=True)
 
@@ -97,7 +103,7 @@ def std(
 def var_mean(
     out: Any, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return variance and mean along dimensions."""
+    """Return the variance and the mean over the given dimensions, or over all dimensions."""
     along = chosen(a, dims)
     means, variance = moments(a, along, correction)
     return (
@@ -110,7 +116,7 @@ def var_mean(
 def std_mean(
     out: Any, a: Tensor, dims: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return standard deviation and mean along dimensions."""
+    """Return the standard deviation and the mean over the given dimensions, or over all dimensions."""
     along = chosen(a, dims)
     means, variance = moments(a, along, correction)
     return (
@@ -123,7 +129,10 @@ def std_mean(
 
 
 def extreme(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
-    """Return the greatest entry, or the least one if ``sign`` is −1; NaN if there is one."""
+    """Return the maximum of ``a`` over ``dims``, or the minimum if ``sign`` is −1.
+
+    The result is NaN if an entry is NaN.
+    """
     if a.dtype == "bool":
         return out.result(greatest(out, cast(a, "int64"), dims, sign).sop != 0)
     found = greatest(out, a, dims, sign)
@@ -133,7 +142,7 @@ def extreme(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
 
 
 def has_nan(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Return whether an entry along dimensions is NaN."""
+    """Return whether any entry along the dimensions ``dims`` is NaN."""
     whole = Layout.contiguous(a.shape, "int64")
     flags = elementwise(whole, lambda x: where(x == x, 0, 1), a)
     return out.result(greatest(out, flags, dims).sop != 0)
@@ -141,30 +150,33 @@ def has_nan(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
 
 @operation("reductions", "amax")
 def amax(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the greatest entry along dimensions."""
+    """Return the maximum over the given dimensions, or over all dimensions."""
     return extreme(out, a, chosen(a, dims), 1)
 
 
 @operation("reductions", "amin")
 def amin(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the least entry along dimensions."""
+    """Return the minimum over the given dimensions, or over all dimensions."""
     return extreme(out, a, chosen(a, dims), -1)
 
 
 @operation("reductions", "max")
 def max_(out: Layout, a: Tensor) -> Tensor:
-    """Return the greatest entry."""
+    """Return the maximum of all entries."""
     return extreme(out, a, chosen(a, None), 1)
 
 
 @operation("reductions", "min")
 def min_(out: Layout, a: Tensor) -> Tensor:
-    """Return the least entry."""
+    """Return the minimum of all entries."""
     return extreme(out, a, chosen(a, None), -1)
 
 
 def place(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
-    """Return the index of the first greatest or least entry, or of the first NaN."""
+    """Return the index of the first maximum over ``dims``, or of the first minimum if ``sign`` is −1.
+
+    If an entry is NaN, the result is the index of the first NaN.
+    """
     if a.dtype == "bool":
         a = cast(a, "int64")
     found = place_of_greatest(out, a, dims, sign)
@@ -178,42 +190,45 @@ def place(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
 
 @operation("reductions", "argmax")
 def argmax(out: Layout, a: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the index of the greatest entry."""
+    """Return the index of the first maximum along a dimension, or in the flattened tensor."""
     return place(out, a, chosen(a, dim), 1)
 
 
 @operation("reductions", "argmin")
 def argmin(out: Layout, a: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the index of the least entry."""
+    """Return the index of the first minimum along a dimension, or in the flattened tensor."""
     return place(out, a, chosen(a, dim), -1)
 
 
 @operation("reductions", "max.dim")
 def max_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the greatest entry along a dimension, and its index."""
+    """Return the maximum along a dimension, and the index of its first occurrence."""
     return extreme(out[0], a, chosen(a, dim), 1), place(out[1], a, chosen(a, dim), 1)
 
 
 @operation("reductions", "min.dim")
 def min_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the least entry along a dimension, and its index."""
+    """Return the minimum along a dimension, and the index of its first occurrence."""
     return extreme(out[0], a, chosen(a, dim), -1), place(out[1], a, chosen(a, dim), -1)
 
 
 @operation("reductions", "any", "any.dim", "any.dims")
 def any_(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-    """Return whether an entry along dimensions is not 0."""
+    """Return whether any entry along the given dimensions is non-zero."""
     return _some(out, a, _listed(a, dims), lambda x: where(x != 0, 1, 0), "!=")
 
 
 @operation("reductions", "all", "all.dim", "all.dims")
 def all_(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-    """Return whether no entry along dimensions is 0."""
+    """Return whether all entries along the given dimensions are non-zero."""
     return _some(out, a, _listed(a, dims), lambda x: where(x != 0, 0, 1), "==")
 
 
 def _listed(a: Tensor, dims: Any) -> list[int]:
-    """Return dimensions as numbers from 0: an empty list means none of them."""
+    """Return the dimensions ``dims`` as non-negative integers.
+
+    None selects all dimensions, and an empty list selects no dimension.
+    """
     return [] if isinstance(dims, (list, tuple)) and not dims else chosen(a, dims)
 
 
@@ -234,22 +249,22 @@ def _some(
 
 @operation("reductions", "prod", "prod.dim_int")
 def prod(out: Layout, a: Tensor, dim: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the product along a dimension."""
+    """Return the product of the entries along a dimension, or of all entries."""
     return out.result(rounded(multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop, out.dtype))
 
 
 @operation("reductions", "cumsum")
 def cumsum(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the cumulative sum along a dimension, accumulated in float64."""
+    """Return the cumulative sum along a dimension. Floats are accumulated in float64."""
     wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
-    if is_float(out.dtype):  # a sum starts at +0
+    if is_float(out.dtype):  # PyTorch adds entries to +0, so −0 becomes +0
         wide = wide.replace(sop=wide.sop + 0.0)
     return _running(out, wide, dim, lambda x, y: x + y)
 
 
 @operation("reductions", "cumprod")
 def cumprod(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the cumulative product along a dimension, accumulated in float64."""
+    """Return the cumulative product along a dimension. Floats are accumulated in float64."""
     wide = cast(cast(a, out.dtype), "float64") if is_float(out.dtype) else _whole(a, out.dtype)
     return _running(out, wide, dim, lambda x, y: x * y)
 
@@ -259,7 +274,7 @@ def _running(out: Layout, a: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp
 
 
 def _whole(a: Tensor, dtype: str) -> Tensor:
-    """Return the entries in the type to compute in: integers as wide as the result's."""
+    """Cast ``a`` for a product or cumulative sum whose result has the dtype ``dtype``."""
     if is_float(dtype) or a.dtype == dtype:
         return cast(a, computing_type(dtype))
     return cast(a, "float64") if a.dtype != "bool" else cast(a, dtype)
@@ -270,7 +285,9 @@ def _whole(a: Tensor, dtype: str) -> Tensor:
 
 @operation("reductions", "logsumexp")
 def logsumexp(out: Layout, a: Tensor, dims: Any, keepdim: bool = False) -> Tensor:
-    """Return log Σ exp, shifted by the greatest entry where that is finite."""
+    """Return the logarithm of the sum of exponentials along dimensions. A finite maximum is subtracted
+    before the exponentials are computed.
+    """
     along = chosen(a, dims)
     if any(a.shape[dim] == 0 for dim in along):
         return out.result(constant(-math.inf))
@@ -288,14 +305,16 @@ def vector_norm(
     *,
     dtype: Any = None,
 ) -> Tensor:
-    """Return the p-norm along dimensions, computed in float64; p may be infinite or 0."""
+    """Return the p-norm along dimensions, computed in float64. The order p can be 0 or infinite."""
     along = chosen(a, dims)
     whole = Layout.contiguous(a.shape, "float64")
     sizes = elementwise(whole, abs, cast(cast(a, computing_type(out.dtype)), "float64"))
     if math.isinf(order):
         if any(a.shape[dim] == 0 for dim in along):
             if order < 0:
-                raise InputError("linalg_vector_norm: expected entries for the least one, got none")
+                raise InputError(
+                    "linalg_vector_norm: expected one entry or more for the minimum, got none"
+                )
             return out.result(constant(0.0))
         return out.rounded(extreme(out, sizes, along, 1 if order > 0 else -1).sop)
     if order == 0:
@@ -313,7 +332,7 @@ def vector_norm(
 
 @operation("reductions", "dist")
 def dist(out: Layout, a: Tensor, b: Tensor, order: Any = 2) -> Tensor:
-    """Return the norm of the difference of two tensors."""
+    """Return the p-norm of the difference of two tensors."""
     dtype = computing_type(out.dtype)
     apart = pointwise(lambda x, y: x - y, cast(a, dtype), cast(b, dtype))
     return vector_norm(out, apart, order)
@@ -321,9 +340,10 @@ def dist(out: Layout, a: Tensor, b: Tensor, order: Any = 2) -> Tensor:
 
 @operation("reductions", "histc")
 def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Tensor:
-    """Count the entries in ``bins`` equal intervals from ``low`` to ``high``; others are not counted.
+    """Return the number of entries in each of ``bins`` equal intervals from ``low`` to ``high``.
+    Entries outside this range are ignored.
 
-    With equal ends, the intervals range from the least to the greatest entry.
+    If ``low`` equals ``high``, the intervals range from the minimum to the maximum of the entries.
     """
     dtype = out.dtype
     if not a.size:
@@ -341,7 +361,7 @@ def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) 
     share = rounded(
         rounded(entry - least, dtype) / rounded(greatest - least, dtype) * constant(float(bins)), dtype
     )
-    # The greatest entry is in the last interval. Entries outside and NaN are in no interval.
+    # The last interval contains the maximum. NaN and entries out of range are in no interval.
     place = minimum(floor(share), bins - 1)
     inside = where(entry >= least, entry <= greatest, False)
     target = where(inside, place, -1)
@@ -350,7 +370,10 @@ def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) 
 
 
 def _range(a: Tensor) -> tuple[SOp, SOp]:
-    """Return the least and the greatest entry, one less and one more if they are equal."""
+    """Return the minimum and maximum of ``a``.
+
+    If they are equal, the range is extended by 1 on both sides.
+    """
     whole = Layout((), (), a.dtype)
     dims = range(len(a.shape))
     least, greatest = (extreme(whole, a, dims, sign).at() for sign in (-1, 1))

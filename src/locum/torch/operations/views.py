@@ -1,6 +1,7 @@
-"""Views, copies, writes to storage, and tensors that depend on shapes alone.
+"""Define the constructions of views, copies, casts and tensors that depend only on their shape.
 
-Each view that ATen also has as a copy, such as ``permute_copy``, has a row for the copy.
+A view reads the storage of its operand with other strides and needs no head. The copying variant of a
+view in ATen, such as ``permute_copy``, is registered with the view.
 """
 
 from __future__ import annotations
@@ -31,33 +32,34 @@ from locum.torch.table import TABLE, Row, find_overload, operation
 
 @operation("casts", "_to_copy", "clone")
 def to_copy(out: Layout, a: Tensor, **options: Any) -> Tensor:
-    """Return the entries in the type and layout of the result; a cast rounds."""
+    """Return a copy in the dtype and memory layout of the result. A cast to a float dtype rounds."""
     return cast_to(out, a)
 
 
 @operation("casts", "copy")
 def copy_into(out: Layout, a: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """Return the entries of the source, in the type and layout of the destination."""
+    """Return the entries of the source in the dtype and memory layout of the destination."""
     return to_copy(out, source)
 
 
 def convert_element_type(out: Layout, a: Tensor, dtype: Any) -> Tensor:
-    """Return the entries in another type."""
+    """Return the tensor cast to another dtype."""
     return cast_to(out, a)
 
 
 def cast_to(out: Layout, a: Tensor) -> Tensor:
-    """Return the entries in the type and layout of the result.
+    """Return ``a`` in the dtype and memory layout of ``out``.
 
-    PyTorch does not define the integers of NaN and of numbers above the range: they are rejected. −∞,
-    which programs compute and discard, stays −∞, and is an error in a result of the graph.
+    PyTorch does not define the conversion of NaN and of numbers out of range to integers, so a check
+    rejects NaN and numbers above 2⁵³. A cast of −∞ remains −∞, because programs compute and discard
+    such values. The value −∞ raises an error in a result of the graph.
     """
     value = out.read(a)
     if is_float(a.dtype) and out.dtype in INTEGERS and a.size:
         wide = Layout(out.shape, out.strides).result(where(value <= LARGEST_EXACT, 0.0, 1.0))
         require(
             reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop,
-            f"expected numbers that {out.dtype} has, got NaN or one beyond 2⁵³",
+            f"expected numbers that {out.dtype} has, got NaN or a number beyond 2⁵³",
         )
     return out.result(convert(value, a.dtype, out.dtype))
 
@@ -68,13 +70,15 @@ TABLE[_CONVERT] = Row(_CONVERT, "casts", convert_element_type)
 
 @operation("views", "alias", "detach")
 def same(out: Layout, a: Tensor) -> Tensor:
-    """Return the tensor itself."""
+    """Return the tensor unchanged."""
     return a
 
 
 @operation("views", "view", "_unsafe_view", "_reshape_alias")
 def view(out: Layout, a: Tensor, *sizes: Any) -> Tensor:
-    """Return the entries in another shape: a view where strides can express it, else a copy."""
+    """Return the tensor in another shape. The result is a view if strides can express the shape, and a
+    copy otherwise.
+    """
     strides = _view_strides(a.shape, a.strides, out.shape)
     if strides is not None:
         return a.as_strided(out.shape, strides)
@@ -85,7 +89,9 @@ def view(out: Layout, a: Tensor, *sizes: Any) -> Tensor:
 def _view_strides(
     shape: Sequence[int], strides: Sequence[int], new: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Return the strides that show a strided tensor in a new shape, or None if none do."""
+    """Return the strides with which a strided tensor has the shape ``new``, or None if a copy is
+    required.
+    """
     try:
         return torch.empty_strided(shape, strides, device="meta").view(new).stride()
     except (RuntimeError, ValueError):
@@ -94,37 +100,37 @@ def _view_strides(
 
 @operation("views", "permute")
 def permute(out: Layout, a: Tensor, dims: Sequence[int]) -> Tensor:
-    """Return the dimensions in another order."""
+    """Return a view with the dimensions in another order."""
     return a.permute(*(dim % len(a.shape) for dim in dims))
 
 
 @operation("views", "transpose.int")
 def transpose(out: Layout, a: Tensor, first: int, second: int) -> Tensor:
-    """Exchange two dimensions."""
+    """Return a view with two dimensions exchanged."""
     return a.transpose(first % len(a.shape), second % len(a.shape)) if a.shape else a
 
 
 @operation("views", "t")
 def t(out: Layout, a: Tensor) -> Tensor:
-    """Transpose a matrix."""
+    """Return the transpose of a matrix. A tensor with fewer dimensions is returned unchanged."""
     return a.transpose(0, 1) if len(a.shape) == 2 else a
 
 
 @operation("views", "expand")
 def expand(out: Layout, a: Tensor, sizes: Sequence[int], *, implicit: bool = False) -> Tensor:
-    """Repeat along dimensions of size 1."""
+    """Return a view that repeats the tensor along dimensions of size 1 and new leading dimensions."""
     return a.expand(*out.shape)
 
 
 @operation("views", "unsqueeze")
 def unsqueeze(out: Layout, a: Tensor, dim: int) -> Tensor:
-    """Insert a dimension of size 1."""
+    """Return a view with a new dimension of size 1."""
     return a.unsqueeze(dim % (len(a.shape) + 1))
 
 
 @operation("views", "squeeze", "squeeze.dim", "squeeze.dims")
 def squeeze(out: Layout, a: Tensor, dims: Any = None) -> Tensor:
-    """Remove dimensions of size 1."""
+    """Return a view without dimensions of size 1, or without the given dimensions of size 1."""
     chosen = range(len(a.shape)) if dims is None else [dims] if isinstance(dims, int) else dims
     dropped = {dim % max(len(a.shape), 1) for dim in chosen}
     kept = [n for n, size in enumerate(a.shape) if n not in dropped or size != 1]
@@ -136,7 +142,7 @@ def squeeze(out: Layout, a: Tensor, dims: Any = None) -> Tensor:
 def slice_(
     out: Layout, a: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    """Return a range of a dimension."""
+    """Return every ``step``-th entry of a dimension, from ``start`` to ``end``."""
     dim %= len(a.shape)
     first, last, _ = slice(start, end).indices(a.shape[dim])
     return a.slice(dim, first, max(first, last), step)
@@ -144,14 +150,14 @@ def slice_(
 
 @operation("views", "select.int")
 def select(out: Layout, a: Tensor, dim: int, index: int) -> Tensor:
-    """Return one entry of a dimension."""
+    """Return the slice of a tensor at one index of a dimension, without this dimension."""
     dim %= len(a.shape)
     return a.select(dim, index % a.shape[dim])
 
 
 @operation("views", "split.Tensor", "split_with_sizes")
 def split(out: Any, a: Tensor, sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split a dimension into parts."""
+    """Split a tensor along a dimension, and return the parts."""
     dim %= len(a.shape)
     parts, start = [], 0
     for layout in out:
@@ -162,14 +168,14 @@ def split(out: Any, a: Tensor, sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation("views", "unbind.int")
 def unbind(out: Any, a: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return each entry of a dimension as a tensor."""
+    """Return the slices of a tensor along a dimension, without this dimension."""
     dim %= len(a.shape)
     return tuple(a.select(dim, index) for index in range(a.shape[dim]))
 
 
 @operation("views", "diagonal")
 def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a diagonal of two dimensions as the last dimension."""
+    """Return a view of a diagonal of two dimensions. The diagonal is the last dimension of the view."""
     first, second = dim1 % len(a.shape), dim2 % len(a.shape)
     kept = [n for n in range(len(a.shape)) if n not in (first, second)]
     strides = (*(a.strides[n] for n in kept), a.strides[first] + a.strides[second])
@@ -182,7 +188,7 @@ def diagonal(out: Layout, a: Tensor, offset: int = 0, dim1: int = 0, dim2: int =
 def diagonal_scatter(
     out: Layout, a: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return a tensor in which a diagonal of two dimensions is replaced."""
+    """Return a copy of the tensor in which the source replaces a diagonal of two dimensions."""
     index = [i if isinstance(i, SOp) else constant(i) for i in out.index]
     row, column = (index[dim % len(a.shape)] for dim in (dim1, dim2))
     kept = [i for n, i in enumerate(index) if n not in (dim1 % len(a.shape), dim2 % len(a.shape))]
@@ -196,7 +202,9 @@ def diagonal_scatter(
 
 @operation("views", "unfold")
 def unfold(out: Layout, a: Tensor, dim: int, size: int, step: int) -> Tensor:
-    """Return windows of a dimension; their entries are the last dimension."""
+    """Return a view of all windows of ``size`` entries along a dimension. The last dimension contains
+    the entries of a window.
+    """
     if not a.shape:
         return a.as_strided(out.shape, (1,))
     strides = list(a.strides)
@@ -209,7 +217,7 @@ def unfold(out: Layout, a: Tensor, dim: int, size: int, step: int) -> Tensor:
 def as_strided(
     out: Layout, a: Tensor, size: Sequence[int], stride: Sequence[int], offset: Any = None
 ) -> Tensor:
-    """Return a view of the storage with any size, strides and offset within the storage."""
+    """Return a view of the storage with the given size, strides and storage offset."""
     first = a.offset if offset is None else a.start + offset
     end = extent(size, stride, first)
     if end > first and not a.start <= first <= end <= a.start + a.storage:
@@ -222,7 +230,7 @@ def as_strided(
 
 @operation("views", "narrow_copy")
 def narrow_copy(out: Layout, a: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Return a copy of a range of a dimension."""
+    """Return a copy of ``length`` entries of a dimension, beginning at ``start``."""
     dim %= len(a.shape)
     first = start % a.shape[dim] if start < 0 else start
     return to_copy(out, a.slice(dim, first, first + length))
@@ -232,7 +240,7 @@ def narrow_copy(out: Layout, a: Tensor, dim: int, start: int, length: int) -> Te
 
 
 def _register_copy(name: str) -> None:
-    """Enter the copy of a view that is in the table."""
+    """Register the copying variant of the view ``name``, such as ``permute_copy`` for ``permute``."""
     packet, _, overload = name.partition(".")
     construct = TABLE[find_overload(name)].construct
 
@@ -242,7 +250,7 @@ def _register_copy(name: str) -> None:
             return tuple(to_copy(layout, part) for layout, part in zip(out, shown, strict=True))
         return to_copy(out, shown)
 
-    copied.__doc__ = "Return a copy of the view."
+    copied.__doc__ = "Return the result of the view operation of the same name, as a copy."
     operation("views", f"{packet}_copy" + (f".{overload}" if overload else ""))(copied)
 
 
@@ -264,7 +272,9 @@ def as_strided_scatter(
     stride: Sequence[int],
     offset: int | None = None,
 ) -> Tensor:
-    """Return a tensor in which the entries of a view with explicit strides are replaced."""
+    """Return a copy of the tensor in which the source replaces the entries of a view with the given
+    size and strides.
+    """
     before = convert(out.read(a), a.dtype, out.dtype)
     if not source.size:
         return out.result(before)
@@ -277,7 +287,11 @@ def as_strided_scatter(
 
 
 def _invert(size: Sequence[int], stride: Sequence[int], offset: int) -> tuple[list[Index], list[SOp]]:
-    """Return the index of the strided entry at each position, and when there is one."""
+    """Return the index of the strided entry at each position, and conditions on the position.
+
+    The conditions are true at positions that contain a strided entry. The entries must not share
+    memory.
+    """
     index: list[Index] = [0] * len(size)
     inside: list[SOp] = [indices >= offset]
     rest = indices - offset
@@ -298,13 +312,13 @@ def _invert(size: Sequence[int], stride: Sequence[int], offset: int) -> tuple[li
 
 @operation("creation", "full", "full_like", "new_full")
 def full(out: Layout, shape: Any, *values: Any, **options: Any) -> Tensor:
-    """Return the same number everywhere."""
+    """Return a tensor filled with one number."""
     return out.result(scalar(values[-1], out.dtype))
 
 
 @operation("creation", "zeros", "zeros_like", "new_zeros", "_efficientzerotensor")
 def zeros(out: Layout, *arguments: Any, **options: Any) -> Tensor:
-    """Return 0 everywhere."""
+    """Return a tensor filled with 0."""
     return out.result(scalar(0, out.dtype))
 
 
@@ -318,25 +332,25 @@ def zeros(out: Layout, *arguments: Any, **options: Any) -> Tensor:
     "new_empty_strided",
 )
 def empty(out: Layout, *arguments: Any, **options: Any) -> Tensor:
-    """Return 0 everywhere; PyTorch returns any numbers."""
+    """Return a tensor filled with 0. In PyTorch, the entries are uninitialised."""
     return out.result(scalar(0, out.dtype))
 
 
 @operation("creation", "ones", "ones_like", "new_ones")
 def ones(out: Layout, *arguments: Any, **options: Any) -> Tensor:
-    """Return 1 everywhere."""
+    """Return a tensor filled with 1."""
     return out.result(scalar(1, out.dtype))
 
 
 @operation("creation", "scalar_tensor")
 def scalar_tensor(out: Layout, value: Any, **options: Any) -> Tensor:
-    """Return a number as a tensor without dimensions."""
+    """Return a tensor without dimensions that contains a number."""
     return out.result(scalar(value, out.dtype))
 
 
 @operation("creation", "arange.start_step")
 def arange(out: Layout, start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, …; floats are rounded once."""
+    """Return start, start + step, …, up to but not including ``end``. Each float is rounded once."""
     dtype = "float64" if is_float(out.dtype) else out.dtype
     value = scalar(start, dtype) + convert(indices, "int64", dtype) * scalar(step, dtype)
     return out.result(rounded(value, out.dtype))

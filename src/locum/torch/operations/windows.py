@@ -1,4 +1,4 @@
-"""Convolution and pooling over windows, and their gradients."""
+"""Define the constructions of convolution, average pooling and max pooling, and of their gradients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from locum.torch.table import operation
 
 
 def _each(value: Any, dims: int, default: Any = None) -> tuple[int, ...]:
-    """Return a number for each dimension; an empty list means the default."""
+    """Return ``value`` as a tuple with one number per dimension, or ``default`` if it is empty."""
     if isinstance(value, int):
         return (value,) * dims
     if not value:
@@ -58,7 +58,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the average of each window."""
+    """Return the average of each pooling window."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     dims = _dims(out, kernel_size)
@@ -79,7 +79,7 @@ def avg_pool(
 
 
 def _dims(out: Layout, kernel_size: Any) -> int:
-    """Return the number of dimensions of a window."""
+    """Return the number of dimensions of a pooling window."""
     return len(kernel_size) if len(kernel_size) > 1 else len(out.shape) - 2
 
 
@@ -95,7 +95,9 @@ def avg_pool_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    """Return the gradient of the input: the sum of shares of the windows that contain an entry."""
+    """Return the gradient of the input of average pooling. Each entry receives a share of the gradient
+    of each window that contains the entry.
+    """
     if 0 in out.shape:
         return out.result(constant(0.0))
     dims = _dims(out, kernel_size)
@@ -126,7 +128,9 @@ def max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the greatest entry of each window, and its index in the input's last dimensions."""
+    """Return the maximum of each pooling window, and its index in the flattened spatial dimensions of
+    the input.
+    """
     if 0 in out[0].shape:
         return out[0].result(constant(0.0)), out[1].result(constant(0))
     dims = _dims(out[0], kernel_size)
@@ -141,7 +145,7 @@ def max_pool(
     along = list(range(dims + 2, 2 * dims + 2))
     greatest = extreme(values, view, along, 1)
     tap = place(indices_, view, along, 1).sop
-    if any(first) and is_float(a.dtype):  # among equal entries, padding is not the first
+    if any(first) and is_float(a.dtype):  # −∞ in the window precedes padding with −∞
         least = indices_.read(Tensor(greatest.sop, values.shape, values.strides)) == -math.inf
         tap = where(least, first_tap(indices_, kernel, step, first, apart), tap)
     flat = flat_place(indices_, tap, sizes, kernel, step, first, apart)
@@ -160,7 +164,9 @@ def max_pool_backward(
     ceil_mode: bool,
     places: Tensor,
 ) -> Tensor:
-    """Return the gradient of the input: the sum over the windows whose greatest entry it is."""
+    """Return the gradient of the input of max pooling. Each entry receives the sum of the gradients of
+    the windows in which it is the maximum.
+    """
     if 0 in out.shape:
         return out.result(constant(0.0))
     dims = _dims(out, kernel_size)
@@ -179,7 +185,7 @@ def max_pool_backward(
 
 
 def _planes(tensor: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return the entries row by row as a matrix."""
+    """Return the entries of ``tensor`` in row-major order as a tensor of the shape ``shape``."""
     layout = Layout.contiguous(tensor.shape, tensor.dtype)
     return Layout.contiguous(shape, tensor.dtype).result(layout.read(tensor))
 
@@ -204,7 +210,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Return the convolution, or the transposed one, plus the bias; rounded once."""
+    """Return the convolution or transposed convolution of the input with the weight, plus the bias."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     dtype = computing_type(out.dtype)
@@ -235,7 +241,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of input, weight and bias."""
+    """Return the gradients of the input, weight and bias of a convolution."""
     dtype = computing_type(gradient.dtype)
     wide, a, weight = (cast(tensor, dtype) for tensor in (gradient, a, weight))
     setting = _setting(stride, padding, dilation, groups, len(a.shape) - 2)
