@@ -205,12 +205,12 @@ BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--input", "[[1, 2], []]"], "expected at least one token in each sequence"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
     ("indices;", ["--name", "nope"], "Undefined variable: nope"),
-    ("x = 1;", [], "shows nothing and defines no s-op; try --name"),
+    ("x = 1;", [], "expected a program that shows or defines an s-op"),
     ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is not a comparison"),
     ("aggregate(tokens, tokens);", [], "aggregate: expected a selector first, got the s-op"),
     ("sum l in range(1.5) { l };", [], "expected an integer as the size of a family, got 1.5"),
     ("sum l in range(0) { l };", [], "family: expected a size from 1 to"),
-    ("x = 1;\n1 / indices;", [], "out has no value here: division by zero at position 0"),
+    ("x = 1;\n1 / indices;", [], "out is undefined for this input: division by zero at position 0"),
     ("x = (1;", [], "a closing ) is missing before ';'"),
 ]
 
@@ -231,9 +231,9 @@ def test_bad_graphs(graph: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     indices: list[Any] = ["indices", [], {}]
     for nodes, words in [
-        ([indices, ["select", [0, 0], {"predicate": "=<"}]], "predicate '=<'"),
+        ([indices, ["select", [0, 0], {"predicate": "=<"}]], "got '=<'"),
         ([indices, ["aggregate", [0, 0], {"default": 0}]], "expected a selector as input 1"),
-        ([["family", [], {"name": "l", "size": {"float": "inf"}}]], "must be an integer from 1 to"),
+        ([["family", [], {"name": "l", "size": {"float": "inf"}}]], "expected an integer from 1 to"),
         ([["family", [], {"name": "l", "size": 3}]], "is bound by no sum"),
     ]:
         path.write_text(json.dumps({**good, "nodes": nodes}))

@@ -62,14 +62,14 @@ def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
     assert f"  layers       {size.layers}\n" in weights
     assert "  feed-forward relu\n" in weights
     shown = command_line(*arguments, "--feed-forward", "exact").stdout
-    assert "  feed-forward exact: instructions, a reference for analysis, not weights\n" in shown
+    assert "  feed-forward exact: symbolic feed-forwards, executed as code\n" in shown
     exact: dict[str, Any] = {"length": 8, "vocabulary": "abcd", "feed_forward": "exact"}
     size = locum.compile(reverse(), **exact).architecture
     for line in (
         "takes        1 to 8 tokens: a, b, c, d",
         "heads        1, 1",
         f"d_model      {size.d_model}",
-        f"parameters   {size.parameters}, {size.nonzeros} of them not 0",
+        f"parameters   {size.parameters} ({size.nonzeros} non-zero)",
         "error        0 (certified)",
     ):
         assert f"  {line}\n" in shown
@@ -155,13 +155,16 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*start, "--length", "4"), "either --vocab TOKENS or --numeric"),
         ((*full, "--numeric"), "either --vocab TOKENS or --numeric"),
         ((*start, "--length", "4", "--vocab", ""), "vocabulary: expected one token or more"),
-        ((*start, "--length", "4", "--vocab", "a,1"), "expected strings or numbers, got both"),
+        (
+            (*start, "--length", "4", "--vocab", "a,1"),
+            "expected only strings or only numbers, got both",
+        ),
         ((*start, "--length", "4", "--vocab", "a,,b"), "expected a token between two commas"),
         ((*start, "--length", "4", "--vocab", "none.txt"), "cannot read none.txt"),
         ((*start, "--length", "4", "--vocab", str(bad)), "expected a list of strings, or of numbers"),
         ((*start, "--length", "4", "--vocab", str(half)), "unpaired surrogate"),
         ((*start, "--length", "4", "--vocab", "a\udcff"), "unpaired surrogate"),
-        (("compile", rasp, "--length", "4", "--vocab", "ab"), "it has no value at position 0"),
+        (("compile", rasp, "--length", "4", "--vocab", "ab"), "the s-op is undefined at position 0"),
         (("compile", rasp, "--name", "nobody", "--length", "4", "--vocab", "ab"), "nobody"),
         (
             ("compile", rasp, "--name", "flip", "--length", "4", "--vocab", "ab"),
@@ -172,7 +175,10 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
             "f: expected an s-op or",
         ),
         (("compile", rasp, "--name", "wrong", "--length", "4", "--vocab", "ab"), "1 / indices"),
-        (("compile", rasp, "--name", "reverse", "--length", "4", "--numeric"), "have no text"),
+        (
+            ("compile", rasp, "--name", "reverse", "--length", "4", "--numeric"),
+            "got real-valued tokens",
+        ),
         ((*full, "-o", str(tmp_path / "no" / "where")), "there is no folder"),
         ((*full, "-o", str(other)), "it holds other files"),
         ((*full, "-o", rasp), "it exists and is not a folder"),
@@ -307,7 +313,7 @@ def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
     arguments = ("--input", "abc", "--show-attention", "--residual", "--check", "--html", str(page))
     shown = command_line("apply", folder, *arguments).stdout
     assert "head 1.0: flip\n    abc\n  a ··█\n  b ·█·\n" in shown
-    assert re.search(r"s\d reverse +3 +2 +1\n", shown)
+    assert re.search(r"s\d reverse +2 +1 +0\n", shown)
     assert "The program itself gives the same." in shown
     assert page.exists()
 
@@ -391,14 +397,16 @@ def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
         (("--input-file", str(tmp_path / "x.json")), "expected one string, or one list"),
         (("--input-file", str(tmp_path / "z.json")), "expected one string, or one list"),
         (("--input-file", str(tmp_path / "y.json")), "not JSON"),
-        (("--input-file", str(tmp_path / "x.npy")), "expected plain numbers"),
+        (("--input-file", str(tmp_path / "x.npy")), "expected an array of numbers"),
         (("--input", "ab", "--html", str(tmp_path / "no" / "p.html")), "there is no folder"),
     ]:
         assert words in refused("apply", folder, *arguments), arguments
-    assert "there is no saved model" in refused("apply", str(tmp_path / "none"), "--input", "a")
+    assert "expected a folder with a saved model" in refused(
+        "apply", str(tmp_path / "none"), "--input", "a"
+    )
     weights = Path(folder) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8])
-    assert "is not that of a saved model" in refused("apply", folder, "--input", "ab")
+    assert "is not a valid weights file of a saved model" in refused("apply", folder, "--input", "ab")
 
 
 # Tokens as they are typed -----------------------------------------------------------------------
@@ -464,3 +472,19 @@ def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
     done = command_line(*arguments, "--residual")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\ud800" in done.stdout
+
+
+def test_errors_recommend_options_of_the_command(tmp_path: Path) -> None:
+    program = tmp_path / "plus.rasp"
+    program.write_text(
+        'plus = select(tokens, "+", ==);\nat = aggregate(plus, indices);\nx = sin(at);\n'
+        "first = round(length * aggregate(select(indices, indices, <=), at));\n"
+    )
+    common = ("compile", str(program), "--name", "first", "--length", "12", "--vocab", "ab+")
+    error = refused(*common, "--dtype", "float32")
+    assert "try --inputs '+: 1', if an input has exactly one '+'" in error
+    assert "--feed-forward exact" in error
+    assert not re.search(r"\w=['{\d]", error)
+    assert command_line(*common, "--dtype", "float32", "--inputs", "+: 1", "--input", "a+b").stdout
+    narrow = refused(*common, "--inputs", "+: 1", "--limit", "width=3")
+    assert "--limit width=None for no bound" in narrow

@@ -193,7 +193,7 @@ def test_inputs_are_not_overwritten(
     ):
         code, out, err = command(*arguments)
         assert (code, out) == (2, "")
-        assert "it is also read" in err
+        assert "the file is also an input" in err
     assert Path("s.rasp").read_text() == source
     assert Path("t.npz").read_bytes() == content
 

@@ -53,7 +53,7 @@ def test_arrays_come_back(shape: tuple[int, ...], dtype: str, order: Any, tmp_pa
         (header((10**12,), version=2), "claims the shape 1000000000000, but has only"),
         (header((3,)) + bytes(23), "claims the shape 3, but has only 23 bytes"),
         (header((-1, 2)) + bytes(64), "claims the shape -1 × 2"),
-        (header((2,), "O") + bytes(16), "holds Python objects"),
+        (header((2,), "O") + bytes(16), "got Python objects"),
         (header((2,))[:20], "is not an array"),
         (b"\x93NUMPY\x01\x00\xff\x7f" + b"(" * 0x7FFF, "is not an array"),
         (b"\x93NUMPY\x09\x00\x10\x00" + b" " * 16, "is not an array"),
@@ -113,5 +113,5 @@ def test_names_and_sizes_are_checked_before_anything_is_inflated(
     entry = content.rindex(b"PK\x01\x02")
     content[entry + 24 : entry + 28] = (3 * 2**30).to_bytes(4, "little")
     (tmp_path / "large.npz").write_bytes(content)
-    with pytest.raises(InputError, match="its arrays take 3,221,225,472 bytes, and the limit is"):
+    with pytest.raises(InputError, match="got 3,221,225,472 bytes"):
         read_arrays(tmp_path / "large.npz")

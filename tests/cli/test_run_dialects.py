@@ -1,4 +1,4 @@
-"""``locum run`` and ``locum compile`` on C-RASP, B-RASP and LTL, chosen by the suffix of the file."""
+"""``locum run`` and ``locum compile`` on C-RASP, B-RASP and formulas, by the suffix of the file."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ PROGRAMS = {
     "after.brasp": ('p = rightmost[j < i, true] "a"(j) : false\nz = p & "b"\n', "ab"),
     "next.ltl": ("a & X b", "ab"),
     "until.ltl": ("F (b & !X (a | b))", "ab"),
+    "sorted.fo": ("forall x (b(x) -> forall y > x b(y)) & exists x a(x)", "ab"),
 }
 
 

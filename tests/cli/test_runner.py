@@ -68,7 +68,7 @@ def test_files_are_checked_before_the_work(command: Run, echo: list[Any], tmp_pa
     for arguments, words in [
         (("-o", tmp_path / "a.pdf"), "--output: expected a .txt or .html file"),
         (("-o", tmp_path / "no" / "a.txt"), "there is no folder"),
-        (("-o", read, "--read", read), "it is also read"),
+        (("-o", read, "--read", read), "the file is also an input"),
     ]:
         code, out, err = command("repl", "right", *arguments)
         assert (code, out) == (2, "")
@@ -142,7 +142,8 @@ def test_the_groups_have_the_commands_of_the_documentation() -> None:
                 found[name] = list(made.commands)
     assert found == {
         "prove": ["claim", "all", "export", "check"],
-        "language": ["classify", "equivalent", "minimise"],
+        "language": ["classify", "names", "equivalent", "minimise", "generalise"],
         "paper": ["report", "items", "errata", "rivals"],
         "dataset": ["make", "score"],
+        "circuit": ["check"],
     }

@@ -299,7 +299,7 @@ BAD = [
     (("--x", "good.npy", "--a", "good.npy", "--v", "words.npy"), "is not an array in the .npy format"),
     (
         ("--x", "good.npy", "--a", "good.npy", "--v", "objects.npy"),
-        "expected plain numbers",
+        "expected an array of numbers",
     ),
     (
         ("--x", "good.npy", "--a", "good.npy", "--v", "pickled.npy"),
@@ -308,7 +308,7 @@ BAD = [
     (("--x", "good.npy", "--a", "good.npy"), "there is no V; try --x, --a, --v"),
     (("few.npz",), "few.npz: a T of kind softmax needs X, A and V, but there is no V"),
     (("more.npz",), "expected arrays named X, A, V"),
-    (("gain.npz",), "this layer has 0 norms, but 1 are given"),
+    (("gain.npz",), "for all 0 norms or for none, got them for 1"),
     (("omega.npz",), "a T of kind softmax has no omega: leave it out of the file"),
     (("norms.npz",), "norm: expected one word, got float64"),
     (("causal.npz", "--norm", "post"), "--norm post, but the file has another norm"),
@@ -316,7 +316,7 @@ BAD = [
     (("cubic.npz",), "kind: expected one of softmax, factored, linear"),
     (
         ("good.npz", "--ffn", "5,3", "--heads", "7", "--seed", "4"),
-        "--heads, --ffn, --seed: only a random T",
+        "--heads, --ffn, --seed: expected only with --order",
     ),
     (("none.npz",), "X: expected one entry or more, got the shape 0×2"),
     (("words.npz",), "is not a .npz file"),
@@ -324,7 +324,7 @@ BAD = [
     (("words.csv",), "expected a .npy, .npz or .safetensors file, got .csv"),
     (("singular.npz", "--recipe", "inverse"), "expected non-singular A and V"),
     (("singular.npz", "--on", "1,2,2"), "T is larger than U: its n is 2"),
-    (("singular.npz", "--order", "2,2,2"), "expected it or files, got both"),
+    (("singular.npz", "--order", "2,2,2"), "or files, got both"),
     (("--recipe", "inverse"), "expected non-singular A and V"),
     (("--order", "2,2,1", "--recipe", "inverse"), "with d = d_v"),
     (("--order", "2,2"), "--order: expected 3 integers ≥ 1"),
@@ -339,7 +339,7 @@ BAD = [
     *(
         (
             ("--order", "3,3,3", "--kind", kind, "--base", "3"),
-            f"softmax attention beside it, got {kind}",
+            f"softmax attention, got {kind}",
         )
         for kind in ("linear", "performer", "sumformer")
     ),

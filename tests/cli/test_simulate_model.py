@@ -243,7 +243,7 @@ def test_folders_that_are_rejected(simulate: Run, tmp_path: Path, change: Any) -
 def test_a_folder_that_does_not_exist(simulate: Run, tmp_path: Path) -> None:
     code, _, err = simulate("--model", tmp_path / "none", "--text", "a")
     assert code == 2
-    assert "expected a folder of a model" in " ".join(err.split())
+    assert "expected the folder of a model" in " ".join(err.split())
 
 
 def test_a_model_of_images_is_rejected(simulate: Run, folders: dict[str, Path], tmp_path: Path) -> None:

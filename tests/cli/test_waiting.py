@@ -166,7 +166,7 @@ def test_an_interrupted_dataset_says_how_to_go_on(
     code, shown, said = command("dataset", "make", "-o", str(tmp_path / "d"), "--size", "3")
     assert (code, shown) == (130, "")
     assert said == (
-        f"locum: what is done is in {tmp_path / 'd'}; the same command goes on from there\n"
+        f"locum: finished results are in {tmp_path / 'd'}; the same command continues\n"
         "locum: interrupted\n"
     )
 

@@ -163,7 +163,7 @@ def test_muon_steps_as_torch_does_up_to_its_half_precision() -> None:
         ({"device": "abacus"}, "expected the device cpu, or cuda"),
         ({"device": "cuda:99"}, "expected the device cpu, or cuda"),
         ({"inputs": "some"}, "inputs: expected one of whole, smaller"),
-        ({"inputs": "smaller"}, "with a smaller order inside"),
+        ({"inputs": "smaller"}, "inputs: expected .whole. for a task without a smaller order"),
     ],
 )
 def test_unknown_settings_are_refused(wrong: dict[str, Any], said: str) -> None:

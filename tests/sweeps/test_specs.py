@@ -40,7 +40,7 @@ def test_grids_and_ranges() -> None:
         ("", "expected at least one", None),
         ("sweep = 3", "expected at least one", None),
         ("sweep = [3]", "expected at least one", None),
-        ("seed = 3\n" + spec("seed = 1"), "unknown name 'seed': expected", 1),
+        ("seed = 3\n" + spec("seed = 1"), "got the unknown name 'seed'", 1),
         ("[[sweep]]\nseed = 1", "needs a kind", 1),
         ('[[sweep]]\n\nkind = "os:system"', "no kind of case 'os:system': expected one of trial", 3),
         ("[[sweep]]\nkind = [1]", "no kind of case", 2),
@@ -197,7 +197,7 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
         (("-o", target, "--workers", 0), "workers: expected 1 to 4,096, got 0"),
         (("-o", target, "--limit", 0), "--limit: expected a positive number of seconds, got 0"),
         (("-o", target, "--limit", "nan"), "--limit: expected a positive number of seconds, got nan"),
-        (("-o", path), "it is also read; try another name"),
+        (("-o", path), "the file is also an input; try another name"),
         (("-o", tmp_path), "exists and is not a regular file"),
         (
             ("-o", target, "--scheduler", "tcp://x:1", "--workers", 2),

@@ -59,7 +59,7 @@ def test_every_outcome(tmp_path: Path) -> None:
     assert not report.holds
     errors = [result.result.get("error") for result in report.results]
     assert errors[2:5] == [
-        "ValueError: the case 2 was told to fail",
+        "ValueError: the case 2 is set to fail",
         "result.number is nan, which JSON does not have",
         "the worker process was ended by SIGKILL",
     ]
@@ -186,7 +186,7 @@ def test_foreign_and_altered_files_are_refused(whole: Path, tmp_path: Path) -> N
         b"my notes": "line 1: not a result",
         b'{"key":"mine"}': "line 1: not a result",
         b"\n": "line 1: not a result",
-        b"".join([*lines[:4], changed, *lines[5:]]): "line 5: altered since it was written",
+        b"".join([*lines[:4], changed, *lines[5:]]): "line 5: changed after it was written",
         b"".join([*lines[:4], lines[4][:-9] + b"\n", *lines[5:]]): "line 5: not a result",
         b"".join([*lines[:4], b"\n", *lines[4:]]): "line 5: not a result",
     }.items():
@@ -313,7 +313,7 @@ def test_a_line_of_ours_with_nonsense_in_it_is_refused(whole: Path, tmp_path: Pa
         *({"outcome": "well"}, {"outcome": 3}, {"seconds": "1"}, {"hashes": None}, {"kind": "fuzz"}),
     ]:
         path.write_bytes(replace(result, **changes).line())  # type: ignore[arg-type]
-        with pytest.raises(InputError, match=r"line 1: (not a result|altered)"):
+        with pytest.raises(InputError, match=r"line 1: (not a result|changed)"):
             run(trials(1), path)
 
 
@@ -359,7 +359,7 @@ def test_an_interrupt_and_a_kill_then_the_rest(tmp_path: Path) -> None:
         assert process.returncode == code
         if number == signal.SIGINT:
             assert problems == (
-                "locum: what is done is in r.jsonl; the same command goes on from there\n"
+                "locum: finished results are in r.jsonl; the same command continues\n"
                 "locum: interrupted\n"
             )
             assert path.read_bytes().endswith(b"\n")

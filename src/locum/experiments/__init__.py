@@ -1,1 +1,1 @@
-"""Experiments on networks: circuits with ground truth, training from constructions, sweeps."""
+"""Run experiments on networks: circuits with ground truth, training from constructions, sweeps."""

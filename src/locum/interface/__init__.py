@@ -1,1 +1,1 @@
-"""The command line, the playground, and the figures and pages that they show."""
+"""Implement the user interfaces: command line, playground, and drawings and pages of results."""

@@ -1,4 +1,4 @@
-"""Can constructions be learned? Trainings of compiled networks, many at a time (docs/learning.md).
+"""Train compiled networks from perturbed weights, many networks at a time (docs/learning.md).
 
-It needs torch; ``locum sweep sweeps/learning.toml`` runs what the page is made of.
+This package requires PyTorch. ``locum sweep sweeps/learning.toml`` runs the experiments of the page.
 """

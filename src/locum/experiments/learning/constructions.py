@@ -1,8 +1,9 @@
-"""The networks that are trained, their forward pass, and their inputs.
+"""Define the networks that are trained, their forward pass, and their inputs.
 
-``U`` is the simulator itself, trained on random ⟨T, X⟩ against T(X); ``fetch`` is one head that brings
-every position the token of another (as reversing a sequence and transposing a matrix do), by keys of
-three kinds; ``matmul`` is a product of matrices.
+- ``U`` is the universal simulator, trained on random inputs ⟨T, X⟩ with targets T(X).
+- ``fetch`` is one head that copies to every position the token of another position, as in reversing a
+  sequence or transposing a matrix. Its position keys are of one of three kinds.
+- ``matmul`` is a product of two matrices.
 """
 
 from __future__ import annotations
@@ -28,34 +29,35 @@ from locum.simulators import Attention, UniversalSimulator
 
 Numbers = NDArray[np.float64]
 
-#: Numbers that networks are compiled for; they are trained on numbers between −1 and 1.
+#: Range for which networks are compiled; they are trained on numbers between −1 and 1.
 RANGES = (-4.0, 4.0)
 
 
 @dataclass(frozen=True)
 class Construction:
-    """A network that is right, and what it is right about."""
+    """A network with exact weights, and the function that it should compute."""
 
     model: CompiledTransformer
-    #: Where the answer stands.
+    #: Positions at which the network computes the answer.
     places: tuple[int, ...]
-    #: The answers [batch, place] to inputs [batch, position].
+    #: Function from inputs [batch, position] to answers [batch, place].
     answers: Callable[[Numbers], Numbers]
-    #: Inputs of smaller orders, padded with zeros, which it is right about, too.
+    #: Function from inputs to inputs of a smaller order, padded with zeros, for which the network is
+    #: also correct.
     smaller: Callable[[Numbers], Numbers] | None = None
 
     @property
     def length(self) -> int:
-        """Return the number of tokens."""
+        """Number of input tokens."""
         return self.model.config.lengths[1]
 
     def inputs(self, draw: np.random.Generator, count: int, reach: float = 1.0) -> Numbers:
-        """Draw inputs between −reach and reach."""
+        """Return ``count`` random inputs with numbers between −``reach`` and ``reach``."""
         return draw.uniform(-reach, reach, (count, self.length))
 
 
 def construction(settings: Mapping[str, Any]) -> Construction:
-    """Build the construction that settings name, once for equal ones.
+    """Return the construction that ``settings`` describes, from a cache if possible.
 
     >>> construction({"task": "fetch", "keys": "bits", "positions": 4, "inverse_temperature": 8}).length
     4
@@ -82,9 +84,10 @@ def construction(settings: Mapping[str, Any]) -> Construction:
 
 
 def softened(model: CompiledTransformer, factor: float) -> CompiledTransformer:
-    """Return the network with the inverse temperatures of its stand-in heads multiplied by a factor.
+    """Return the network with the inverse temperatures of some heads multiplied by ``factor``.
 
-    The compiler's tolerance chooses them by powers of two, and never so warm that the network errs.
+    These heads approximate hard heads. The compiler chooses their inverse temperatures by its
+    tolerance, as powers of two.
     """
     layers = []
     for layer, labels in zip(model.weights.layers, model.config.heads, strict=True):
@@ -99,7 +102,9 @@ def softened(model: CompiledTransformer, factor: float) -> CompiledTransformer:
 
 
 def stands_in(label: str) -> bool:
-    """Say whether a head stands in for a hard one; the simulated softmax itself does not.
+    """Return whether the head with this label approximates a hard head.
+
+    The exception is the softmax of the simulated attention, which has ``"softmax"`` in its label.
 
     >>> stands_in('select("softmax", "softmax", ==)')
     False
@@ -128,13 +133,15 @@ def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Con
         return np.asarray(outputs.reshape(len(inputs), -1))
 
     def smaller(inputs: Numbers) -> Numbers:
-        """Keep one column of X, and one number of A and of V: an order (n, 1, 1)."""
+        """Keep only one column of X and one entry of A and of V, which is an input of order (n, 1,
+        1).
+        """
         kept = np.zeros_like(inputs)
         for name, (rows, columns) in {"X": (n, 1), "A": (1, 1), "V": (1, 1)}.items():
             block(kept, name)[:, :rows, :columns] = block(inputs, name)[:, :rows, :columns]
         return kept
 
-    # What is right is U's own definition: one input is compared with it.
+    # The target is the definition of U; it is compared with T(X) on one input.
     one = np.linspace(-1, 1, model.config.lengths[1])[None]
     T, X = Attention(A=block(one, "A")[0], V=block(one, "V")[0]), block(one, "X")[0]
     assert np.allclose(answers(one)[0], np.asarray(T(X)).ravel())
@@ -167,10 +174,15 @@ def _matmul(size: int, tolerance: float) -> Construction:
 
 
 def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
-    """Return queries and keys [position, number] with q·k greatest by 1 at equal positions.
+    """Return queries and keys [position, number] whose score q·k is largest at equal positions.
 
-    ``squares``: (2j, −1)·(j, j²), what the compiler makes of an equality; ``one-hot``: N numbers;
-    ``bits``: the digits of j as ±1, ⌈log₂ N⌉ numbers.
+    For position j and N positions, the kinds are:
+
+    - ``squares``: (2j, −1)·(j, j²), as compiled for an equality;
+    - ``one-hot``: N numbers;
+    - ``bits``: the ⌈log₂ N⌉ binary digits of j as ±1.
+
+    The largest score exceeds the other scores by at least 1.
 
     >>> q, k = position_keys("squares", 3)
     >>> (q @ k.T - (q * k).sum(axis=1)[:, None]).tolist()
@@ -190,10 +202,11 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
 
 @functools.lru_cache(maxsize=32)
 def _fetch(kind: str, count: int, beta: float) -> Construction:
-    """Return one head that reverses a sequence: position i fetches the token of position N − 1 − i.
+    """Return a construction with one head that reverses a sequence of ``count`` tokens.
 
-    The compiled network, with W_pos, W_Q and W_K replaced by those of other keys. Slots: the token, the
-    answer, then queries and keys.
+    Position i reads the token of position N − 1 − i. The network is the compiled network with other
+    W_pos, W_Q and W_K, which contain the keys of this kind. Its slots are the token, the answer, the
+    queries and the keys.
     """
     program = aggregate(select(indices, count - 1 - indices, "=="), tokens)
     compiled = compile_program(
@@ -227,16 +240,20 @@ def _fetch(kind: str, count: int, beta: float) -> Construction:
 
 @dataclass(frozen=True)
 class Network:
-    """Where each tensor lies in the vector of parameters, and the kinds of the layers."""
+    """The layout of all tensors in one vector of parameters, and the kinds of the feed-forwards."""
 
     shapes: dict[str, tuple[int, ...]]
     feeds: tuple[str | None, ...]
-    #: For each layer, 1 for heads that stand in for hard ones, whose temperature may be annealed.
+    #: For each layer and head, 1 if the head approximates a hard head, whose temperature may be
+    #: annealed.
     stand_ins: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, model: CompiledTransformer) -> Network:
-        """Read a model: softmax heads, no sink, numbers as tokens, hidden units or no feed-forward."""
+        """Return the layout of a model.
+
+        The model must have softmax heads, real-valued tokens, no sink, and no symbolic feed-forward.
+        """
         config, layers = model.config, model.weights.layers
         if config.sink or config.causal or config.vocabulary is not None:
             raise InputError("expected a network on numbers, without a sink and without a mask")
@@ -251,18 +268,20 @@ class Network:
         )
 
     def numbers(self, positions: int) -> int:
-        """Return the most numbers that one tensor of a layer has for one input."""
+        """Return the largest number of elements of an activation tensor for one input with these
+        positions.
+        """
         heads = [shape[0] for name, shape in self.shapes.items() if name.endswith(".W_Q")]
         units = [shape[1] for name, shape in self.shapes.items() if name.endswith(".W_in")]
         return positions * max([positions * most for most in heads] + units + [1])
 
     def vector(self, model: CompiledTransformer) -> Tensor:
-        """Return the parameters of a model as one vector."""
+        """Return all weights of a model as one vector of parameters."""
         parts = [tensor.ravel() for _, tensor in model.weights.named()]
         return torch.tensor(np.concatenate(parts), dtype=torch.float64)
 
     def tensors(self, vector: Tensor) -> dict[str, Tensor]:
-        """Return the tensors that lie in a vector [.., parameters]."""
+        """Return the tensors that a vector [.., parameters] contains, by name."""
         tensors, first = {}, 0
         for name, shape in self.shapes.items():
             size = math.prod(shape)
@@ -272,7 +291,10 @@ class Network:
         return tensors
 
     def forward(self, vector: Tensor, inputs: Tensor, warmth: Tensor | float = 1.0) -> Tensor:
-        """Return outputs [batch, position]; scores of stand-in heads are multiplied by ``warmth``."""
+        """Return the outputs [batch, position] of the network with the parameters ``vector``.
+
+        The scores of heads that approximate hard heads are multiplied by ``warmth``.
+        """
         p = self.tensors(vector)
         stream = inputs[..., None] * p["embed.W_E"][0] + p["pos_embed.W_pos"][: inputs.shape[1]]
         for number, kind in enumerate(self.feeds):

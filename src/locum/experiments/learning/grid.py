@@ -1,4 +1,4 @@
-"""Which trainings there are: settings by group, each with all its scales of noise and seeds."""
+"""Define the groups of training runs, where each run covers all noise levels and seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Settings = dict[str, Any]
 
 
 def problem_of(settings: Settings) -> tuple[str, str] | None:
-    """Return the setting that is wrong and what is wrong with it, if one is.
+    """Return the first invalid setting and a description of the problem, or None.
 
     >>> problem_of({"task": "U", "order": [2, 2], "device": "cpu", "sigmas": [0.1], "curve": []})
     ('order', 'expected n, d and d_v of U, such as [2, 1, 1], got [2, 2]')
@@ -29,7 +29,7 @@ def problem_of(settings: Settings) -> tuple[str, str] | None:
     return None
 
 
-#: The smallest order with a softmax over more than one key.
+#: Smallest order of U whose softmax has more than one key.
 SMALL: Settings = {"task": "U", "order": [2, 1, 1], "steps": 150, "batch": 16}
 SIGMAS = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
 LARGE_SIGMAS = [1e-2, 3e-2, 1e-1, 3e-1]
@@ -37,7 +37,10 @@ BOTH = (False, True)
 
 
 def zeros() -> list[Settings]:
-    """List trainings from the exact weights: what is lost after so many steps, by what may move."""
+    """Return runs that start at the exact weights and train all, only non-zero, or only zero weights.
+
+    All runs record the error after several numbers of steps.
+    """
     moments = {"steps": 100, "curve": [0, 1, 2, 5, 10, 20, 50, 100], "decay": False, "sigmas": [0.0]}
     return [
         {**SMALL, **moments, "trainable": which, "balanced": balanced, "optimiser": "adam"}
@@ -47,7 +50,11 @@ def zeros() -> list[Settings]:
 
 
 def basin() -> list[Settings]:
-    """Train U from noise on its weights: optimisers, what is trainable, balanced or not."""
+    """Return runs that train U from noisy weights, with several optimisers and sets of trainable
+    weights.
+
+    Each run is repeated with balanced weights.
+    """
     ways: list[Settings] = [
         {"optimiser": "adam", "rate": 1e-3},
         {"optimiser": "adam", "rate": 1e-4},
@@ -62,7 +69,7 @@ def basin() -> list[Settings]:
 
 
 def positions() -> list[Settings]:
-    """List trainings of one head that fetches: its basin by positions and kind of keys."""
+    """Return runs that train the ``fetch`` head for several numbers of positions and kinds of keys."""
     sigmas = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
     shared: Settings = {"sigmas": sigmas, "trainable": "nonzeros", "batch": 8, "steps": 100, "seeds": 6}
     return [
@@ -73,7 +80,7 @@ def positions() -> list[Settings]:
 
 
 def annealing() -> list[Settings]:
-    """Begin with scores at a fraction of what they are."""
+    """Return runs that start with attention scores at a fraction of their values."""
     return [
         {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": which, "rate": rate, "anneal": anneal}
         for which, rate in (("nonzeros", 1e-3), ("all", 1e-4))
@@ -82,7 +89,7 @@ def annealing() -> list[Settings]:
 
 
 def softness() -> list[Settings]:
-    """Compile at other tolerances, and with heads softer than any tolerance makes them."""
+    """Return runs for U compiled at several tolerances, and with smaller inverse temperatures."""
     tolerances: list[Settings] = [{"tolerance": 10.0**-k} for k in range(1, 7)]
     factors: list[Settings] = [{"soften": 2.0**-k} for k in (2, 3, 4, 5)]
     shared: Settings = {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": "nonzeros"}
@@ -90,7 +97,7 @@ def softness() -> list[Settings]:
 
 
 def larger() -> list[Settings]:
-    """Train U(2, 2, 2), and a product of matrices."""
+    """Return runs that train U of order (2, 2, 2) and a product of matrices."""
     shared: Settings = {"sigmas": [1e-3, 1e-2, 3e-2, 1e-1], "seeds": 4, "steps": 100, "batch": 16}
     ways: list[Settings] = [{"rate": 1e-4}, {"rate": 1e-3, "trainable": "nonzeros"}]
     tasks: list[Settings] = [{"task": "U", "order": [2, 2, 2]}, {"task": "matmul", "size": 2}]
@@ -98,7 +105,7 @@ def larger() -> list[Settings]:
 
 
 def random() -> list[Settings]:
-    """List trainings from nothing: the same architectures with random weights."""
+    """Return runs that start from random weights in the same architectures."""
     start: Settings = {"start": "random", "sigmas": [1.0], "seeds": 8, "batch": 16}
     ways: list[Settings] = [
         {"optimiser": "adam", "rate": 1e-2},
@@ -113,7 +120,11 @@ def random() -> list[Settings]:
 
 
 def slow() -> list[Settings]:
-    """Train all weights by SGD, at a rate above 2/λ and at one below it, where it does not arrive."""
+    """Return runs that train all weights by SGD, with learning rates above and below 2/λ.
+
+    λ is the largest curvature of the loss. Above 2/λ, gradient descent diverges. Below 2/λ, it does not
+    converge within the given number of steps.
+    """
     shared: Settings = {**SMALL, "sigmas": SIGMAS, "optimiser": "sgd"}
     return [
         {**shared, "rate": 1e-3},
@@ -122,14 +133,17 @@ def slow() -> list[Settings]:
     ]
 
 
-#: Larger orders, on a GPU: from 12 tokens to 192.
+#: Larger orders for a GPU, with 12 to 192 tokens.
 ORDERS = ([2, 2, 2], [3, 2, 2], [4, 4, 4], [8, 4, 4], [8, 8, 8])
 WIDE_SIGMAS = [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]
 ON_GPU: Settings = {"task": "U", "sigmas": WIDE_SIGMAS, "seeds": 4, "batch": 16, "device": "cuda"}
 
 
 def orders() -> list[Settings]:
-    """Train U of larger orders, non-zeros alone: how the basin depends on the order."""
+    """Return runs that train the non-zero weights of U for several orders.
+
+    They measure how the largest noise from which training recovers depends on the order.
+    """
     absolute: list[Settings] = [{"rate": 10.0**-k, "trainable": "nonzeros"} for k in (3, 4, 5, 6)]
     relative: list[Settings] = [{"rate": 10.0**-k, "relative": True} for k in (3, 4, 5)]
     return [
@@ -140,9 +154,10 @@ def orders() -> list[Settings]:
 
 
 def orders_all() -> list[Settings]:
-    """Train U of larger orders, all weights, balanced or not.
+    """Return runs that train all weights of U for several orders, balanced or not.
 
-    From (4, 4, 4) on the squares of positions are the largest weights, and balancing changes none.
+    For order (4, 4, 4) and larger orders, the largest weights are the squares of positions, and
+    balancing does not change them.
     """
     return [
         {**ON_GPU, "order": order, "rate": rate, "balanced": balanced}
@@ -153,7 +168,7 @@ def orders_all() -> list[Settings]:
 
 
 def orders_optimisers() -> list[Settings]:
-    """Train U of larger orders, non-zeros alone, by other optimisers."""
+    """Return runs that train the non-zero weights of U for several orders, with Muon and SGD."""
     shared: Settings = {**ON_GPU, "trainable": "nonzeros"}
     return [
         {**shared, "order": order, "optimiser": name, "rate": rate}
@@ -163,7 +178,7 @@ def orders_optimisers() -> list[Settings]:
 
 
 def orders_inputs() -> list[Settings]:
-    """Train U on attentions of a smaller order alone, then ask about its own."""
+    """Return runs that train U on inputs of a smaller order or of its full order."""
     shared: Settings = {**ON_GPU, "trainable": "nonzeros", "rate": 1e-5, "steps": 400}
     return [
         {**shared, "order": order, "inputs": inputs}
@@ -173,7 +188,9 @@ def orders_inputs() -> list[Settings]:
 
 
 def orders_positions() -> list[Settings]:
-    """List trainings of one head that fetches among more positions, by kind of keys."""
+    """Return runs that train the ``fetch`` head for larger numbers of positions and several kinds of
+    keys.
+    """
     sigmas = [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
     shared: Settings = {"sigmas": sigmas, "trainable": "nonzeros", "batch": 8, "steps": 100, "seeds": 4}
     return [
@@ -184,7 +201,7 @@ def orders_positions() -> list[Settings]:
 
 
 def orders_random() -> list[Settings]:
-    """Train U of larger orders from random weights."""
+    """Return runs that train U of larger orders from random weights."""
     start: Settings = {**ON_GPU, "start": "random", "sigmas": [1.0], "seeds": 8}
     return [
         {**start, "order": order, "optimiser": name, "rate": rate, "batch": 64, "steps": 2000}
@@ -193,7 +210,7 @@ def orders_random() -> list[Settings]:
     ]
 
 
-#: All groups by name, in the order in which they are run; those of orders ask for a GPU.
+#: All groups of runs by name, in the order of execution. The groups for larger orders require a GPU.
 GROUPS: dict[str, Callable[[], list[Settings]]] = {
     group.__name__: group
     for group in (

@@ -1,18 +1,24 @@
-"""Train networks from a start, many seeds and scales of noise in one batch: ``train(settings)``.
+"""Train networks with many seeds and noise levels in one batch: ``train(settings)``.
 
-Settings (all have defaults but the task): the construction (``task``, ``order``, ``units``,
-``tolerance``, ``balanced``, ``keys``, ``positions``, ``size``); ``start`` (construction or random) and
-``sigmas``, the scales of noise on its non-zero weights, w·(1 + σ·N(0, 1)); ``trainable`` (all,
-nonzeros or zeros of the construction); ``optimiser``, ``rate`` (falls to 0 linearly; ``decay`` False
-keeps it), ``relative`` (each weight's rate times its own size), ``anneal`` (the scores of heads that
-stand in for hard ones begin at this fraction, and are whole after half of the steps); ``inputs``
-(whole: of the order itself; smaller: of a smaller order, padded with zeros); ``steps``, ``batch``,
-``seeds``, ``device``.
+Only the setting ``task`` is required:
 
-Optimisers (SGD, Adam and Muon) work on stacked vectors of parameters [network, parameter].
+- ``task``, ``order``, ``units``, ``tolerance``, ``soften``, ``balanced``, ``keys``, ``positions``,
+  ``inverse_temperature``, ``size``: the construction;
+- ``start``: start from the ``construction``, with noise on its non-zero weights, or from ``random``
+  weights;
+- ``sigmas``: the noise levels σ, where a weight w becomes w·(1 + σ·N(0, 1));
+- ``trainable``: train ``all`` weights, or only the ``nonzeros`` or ``zeros`` of the construction;
+- ``optimiser``, and the learning rate ``rate``, which decays linearly to 0 unless ``decay`` is False;
+- ``relative``: make learning rates proportional to the weights of the construction;
+- ``anneal``: the initial factor of the scores of heads that approximate hard heads, which grows to 1
+  during the first half of the steps;
+- ``inputs``: ``whole`` (of the full order), or ``smaller`` (of a smaller order, padded with zeros);
+- ``steps``, ``batch``, ``seeds``, ``first_seed``, ``curve``, ``device``.
 
-Gradient descent at a curvature λ diverges at learning rates above 2/λ: :func:`sharpness` is
-the largest curvature of the loss at a construction.
+The optimisers SGD, Adam and Muon operate on stacked vectors of parameters [network, parameter].
+
+Gradient descent at curvature λ diverges for learning rates above 2/λ. :func:`sharpness` returns the
+largest curvature of the loss at a construction.
 """
 
 from __future__ import annotations
@@ -30,16 +36,16 @@ from locum.errors import InputError
 from locum.experiments.learning.constructions import Construction, Network, Numbers, construction
 from locum.experiments.sweeps.sweep_kinds import complete
 
-#: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
+#: Largest normalised RMS error of a network that counts as recovered.
 RECOVERED = 1e-2
-#: Inputs that errors are measured on.
+#: Number of held-out inputs on which errors are measured.
 _HELD_OUT = 256
-#: The most numbers of one tensor of patterns or units; more networks than fit take turns.
+#: Maximum number of elements of an activation tensor; if there are more, networks are trained in turn.
 _MOST_NUMBERS = {"cpu": 2**25, "cuda": 2**27}
 
 
 def learn(**settings: Any) -> dict[str, Any]:
-    """Train as :func:`train` does, as a case of a sweep: with the hashes of what is trained."""
+    """Return the results of :func:`train` with hashes of the network, as a case of a sweep."""
     built = construction(settings)
     trained = train(settings)
     hashes = {"weights": built.model.hash, "program": built.model.config.program_hash}
@@ -47,7 +53,9 @@ def learn(**settings: Any) -> dict[str, Any]:
 
 
 def train(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Train one network for each scale and seed; return a row for each, and curves where asked.
+    """Train one network for each noise level and seed, and return the errors before and after training.
+
+    The result contains one row for each network, and training curves if ``curve`` requests them.
 
     >>> found = train({"task": "fetch", "positions": 4, "sigmas": [0.0], "seeds": 1, "steps": 1})
     >>> found["rows"][0]["error_before"] < 1e-3
@@ -57,7 +65,10 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
     device = device_named(str(chosen["device"]))
     built = construction(chosen)
     if chosen["inputs"] == "smaller" and built.smaller is None:
-        raise InputError("expected a U with a smaller order inside, such as (2, 2, 2), got no such")
+        raise InputError(
+            "inputs: expected 'whole' for a task without a smaller order, got 'smaller'; try a U of an "
+            "order such as (2, 2, 2)"
+        )
     network = Network.of(built.model)
     exact = network.vector(built.model).to(device)
     cells = [
@@ -93,7 +104,7 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def device_named(name: str) -> torch.device:
-    """Return the device of that name, if this machine has it.
+    """Return the PyTorch device with this name; raise ``InputError`` if it is not available.
 
     >>> device_named("cpu")
     device(type='cpu')
@@ -112,7 +123,7 @@ def device_named(name: str) -> torch.device:
 
 
 def _together(network: Network, device: torch.device, positions: int, batch: int) -> int:
-    """Return how many networks are computed at once."""
+    """Return the number of networks whose activations fit in memory at the same time."""
     return max(1, _MOST_NUMBERS[device.type] // (batch * network.numbers(positions)))
 
 
@@ -126,7 +137,7 @@ def _start(
     parts = []
     for name, part in network.tensors(noise).items():
         shape = network.shapes[name]
-        # Xavier's scale for matrices; rows of an embedding are of size 1; biases are 0.
+        # Matrices have Xavier's scale, embeddings have standard deviation 1, and biases are 0.
         fan = shape[-2] + shape[-1] if len(shape) > 1 else 0
         embedding = name in ("embed.W_E", "pos_embed.W_pos")
         scale = 1.0 if embedding else math.sqrt(2 / fan) if fan else 0.0
@@ -135,7 +146,7 @@ def _start(
 
 
 def mask_of(trainable: str, exact: Tensor) -> Tensor:
-    """Return 1 for weights that may be trained, 0 for others."""
+    """Return a vector that is 1 for trainable weights and 0 for frozen weights."""
     masks = {"all": torch.ones_like(exact), "nonzeros": (exact != 0), "zeros": (exact == 0)}
     return masks[trainable].to(exact.dtype)
 
@@ -149,7 +160,7 @@ def _descend(
     seeds: list[int],
     measure: _Measure,
 ) -> tuple[Tensor, list[dict[str, Any]]]:
-    """Return the parameters after the last step, and errors after the steps that were asked for."""
+    """Return the parameters after the last step, and the errors after the requested steps."""
     places = torch.tensor(built.places, device=exact.device)
     mask = mask_of(str(chosen["trainable"]), exact)
     if chosen["relative"]:
@@ -165,7 +176,7 @@ def _descend(
 
     together = _together(network, exact.device, built.length, batch)
     gradients = vmap(grad(loss), in_dims=(0, 0, 0, None), chunk_size=together)
-    # Networks of one seed see the same inputs, whatever their noise and however many there are.
+    # Networks with the same seed receive the same inputs, for all noise levels.
     draws = {seed: np.random.default_rng([seed, 1]) for seed in seeds}
     vectors, curves = start, []
     for step in range(steps):
@@ -178,7 +189,8 @@ def _descend(
         tokens, targets = (torch.tensor(part, device=exact.device) for part in (inputs, right))
         slope = gradients(vectors, tokens, targets, warmth.to(exact.device))
         rate = float(chosen["rate"]) * (1 - step / steps if chosen["decay"] else 1.0)
-        # Masked before and after: an optimiser must not see, and not move, what is held fast.
+        # The mask is applied before and after the step, so that the optimiser neither reads nor changes
+        # frozen weights.
         vectors = vectors - rate * mask * step_of(slope * (mask != 0))
     if steps in chosen["curve"]:
         curves += _curve(steps, seeds, measure(vectors, ""))
@@ -197,7 +209,7 @@ def _curve(step: int, seeds: list[int], errors: list[dict[str, Any]]) -> list[di
 
 
 class _Measure:
-    """Errors of many networks on inputs that they were not trained on."""
+    """The errors of many networks on held-out inputs."""
 
     def __init__(self, built: Construction, network: Network, device: torch.device) -> None:
         self.network, self.places = network, list(built.places)
@@ -228,18 +240,18 @@ class _Measure:
 
 
 def _plain(number: Tensor) -> float | None:
-    """Return a number as JSON has it: None for what left the range of floats."""
+    """Return a number as a float for JSON, or None if the number is not finite."""
     return float(number) if bool(torch.isfinite(number)) else None
 
 
-#: A step: gradient in, what is subtracted from the parameters (before the rate) out.
+#: Optimiser step that maps a gradient to the update of the parameters, before the learning rate.
 Step = Callable[[Tensor], Tensor]
 
 OPTIMISERS = ("sgd", "adam", "muon")
 
 
 def optimiser(name: str, network: Network) -> Step:
-    """Return the step of an optimiser, with its own memory of earlier gradients."""
+    """Return the step function of the optimiser ``name``, with an initial state."""
     if name == "sgd":
         return _sgd()
     if name == "adam":
@@ -250,7 +262,7 @@ def optimiser(name: str, network: Network) -> Step:
 
 
 def _sgd(momentum: float = 0.9) -> Step:
-    """Step along gradients cut to norm 1 in each network: some weights are next to numbers of 10⁴."""
+    """Return SGD with momentum; the gradient of each network is clipped to norm 1."""
     memory: list[Tensor] = []
 
     def step(gradient: Tensor) -> Tensor:
@@ -280,7 +292,7 @@ def _adam(first: float = 0.9, second: float = 0.999, least: float = 1e-8) -> Ste
 
 
 def _muon(network: Network, momentum: float = 0.95) -> Step:
-    """Step by orthogonalised momentum for the matrices of layers, by Adam for embeddings and biases."""
+    """Return Muon for the matrices of layers, combined with Adam for embeddings and biases."""
     memory: list[Tensor] = []
     adam = _adam()
 
@@ -294,7 +306,7 @@ def _muon(network: Network, momentum: float = 0.95) -> Step:
             part = plain[name]
             if name.startswith("blocks") and ".W_" in name:
                 rows, columns = mine[name].shape[-2:]
-                # Steps of the size of Adam's.
+                # Updates have about the same size as the updates of Adam.
                 part = orthogonalised(mine[name]) * 0.2 * max(rows, columns) ** 0.5
             parts.append(part.reshape(len(gradient), -1))
         return torch.cat(parts, dim=-1)
@@ -303,7 +315,8 @@ def _muon(network: Network, momentum: float = 0.95) -> Step:
 
 
 def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
-    """Return matrices with all singular values near 1, by Newton and Schulz's iteration.
+    """Return matrices with the same singular vectors and singular values near 1 (Newton–Schulz
+    iteration).
 
     >>> values = torch.linalg.svdvals(orthogonalised(torch.tensor([[3.0, 1.0], [1.0, 0.5]])))
     >>> bool(((values > 0.6) & (values < 1.3)).all())
@@ -320,7 +333,7 @@ def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
 
 
 def sharpness(settings: Mapping[str, Any], batch: int = 256, steps: int = 40) -> float:
-    """Return the greatest eigenvalue of the Hessian at the construction, by power iteration.
+    """Return the largest eigenvalue of the Hessian of the loss at a construction, by power iteration.
 
     >>> free, held = (
     ...     sharpness({"task": "U", "order": [1, 1, 1], "trainable": which}, batch=16, steps=5)

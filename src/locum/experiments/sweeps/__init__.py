@@ -1,4 +1,4 @@
-"""Sweeps: thousands of cases on many processes or machines, into one file that can be gone on with.
+"""Run sweeps: many cases on several processes or machines, with a resumable file of results.
 
 >>> from locum.experiments.sweeps import Case, run
 >>> report = run([Case("trial", {"seed": 1})], None, workers=1)

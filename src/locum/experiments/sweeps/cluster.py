@@ -1,8 +1,9 @@
-"""Cases on a Dask cluster (extra ``cluster``): the scheduler shares them out, workers of ours run them.
+"""Run cases on a Dask cluster (extra ``cluster``), whose scheduler distributes them to worker
+processes.
 
-A task of Dask hands its case to a worker process of its own (``processes.py``), so that the time limit
-and a case that kills its process mean the same as on one machine. When a machine of the cluster is
-lost, the scheduler runs its cases elsewhere; what came of a case is taken once.
+A Dask task passes its case to a separate worker process (``processes.py``). Time limits and crashing
+cases are therefore handled in the same way as on one machine. If a machine of the cluster is lost, the
+scheduler runs its cases on another machine. Each result is used only once.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ from locum.errors import InputError, LocumError
 from locum.experiments.sweeps.processes import Workers, failure
 from locum.experiments.sweeps.sweep_case import Case, Result, read_line
 
-#: Cases that are with the scheduler at one time, for each thread of the cluster and at least.
+#: Number of cases submitted at one time per thread of the cluster, and the minimum number of cases.
 _AHEAD, _LEAST = 4, 64
-#: Seconds after which it is asked how large the cluster has become.
+#: Seconds between checks of the number of threads in the cluster.
 _LOOK = 5.0
-#: Seconds to wait for the scheduler.
+#: Timeout of the connection to the scheduler in seconds.
 _PATIENCE = 30.0
 
-#: The workers of a process of the cluster.
+#: Worker processes of this process of the cluster.
 _workers = Workers()
 
 
 def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
-    """Compute a case in a process of the cluster; returns its line of results."""
+    """Compute a case in a process of the cluster, and return its result as a line.
+
+    ``limit`` is the time limit in seconds.
+    """
     case = Case(kind, json.loads(settings))
     if case.key != key:
         raise LocumError("the workers of the cluster have another version of Locum")
@@ -37,7 +41,10 @@ def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
 
 
 def perform(cases: list[Case], scheduler: str, limit: float | None) -> Generator[Result]:
-    """Compute the cases on the cluster of this scheduler and give each result as it comes."""
+    """Compute ``cases`` on the cluster of a Dask scheduler, and yield each result when it is available.
+
+    ``limit`` is the time limit of a case in seconds.
+    """
     client = _client(scheduler)
     try:
         waiting = iter(cases)
@@ -47,7 +54,7 @@ def perform(cases: list[Case], scheduler: str, limit: float | None) -> Generator
             case = next(waiting, None)
             if case is None:
                 return None
-            # Of tasks with one name Dask runs one: a case has as many names as limits.
+            # Dask runs only one of several tasks with the same name, so the name includes the limit.
             name = f"locum-{case.key}-{limit}"
             future = client.submit(
                 task, case.kind, json.dumps(case.settings), case.key, limit, key=name
@@ -75,7 +82,11 @@ def _window(client: Any) -> int:
 
 
 def _result(future: Any, case: Case) -> Result:
-    """Take what came of a case, which may have to be computed anew if its worker was lost just now."""
+    """Return the result of a Dask future for ``case``.
+
+    If the cluster lost all workers that ran the case, the result has the outcome "error". Any other
+    failure raises ``LocumError``.
+    """
     try:
         return read_line(future.result())
     except Exception as error:
@@ -84,12 +95,12 @@ def _result(future: Any, case: Case) -> Result:
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise LocumError(
             f"the cluster could not compute {case.title}: {reason}; the results "
-            "so far are kept, and the same command goes on from there"
+            "so far are kept, and the same command continues"
         ) from None
 
 
 def _client(scheduler: str) -> Any:
-    """Connect to a scheduler."""
+    """Return a Dask client connected to the scheduler at this address."""
     try:
         distributed = importlib.import_module("distributed")
     except ImportError:

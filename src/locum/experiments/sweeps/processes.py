@@ -1,4 +1,6 @@
-"""Worker processes of this machine: one case at a time each, ended and replaced at the time limit."""
+"""Run cases on worker processes of this machine, with a time limit; each worker runs one case at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +18,34 @@ from locum.experiments.sweeps.sweep_kinds import kind_named
 from locum.experiments.sweeps.worker_process import WorkerEndedError, WorkerProcess, hold_interrupts
 from locum.shared_state import Lock
 
-#: How often a case is given to a worker if one ends before it has begun: it may have been killed.
+#: Maximum number of workers that a case is given to if they end before they start it.
 ATTEMPTS = 2
 NEVER_BEGAN = "the worker process ended before it began with the case"
 
 
 def cores() -> int:
-    """Count the cores that this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def failure(case: Case, outcome: str, result: dict[str, Any], seconds: float = 0.0) -> Result:
-    """Make the result of a case that no worker has one of."""
+    """Return the result of a case for which no worker returned a result."""
     revision = kind_named(case.kind).revision
     versions = {"locum": locum.__version__, "revision": revision, "code": code_hash()}
     return Result(case.key, case.kind, case.settings, outcome, result, seconds, versions)
 
 
 class Worker(WorkerProcess):
-    """A process that computes cases."""
+    """A worker process that computes cases of a sweep."""
 
     def __init__(self) -> None:
         super().__init__("locum.experiments.sweeps.sweep_worker")
 
     def compute(self, case: Case, limit: float | None = None) -> Result | None:
-        """Compute a case within ``limit`` seconds; None if the process ended before it started."""
+        """Return the result of a case, computed within ``limit`` seconds.
+
+        Return None if the process ended before it started the case.
+        """
         request = {"key": case.key, "kind": case.kind, "settings": case.settings}
         try:
             answer = json.loads(self.ask(json.dumps(request).encode(), limit))
@@ -54,7 +59,7 @@ class Worker(WorkerProcess):
 
 
 class Workers:
-    """Workers of this process: an idle one is used again, one that has ended is replaced."""
+    """A pool of worker processes; idle workers are reused, and workers that ended are replaced."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -63,7 +68,9 @@ class Workers:
         self._is_stopped = False
 
     def compute(self, case: Case, limit: float | None) -> Result:
-        """Compute a case on a worker; safe for threads."""
+        """Return the result of a case, computed by a worker of the pool; safe to call from several
+        threads.
+        """
         for _ in range(ATTEMPTS):
             worker = self._take()
             try:
@@ -77,7 +84,7 @@ class Workers:
     def _take(self) -> Worker:
         with self._lock:
             if self._is_stopped:
-                raise LocumError("the workers are stopped")
+                raise LocumError("the workers have been stopped")
             while self._idle:
                 worker = self._idle.pop()
                 if worker.is_alive:
@@ -97,7 +104,7 @@ class Workers:
         worker.end()
 
     def stop(self) -> None:
-        """Kill every worker; no new one is started."""
+        """Kill all workers and prevent the start of new workers."""
         with self._lock:
             self._is_stopped = True
             for worker in self._all:
@@ -107,9 +114,10 @@ class Workers:
 
 
 def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[Result]:
-    """Compute the cases on this many processes, and yield each result as it comes.
+    """Compute ``cases`` on ``workers`` processes, and yield each result when it is available.
 
-    Closing the iterator, or an exception such as Ctrl-C, ends all of the processes at once.
+    ``limit`` is the time limit of a case in seconds. Closing the iterator, or an exception such as
+    KeyboardInterrupt, ends all processes immediately.
     """
     crew, remaining = Workers(), queue.SimpleQueue[Case]()
     results: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
@@ -127,7 +135,7 @@ def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[R
 
     threads = [threading.Thread(target=drive, daemon=True) for _ in range(min(workers, len(cases)))]
     try:
-        with hold_interrupts():  # threads inherit this: Ctrl-C is for the one that waits for results
+        with hold_interrupts():  # threads inherit the mask, so only the main thread receives Ctrl-C
             for thread in threads:
                 thread.start()
         driving = len(threads)
@@ -140,7 +148,7 @@ def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[R
             else:
                 yield result
     finally:
-        with hold_interrupts():  # a second Ctrl-C waits until every process is gone
+        with hold_interrupts():  # delay a second Ctrl-C until every process has ended
             crew.stop()
             for thread in threads:
                 thread.join()

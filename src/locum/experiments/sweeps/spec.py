@@ -1,9 +1,10 @@
-"""Specs: TOML files that say which cases a sweep has.
+"""Read the specification of a sweep from a TOML file.
 
-Each ``[[sweep]]`` names a kind and gives its settings. A list is a grid: every combination of all
-lists is a case. ``{ first = 0, count = 100 }`` is a range of integers, such as seeds. A setting whose
-value is itself a list (a shape) takes one, or a list of them. ``cases = "all"`` stands for a list of
-cases that the kind knows by that name.
+Each ``[[sweep]]`` section contains the name of a kind and its settings. If settings are lists, every
+combination of their values is a case (a grid). ``{ first = 0, count = 100 }`` is a range of integers,
+such as seeds. If the value of a setting is itself a list, such as a shape, the section contains one
+list or a list of lists. ``cases = "all"`` selects a list of cases that the kind defines under this
+name.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from locum.experiments.sweeps.sweep_kinds import Kind, kind_named, resolve
 from locum.files import read_text
 from locum.settings import Setting, require_known
 
-#: The most bytes of a spec, and the most cases.
+#: Maximum size of a specification in bytes, and maximum number of cases.
 MOST_BYTES, MOST_CASES = 2**20, 1_000_000
 
 
 def read_spec(path: str | Path) -> list[Case]:
-    """Read the cases of a spec."""
+    """Return the cases of the specification in the file ``path``."""
     try:
         return parse_spec(read_text(path, MOST_BYTES))
     except SpecError as error:
@@ -36,7 +37,7 @@ def read_spec(path: str | Path) -> list[Case]:
 
 
 class SpecError(InputError):
-    """What is wrong with a spec, and the line that it is in, if that is known."""
+    """An error in a specification, with its line if the line is known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         self.place = "" if line is None else f", line {line}"
@@ -44,7 +45,7 @@ class SpecError(InputError):
 
 
 def parse_spec(text: str) -> list[Case]:
-    """Read the cases of the text of a spec.
+    """Return the cases of the specification in ``text``.
 
     >>> [case.settings["seed"] for case in parse_spec('''
     ... [[sweep]]
@@ -60,7 +61,7 @@ def parse_spec(text: str) -> list[Case]:
         raise SpecError(f"not TOML ({error})") from None
     for name in content:
         if name != "sweep":
-            raise SpecError(f"unknown name {name!r}: expected [[sweep]]", _line(text, name))
+            raise SpecError(f"expected [[sweep]], got the unknown name {name!r}", _line(text, name))
     sections = content.get("sweep")
     if (
         not isinstance(sections, list)
@@ -75,7 +76,7 @@ def parse_spec(text: str) -> list[Case]:
 
 
 class _Place:
-    """A section of a spec, by its text and its number: where its fields are."""
+    """A section of a specification, which adds line numbers to errors in its fields."""
 
     def __init__(self, text: str, number: int) -> None:
         self.text, self.number = text, number
@@ -86,7 +87,7 @@ class _Place:
 
     @contextmanager
     def errors(self, name: str | None = None) -> Iterator[None]:
-        """Add the place of a field to errors."""
+        """Add the line of a field to every ``InputError`` that is raised in the block."""
         try:
             yield
         except InputError as error:
@@ -94,7 +95,10 @@ class _Place:
 
 
 def _line(text: str, name: str | None, section: int = -1) -> int | None:
-    """Find the line of a field, of the section of that number or before all sections."""
+    """Return the line number of a field in a section, where section −1 precedes all sections.
+
+    Without a field name, return the line of the section itself; None if the line is not found.
+    """
     seen = -1
     for number, line in enumerate(text.splitlines(), start=1):
         if re.match(r"\s*\[\[", line):
@@ -136,7 +140,7 @@ def _cases(section: Mapping[str, Any], place: _Place, room: int) -> list[Case]:
 
 
 def _listed(name: str, kind: Kind, fields: dict[str, Any], place: _Place) -> list[Case]:
-    """List the cases that the kind has under a name."""
+    """Return the cases of a named list that the kind defines."""
     asked = fields.pop("cases")
     if fields:
         raise place.error(f"cases = … stands alone, without {next(iter(fields))!r}", next(iter(fields)))
@@ -147,7 +151,7 @@ def _listed(name: str, kind: Kind, fields: dict[str, Any], place: _Place) -> lis
 
 
 def _values(name: str, setting: Setting, value: Any, place: _Place) -> Sequence[Any]:
-    """List the values that a field asks for."""
+    """Return all values of a field: a range, several values, or one value."""
     if isinstance(value, dict) and setting.type == "an integer":
         first, count = value.get("first"), value.get("count")
         if value.keys() != {"first", "count"} or type(first) is not int or type(count) is not int:

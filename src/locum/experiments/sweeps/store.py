@@ -1,7 +1,7 @@
-"""A file of results: read with suspicion, locked, repaired at its end, and appended to line by line.
+"""Store results in a file that is validated, locked, repaired at its end, and appended to line by line.
 
-A line is written by one call, so that a kill leaves whole lines and at most one that is cut off, which
-the next sweep removes. A file with anything else in it is not ours, or was changed, and is refused.
+Each line is written by one system call. A killed process therefore leaves complete lines and at most
+one incomplete line, which the next sweep removes. A file with any other content is rejected.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from locum.files import check_target, open_file
 
 try:
     import fcntl
-except ImportError:  # Windows: there, two sweeps that write one file are not told apart
+except ImportError:  # Windows: two sweeps that write one file are not detected
     fcntl = None  # type: ignore[assignment]
 
-#: The most bytes of a file of results.
+#: Maximum size of a file of results in bytes.
 MOST_FILE = 2**40
-#: Seconds after which what was written is made to reach the disk.
+#: Seconds after which written data are flushed to the disk.
 _SYNCHRONISE = 1.0
 
 
 def read(path: str | Path) -> Iterator[Result]:
-    """Give the results of a file in their order; a last line that is being written is left out.
+    """Yield the results in a file in order, without an incomplete last line.
 
-    A key that occurs twice was computed anew: the later result counts.
+    If a key occurs several times, its last result is valid.
     """
     with open_file(path, MOST_FILE) as file:
         for result in _results(file, path):
@@ -46,15 +46,15 @@ def read(path: str | Path) -> Iterator[Result]:
 
 
 def _results(file: IO[bytes], path: str | Path) -> Iterator[Result | bytes]:
-    """Give the results of a file, and at last what is left of a line that was cut off, if one was.
+    """Yield the results in a file, and finally the bytes of an incomplete last line, if there is one.
 
-    A last line that has lost nothing but its end is a result; what is left of it is then empty.
+    A last line that lacks only its newline is yielded as a result, followed by empty bytes.
     """
     number = 0
     while line := file.readline(MOST_LINE + 1):
         number += 1
         if not line.endswith(b"\n"):
-            # Zeros are what never reached the disk; but of zeros alone nothing says that they are ours.
+            # Zeros are data that did not reach the disk, but a file of only zeros is not recognised.
             foreign = number == 1 and not line.strip(b"\0")
             if foreign or len(line) > MOST_LINE or not could_begin(line):
                 raise InputError(_refusal(path, number, "not a result of a sweep"))
@@ -78,27 +78,27 @@ def _refusal(path: str | Path, number: int, reason: str) -> str:
 
 
 class Store:
-    """The file that a sweep appends its results to; it is this sweep's alone until it is closed."""
+    """The file to which a sweep appends its results, locked until it is closed."""
 
     def __init__(self, path: str | Path) -> None:
         check_target(path)
         self.path = Path(path)
-        #: Whether the file is ours to remove if nothing is written.
+        #: Whether this object created the file, so that it removes the file if nothing is written.
         self._is_new = False
         self._handle = self._open()
-        #: What was repaired when the file was opened, in words.
+        #: Description of the repair when the file was opened, or None.
         self.repair: str | None = None
-        #: The last result of every key.
+        #: Last result for each key.
         self.results: dict[str, Result] = {}
         self._synchronised = time.monotonic()
         try:
             self._lock()
-            while not self._is_current():  # removed, while empty, by the sweep that had it
+            while not self._is_current():  # another sweep removed its empty file
                 os.close(self._handle)
                 self._handle = self._open()
                 self._lock()
             self._load()
-            #: How many bytes the file has: more or fewer are not ours.
+            #: Size of the file, which no other program may change.
             self._size = os.fstat(self._handle).st_size
         except BaseException:
             self.close()
@@ -118,7 +118,7 @@ class Store:
             raise InputError(f"cannot write {self.path}: {getattr(error, 'strerror', error)}") from None
 
     def _is_current(self) -> bool:
-        """Tell whether the file that is open is the one that has the name."""
+        """Return whether the path of the file still refers to the open file."""
         try:
             return os.path.samestat(os.fstat(self._handle), os.stat(self.path))
         except FileNotFoundError:
@@ -157,7 +157,7 @@ class Store:
         )
 
     def append(self, result: Result) -> None:
-        """Add a result: its whole line, or nothing."""
+        """Append a result as a complete line; if this fails, the file is not changed."""
         self.check()
         line = result.line()
         self._write(line)
@@ -167,7 +167,7 @@ class Store:
             self._synchronise()
 
     def check(self) -> None:
-        """Refuse to go on, or to end well, if something else has changed, moved or removed the file."""
+        """Raise an error if another program has changed, moved or removed the file."""
         if not self._is_current():
             happened = "was moved or removed"
         elif os.fstat(self._handle).st_size != self._size:
@@ -197,7 +197,7 @@ class Store:
         self._synchronised = time.monotonic()
 
     def close(self) -> None:
-        """Have everything on the disk, and leave no empty file where there was none."""
+        """Flush all data to the disk, and remove a new file that is still empty."""
         if self._handle < 0:
             return
         handle, self._handle = self._handle, -1

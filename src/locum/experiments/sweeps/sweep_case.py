@@ -1,8 +1,8 @@
-"""Cases of a sweep and their results, identified by settings and versions.
+"""Represent cases of a sweep and their results, identified by settings and versions.
 
-The key of a case is the SHA-256 of its kind, its settings and the versions that define what they mean:
-that of Locum and that of the kind. So a result is found again whatever the spec, the order, the shard
-or the machine it came from.
+The key of a case is the SHA-256 hash of its kind, its settings, the version of Locum and the revision
+of the kind. The result of a case can therefore be found independently of the specification, the order,
+the shard and the machine.
 
 >>> case = Case("trial", {"seed": 3})
 >>> case.key == Case("trial", {"ends": "done", "seed": 3}).key != Case("trial", {"seed": 4}).key
@@ -34,12 +34,12 @@ from locum.errors import InputError, LocumError
 from locum.experiments.sweeps.sweep_kinds import Kind, complete, kind_named
 from locum.files import parse_json
 
-#: The most bytes of the settings of one case.
+#: Maximum size of the settings of a case in bytes.
 MOST_SETTINGS = 2**20
 
 
 def canonical(value: Any) -> str:
-    """Write plain data as the one JSON text that there is for it.
+    """Return plain data as canonical JSON: equal data give equal text.
 
     >>> canonical({"b": [1, 2.5], "a": None})
     '{"a":null,"b":[1,2.5]}'
@@ -48,13 +48,15 @@ def canonical(value: Any) -> str:
 
 
 def key_of(kind: str, settings: Mapping[str, Any], locum: Any, revision: Any) -> str:
-    """Return the key of a case that is defined by these versions of Locum and of its kind."""
+    """Return the key of a case for given versions of Locum and of the kind."""
     what = {"kind": kind, "settings": settings, "locum": locum, "revision": revision}
     return hashlib.sha256(canonical(what).encode()).hexdigest()
 
 
 class Case:
-    """A kind and its settings, complete and checked; equal cases have equal keys."""
+    """A case of a sweep: a kind of case with complete and valid settings. Equal cases have equal
+    keys.
+    """
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         completed = complete(kind, settings)
@@ -71,12 +73,12 @@ class Case:
 
     @cached_property
     def key(self) -> str:
-        """The name of the case: 64 hexadecimal digits."""
+        """Unique name of the case, with 64 hexadecimal digits."""
         return key_of(self.kind, self.settings, __version__, kind_named(self.kind).revision)
 
     @property
     def title(self) -> str:
-        """Name the case in a few words."""
+        """Short description of the case: its kind and settings, at most 80 characters."""
         values = (f"{name}={value}" for name, value in self.settings.items())
         return f"{self.kind} {' '.join(values)}"[:80]
 
@@ -91,14 +93,15 @@ class Case:
 
 
 def distinct(cases: Iterable[Case]) -> list[Case]:
-    """List the cases, each once, in the order in which they come first."""
+    """Return ``cases`` without duplicates, in the order of first occurrence."""
     return list(dict.fromkeys(cases))
 
 
 def part(cases: Iterable[Case], shard: tuple[int, int]) -> list[Case]:
-    """Choose shard ``(k, n)``, k from 1 to n: every n-th case in the order of the keys.
+    """Return the cases of shard ``(k, n)``, where k is 1 to n: every n-th case in the order of the
+    keys.
 
-    The n shards are disjoint, together they are the whole, and their sizes differ by one at most.
+    The n shards are disjoint, contain all cases, and differ in size by at most one case.
 
     >>> cases = [Case("trial", {"seed": seed}) for seed in range(10)]
     >>> [len(part(cases, (k, 3))) for k in (1, 2, 3)]
@@ -113,7 +116,7 @@ def part(cases: Iterable[Case], shard: tuple[int, int]) -> list[Case]:
 
 
 def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
-    """Wait, and end as told: with a number, or in one of the ways in which real cases go wrong.
+    """Wait, then return a number or fail in the way that ``ends`` requests; used by tests.
 
     >>> trial(1, 0.0, "done") == trial(1, 0.0, "done")
     True
@@ -121,7 +124,7 @@ def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
     time.sleep(seconds)
     number = random.Random(seed).getrandbits(32)
     if ends == "error":
-        raise ValueError(f"the case {seed} was told to fail")
+        raise ValueError(f"the case {seed} is set to fail")
     if ends == "killed":
         os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
     if ends == "too long":
@@ -135,7 +138,7 @@ def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
 
 @cache
 def code_hash() -> str:
-    """Return twelve digits of the SHA-256 of all of Locum's source code."""
+    """Return twelve digits of the SHA-256 hash of all source files of Locum."""
     digest = hashlib.sha256()
     root = Path(locum.__file__).parent
     for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
@@ -144,7 +147,7 @@ def code_hash() -> str:
 
 
 def versions_of(kind: Kind) -> dict[str, Any]:
-    """List the versions that a result of this kind depends on."""
+    """Return the versions on which a result of this kind depends."""
     packages = {name: str(importlib.import_module(name).__version__) for name in kind.uses}
     return {
         "locum": locum.__version__,
@@ -155,13 +158,14 @@ def versions_of(kind: Kind) -> dict[str, Any]:
     }
 
 
-#: What can come of a case: it is done; what it claims did not hold; it broke; it took too long.
+#: Possible outcomes of a case: it is done, its claim does not hold, it raised an error, or it reached
+#: the time limit.
 OUTCOMES = ("done", "failed", "error", "time limit")
-#: The most bytes of a line.
+#: Maximum length of a line in bytes.
 MOST_LINE = 2**26
 
 _NAMES = ("key", "kind", "settings", "outcome", "result", "hashes", "seconds", "timings", "versions")
-#: What every line begins with, as a pattern and as an example.
+#: Pattern of the beginning of every line of results, and an example of such a beginning.
 _BEGINNING = re.compile(rb'\{"key":"[0-9a-f]{64}","kind":"')
 _EXAMPLE = b'{"key":"' + b"0" * 64 + b'","kind":"'
 _TYPES = (str, str, dict, str, dict, dict, int | float, dict, dict)
@@ -169,34 +173,37 @@ _LINE = re.compile(rb'(\{.*),"check":"([0-9a-f]{64})"\}\n', re.DOTALL)
 
 
 class RejectedLineError(LocumError):
-    """A line that is not a result, or no longer the one that was written."""
+    """An error that is raised for a line that is not a valid result."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a case, how long it took, and which versions computed it."""
+    """The result of a case, with its computation time and software versions."""
 
     key: str
     kind: str
     settings: Mapping[str, Any]
     outcome: str
-    #: What the function of the kind returned; the reason where there was an error.
+    #: Dictionary returned by the kind's function, or the reason of an error.
     result: Mapping[str, Any]
     seconds: float
-    #: Of Locum, of the kind ("revision"), of the source code ("code"), of Python and packages.
+    #: Versions of Locum, of the kind ("revision"), of the source code ("code"), of Python and of
+    #: packages.
     versions: Mapping[str, Any]
-    #: Of the programs, weights or data that the case is about.
+    #: Hashes of the programs, weights or data of the case.
     hashes: Mapping[str, str] = field(default_factory=dict)
-    #: Seconds of parts of the work, as the kind names them.
+    #: Seconds taken by parts of the computation, with names defined by the kind.
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def content(self) -> tuple[str, str, str]:
-        """Give what two runs of one case have in common: all but times and versions."""
+        """Everything that must be equal in two runs of one case: all fields except times and
+        versions.
+        """
         return self.key, self.outcome, canonical([self.result, self.hashes])
 
     def line(self) -> bytes:
-        """Write the result as a line of a file."""
+        """Return the result as a line for the file of results, with a checksum."""
         values = {name: getattr(self, name) for name in _NAMES}
         text = json.dumps(values, separators=(",", ":"), allow_nan=False)
         body = text[:-1].encode()
@@ -204,7 +211,8 @@ class Result:
 
 
 def read_line(line: bytes) -> Result:
-    """Read a line, which must be exactly what :meth:`Result.line` wrote.
+    """Return the result in a line; reject a line that :meth:`Result.line` did not write in exactly this
+    form.
 
     >>> read_line(b'{"key": 1}')
     Traceback (most recent call last):
@@ -214,7 +222,7 @@ def read_line(line: bytes) -> Result:
     if match is None:
         raise RejectedLineError("not a result of a sweep")
     if hashlib.sha256(match[1]).hexdigest().encode() != match[2]:
-        raise RejectedLineError("altered since it was written: its check does not fit")
+        raise RejectedLineError("changed after it was written: its checksum differs")
     try:
         values = parse_json((match[1] + b"}").decode())
     except (InputError, UnicodeDecodeError) as error:
@@ -222,28 +230,28 @@ def read_line(line: bytes) -> Result:
     if tuple(values) != _NAMES or not all(
         isinstance(value, kind) for value, kind in zip(values.values(), _TYPES, strict=True)
     ):
-        raise RejectedLineError("not a result of a sweep that this version knows")
+        raise RejectedLineError("not a result of a sweep of this version")
     result = Result(**values)
     if result.outcome not in OUTCOMES:
-        raise RejectedLineError("not a result of a sweep that this version knows")
+        raise RejectedLineError("not a result of a sweep of this version")
     locum, revision = (result.versions.get(name) for name in ("locum", "revision"))
     if result.key != key_of(result.kind, result.settings, locum, revision):
-        raise RejectedLineError("altered: its key is not that of its settings")
+        raise RejectedLineError("changed after it was written: its key does not match its settings")
     return result
 
 
 def could_begin(line: bytes) -> bool:
-    """Tell whether a line of results that was cut off could look like this.
+    """Return whether a line could be the beginning of an incomplete line of results.
 
     >>> could_begin(b'{"key":"09af'), could_begin(b'{"key":"mine"}'), could_begin(b"notes")
     (True, False, False)
     """
-    seen = line.rstrip(b"\0")[: len(_EXAMPLE)]  # what never reached the disk is read as zeros
+    seen = line.rstrip(b"\0")[: len(_EXAMPLE)]  # unwritten data are read as zeros
     return _BEGINNING.fullmatch(seen + _EXAMPLE[len(seen) :]) is not None
 
 
 def problem_of(value: Any, place: str = "result") -> str | None:
-    """Say where ``value`` is not plain JSON; None if it is.
+    """Return a message that locates the first value that is not plain JSON, or None.
 
     >>> problem_of({"loss": [1.0, float("nan")]})
     'result.loss[1] is nan, which JSON does not have'

@@ -1,10 +1,10 @@
-"""The kinds of cases: what each computes, where its function is, and which settings it takes.
+"""Define the kinds of cases that a sweep can run: their functions and settings.
 
-The table is closed: a spec names a kind, never a module. A function is imported where it is run, in a
-worker, so that the table itself costs nothing and knows no other room of the house. It takes the
-settings of a case by name and returns a dictionary of plain JSON. Three names in it are special: a case
-whose ``holds`` is false has *failed*; ``hashes`` (of programs, weights, data) and ``timings`` (seconds,
-which differ from run to run) stand by themselves in the line of results.
+The table is closed: a specification contains the name of a kind, never the name of a module. Functions
+are imported in worker processes, so the table imports no other package. A function receives the
+settings of a case as keyword arguments and returns a dictionary for JSON. Three keys of this dictionary
+have a special meaning. A case whose ``holds`` is false has *failed*. ``hashes`` (of programs, weights,
+data) and ``timings`` (seconds, which vary between runs) become separate fields of the result.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from locum.settings import Setting, read_settings
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of case; ``function`` and ``lists`` are given as "module:name"."""
+    """A kind of case; ``function`` and the values of ``lists`` have the form "module:name"."""
 
     summary: str
     function: str
     settings: Mapping[str, Setting]
-    #: Counted up when the same settings begin to mean something else, so that old results stay apart.
+    #: Number that is incremented when the meaning of settings changes, so that old results are not
+    #: reused.
     revision: int = 1
-    #: Packages whose versions a result depends on.
+    #: Packages on whose versions a result depends.
     uses: tuple[str, ...] = ()
-    #: Lists of settings that a spec asks for by ``cases = "…"``: functions without arguments.
+    #: Functions without arguments that return lists of settings, by their names for ``cases = "…"`` in
+    #: a specification.
     lists: Mapping[str, str] = field(default_factory=dict)
-    #: Looks settings of a spec up: a function that returns the setting that is wrong, and why, or None.
+    #: Function that checks settings and returns the invalid setting and the problem, or None.
     check: str | None = None
-    #: Tells whether what a case wrote beside its result is still there, by its settings and its result.
+    #: Function of settings and result that returns whether other files written by a case still exist.
     kept: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what a spec can say of the kind as plain data."""
+        """Return the summary, the settings and the named lists of cases of this kind as plain data."""
         settings = {
             name: {"meaning": setting.help, "expected": setting.expected}
             | ({} if setting.is_required else {"default": setting.default})
@@ -48,31 +50,46 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "trial": Kind(
-        "a rehearsal: waits, and ends as it is told",
+        "a test case that waits, and then ends in a given way",
         "locum.experiments.sweeps.sweep_case:trial",
         {
-            "seed": Setting("an integer", "the result is drawn from it", least=0),
-            "seconds": Setting("a number", "how long it takes", 0.0, least=0),
+            "seed": Setting("an integer", "random seed of the result", least=0),
+            "seconds": Setting("a number", "duration in seconds", 0.0, least=0),
             "ends": Setting(
                 "a text",
-                "how it ends",
+                "outcome of the case",
                 "done",
                 ("done", "failed", "error", "not JSON", "killed", "too long", "talking"),
             ),
         },
     ),
     "circuit": Kind(
-        "an item of a dataset of compiled circuits, in some tiers",
+        "an item of a dataset of compiled circuits, in the given tiers",
         "locum.experiments.dataset.making:make",
         {
-            "folder": Setting("a text", "where the dataset is"),
-            "source": Setting("a text", "a named program, or random"),
-            "attention": Setting("a text", "the kind of heads", "softmax", ("softmax", "hard")),
-            "tiers": Setting("a list of texts", "plain, rotated, superposed, …", ("plain",)),
-            "length": Setting("an integer", "the longest input of a named program", None),
-            "tokens": Setting("an integer", "how many tokens a named program has", None),
-            "layers": Setting("an integer", "the layers of a random program", None),
-            "seed": Setting("an integer", "what a random program is drawn from", 0, least=0),
+            "folder": Setting("a text", "folder of the dataset"),
+            "source": Setting("a text", "name of a program, or random for a random program"),
+            "attention": Setting("a text", "kind of attention heads", "softmax", ("softmax", "hard")),
+            "tiers": Setting(
+                "a list of texts", "tiers of the item, such as plain or rotated", ("plain",)
+            ),
+            "length": Setting(
+                "an integer", "number of tokens of the longest input (named program)", None
+            ),
+            "tokens": Setting("an integer", "size of the vocabulary (named program)", None),
+            "layers": Setting("an integer", "number of layers (random program)", None),
+            "seed": Setting("an integer", "random seed (random program)", 0, least=0),
+            "sharpness": Setting("a number", "smallest gap between attention scores", 10.0, least=1),
+            "tread": Setting(
+                "a number",
+                "slope of tables at their values, relative to the mean slope",
+                0.1,
+                least=0,
+                most=0.5,
+            ),
+            "d_model": Setting(
+                "an integer", "width of the residual stream in the tier realistic", None
+            ),
         },
         uses=("numpy",),
         check="locum.experiments.dataset.making:problem_of_circuit",
@@ -82,71 +99,91 @@ KINDS: dict[str, Kind] = {
         "a claim of the paper, proven for all inputs of a shape",
         "locum.paper.proving:prove_and_check",
         {
-            "claim": Setting("a text", "its name, as locum prove claim takes it"),
-            "shape": Setting("a list of integers", "of the matrices"),
-            "recipe": Setting("a text", "which form of the construction", None),
+            "claim": Setting("a text", "name of the claim, as for locum prove claim"),
+            "shape": Setting("a list of integers", "sizes of the matrices"),
+            "recipe": Setting("a text", "recipe of the construction", None),
         },
         uses=("numpy", "flint"),
         lists={"all": "locum.paper.proving:proofs", "quick": "locum.paper.proving:quick_proofs"},
         check="locum.paper.asked:problem_of_proof",
     ),
     "refutation": Kind(
-        "a wrong statement of the paper, refuted by numbers",
+        "a wrong statement of the paper, refuted by a counterexample",
         "locum.paper.proving:refute",
-        {"erratum": Setting("a text", "its number, such as E2")},
+        {"erratum": Setting("a text", "number of the erratum, such as E2")},
         uses=("numpy", "flint"),
         lists={"all": "locum.paper.proving:refutations"},
         check="locum.paper.asked:problem_of_refutation",
     ),
     "certificate": Kind(
-        "the certified error of U on random inputs, against the error that is seen",
+        "certified errors of U on random inputs, compared with observed errors",
         "locum.paper.proving:measure",
         {
-            "first": Setting("an integer", "the first seed", least=0),
-            "count": Setting("an integer", "how many seeds", least=1),
+            "first": Setting("an integer", "first random seed", least=0),
+            "count": Setting("an integer", "number of seeds", least=1),
         },
         uses=("numpy", "flint"),
         lists={"all": "locum.paper.proving:certificates"},
     ),
     "fuzz": Kind(
-        "a random program, every executor against dense execution",
+        "a random program: every executor is compared with dense execution",
         "locum.execution.fuzzing:compare",
         {
-            "seed": Setting("an integer", "of the program and its input", least=0),
-            "size": Setting("an integer", "the most operations of the program", 12, least=1),
-            "length": Setting("an integer", "the most tokens of the input", 8, least=1),
+            "seed": Setting("an integer", "random seed of the program and its input", least=0),
+            "size": Setting("an integer", "maximum number of operations of the program", 12, least=1),
+            "length": Setting("an integer", "maximum number of tokens of the input", 8, least=1),
         },
         uses=("numpy",),
     ),
     "learning": Kind(
-        "networks that are trained from a construction with noise, or from random weights",
+        "training runs from a construction with noise, or from random weights",
         "locum.experiments.learning.training:learn",
         {
-            "task": Setting("a text", "the construction", choices=("U", "fetch", "matmul")),
-            "order": Setting("a list of integers", "n, d and d_v of U", None),
-            "units": Setting("a text", "feed-forwards of U", "glu", ("glu", "gelu", "relu")),
-            "tolerance": Setting("a number", "what U and matmul are compiled for", 1e-3),
-            "soften": Setting("a number", "factor of inverse temperatures", 1.0),
-            "balanced": Setting("true or false", "whether weights are of one size", False),
-            "keys": Setting("a text", "of fetch", "squares", ("squares", "one-hot", "bits")),
-            "positions": Setting("an integer", "of fetch", 8, least=2),
-            "inverse_temperature": Setting("a number", "of fetch", 16.0, least=0),
-            "size": Setting("an integer", "rows of the matrices of matmul", 2, least=1),
-            "start": Setting("a text", "where it begins", "construction", ("construction", "random")),
-            "sigmas": Setting("a list of numbers", "scales of noise on weights", [1e-2]),
-            "trainable": Setting("a text", "what may move", "all", ("all", "nonzeros", "zeros")),
-            "optimiser": Setting("a text", "how it moves", "adam", ("sgd", "adam", "muon")),
-            "rate": Setting("a number", "of learning", 1e-3),
-            "decay": Setting("true or false", "whether the rate falls to 0", True),
-            "relative": Setting("true or false", "rates times the size of each weight", False),
-            "anneal": Setting("a number", "fraction of scores to begin with", 1.0),
-            "inputs": Setting("a text", "of U's order, or smaller", "whole", ("whole", "smaller")),
-            "steps": Setting("an integer", "of the optimiser", 200, least=0),
-            "batch": Setting("an integer", "inputs in a step", 32, least=1),
-            "seeds": Setting("an integer", "networks for each scale of noise", 8, least=1),
-            "first_seed": Setting("an integer", "the seed of the first", 0, least=0),
-            "curve": Setting("a list of integers", "steps after which errors are kept", []),
-            "device": Setting("a text", "cpu, or cuda where there is one", "cpu"),
+            "task": Setting("a text", "construction to train", choices=("U", "fetch", "matmul")),
+            "order": Setting("a list of integers", "order of U: n, d, d_v", None),
+            "units": Setting(
+                "a text", "hidden units of the feed-forwards of U", "glu", ("glu", "gelu", "relu")
+            ),
+            "tolerance": Setting("a number", "maximum approximation error of U or matmul", 1e-3),
+            "soften": Setting("a number", "factor of the inverse temperatures of heads", 1.0),
+            "balanced": Setting("true or false", "whether to balance the magnitudes of weights", False),
+            "keys": Setting(
+                "a text", "position keys of fetch", "squares", ("squares", "one-hot", "bits")
+            ),
+            "positions": Setting("an integer", "number of positions of fetch", 8, least=2),
+            "inverse_temperature": Setting(
+                "a number", "inverse temperature of the head of fetch", 16.0, least=0
+            ),
+            "size": Setting("an integer", "number of rows of the matrices of matmul", 2, least=1),
+            "start": Setting("a text", "initial weights", "construction", ("construction", "random")),
+            "sigmas": Setting("a list of numbers", "noise levels σ of the initial weights", [1e-2]),
+            "trainable": Setting(
+                "a text",
+                "weights to train; the other weights are frozen",
+                "all",
+                ("all", "nonzeros", "zeros"),
+            ),
+            "optimiser": Setting("a text", "optimiser", "adam", ("sgd", "adam", "muon")),
+            "rate": Setting("a number", "learning rate", 1e-3),
+            "decay": Setting("true or false", "whether the learning rate decays linearly to 0", True),
+            "relative": Setting(
+                "true or false", "whether learning rates are proportional to weights", False
+            ),
+            "anneal": Setting("a number", "initial factor of attention scores (1: no annealing)", 1.0),
+            "inputs": Setting(
+                "a text",
+                "inputs of the order of U, or of a smaller order",
+                "whole",
+                ("whole", "smaller"),
+            ),
+            "steps": Setting("an integer", "number of training steps", 200, least=0),
+            "batch": Setting("an integer", "batch size", 32, least=1),
+            "seeds": Setting("an integer", "number of networks for each noise level", 8, least=1),
+            "first_seed": Setting("an integer", "seed of the first network", 0, least=0),
+            "curve": Setting(
+                "a list of integers", "training steps after which errors are recorded", []
+            ),
+            "device": Setting("a text", "PyTorch device: cpu or cuda", "cpu"),
         },
         uses=("torch", "numpy"),
         check="locum.experiments.learning.grid:problem_of",
@@ -174,7 +211,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_named(name: object) -> Kind:
-    """Return the kind of that name.
+    """Return the kind with this name; raise ``InputError`` for unknown names.
 
     >>> kind_named("prayer")
     Traceback (most recent call last):
@@ -187,7 +224,7 @@ def kind_named(name: object) -> Kind:
 
 
 def resolve(target: str) -> Callable[..., Any]:
-    """Import what a "module:name" of the table means."""
+    """Import and return the function that is given as "module:name"."""
     module, _, name = target.partition(":")
     function = getattr(importlib.import_module(module), name)
     assert callable(function)
@@ -195,7 +232,7 @@ def resolve(target: str) -> Callable[..., Any]:
 
 
 def complete(name: object, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the settings of a case and fill in the defaults.
+    """Return the settings of a case, checked and with default values filled in.
 
     >>> complete("trial", {"seed": 3})
     {'seed': 3, 'seconds': 0.0, 'ends': 'done'}

@@ -1,4 +1,4 @@
-"""Run a sweep: skip what is done, compute the rest somewhere, append each result as it comes."""
+"""Run a sweep: skip finished cases, compute the other cases, and append each result to a file."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from locum.experiments.sweeps.store import Store, read
 from locum.experiments.sweeps.sweep_case import OUTCOMES, Case, Result, code_hash, distinct, part
 from locum.experiments.sweeps.sweep_kinds import kind_named, resolve
 
-#: Told of every result: how many are there, of how many that had to be computed, and the result.
+#: Callback after every result, with the number of computed cases, the number of cases to compute, and
+#: the result.
 Progress = Callable[[int, int, Result], None]
 
-#: More workers than this are a slip of the finger.
+#: Maximum number of workers, to detect typing errors.
 _MOST_WORKERS = 4_096
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep has before it: its cases (of this shard, each once), and those not yet computed."""
+    """The distinct cases of a sweep or shard, and the cases that remain to be computed."""
 
     cases: list[Case]
     remaining: list[Case]
-    #: Cases that were given more than once, beyond the first time.
+    #: Number of repeated cases.
     repeated: int
-    #: Results in the file that belong to other cases, or to other versions of Locum.
+    #: Number of results in the file that belong to other cases or to other versions of Locum.
     foreign: int
-    #: Results that count and were computed by another state of the source code.
+    #: Number of valid results that were computed by a different state of the source code.
     older: int
-    #: Results of which what was written beside them is gone: they are computed again.
+    #: Number of results whose other files are missing. Their cases are computed again.
     gone: int = 0
-    #: What was repaired in the file, in words.
+    #: Description of the repair of the file of results, or None.
     repair: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plan as plain data."""
+        """Return the plan as plain data for JSON."""
         return {
             "cases": len(self.cases),
             "kinds": dict(Counter(case.kind for case in self.cases)),
@@ -57,20 +58,20 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a sweep; a result for every case of ``plan``, in its order."""
+    """The results of a sweep: one result for each case of ``plan``, in the same order."""
 
     plan: Plan
     results: list[Result]
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Count the outcomes."""
+        """Number of cases with each outcome."""
         counted = Counter(result.outcome for result in self.results)
         return {outcome: counted[outcome] for outcome in OUTCOMES}
 
     @property
     def holds(self) -> bool:
-        """Tell whether every case is done."""
+        """Whether every case is done."""
         return all(result.outcome == "done" for result in self.results)
 
 
@@ -82,7 +83,9 @@ def plan(
     retry: bool = False,
     gone: bool = True,
 ) -> Plan:
-    """Say what :func:`run` with the same arguments would do; the file is only read."""
+    """Return the plan of :func:`run` for the same arguments, without computing cases or changing the
+    file.
+    """
     known = {}
     if output is not None and Path(output).exists():
         known = {result.key: result for result in read(output)}
@@ -117,7 +120,7 @@ def _plan(
 
 
 def _is_kept(result: Result) -> bool:
-    """Tell whether what a case wrote beside its result, if its kind does so, is still there."""
+    """Return whether all other files that a case has written still exist."""
     kept = kind_named(result.kind).kept
     if kept is None or result.outcome != "done":
         return True
@@ -137,14 +140,14 @@ def run(
     started: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Compute the cases that have no result in the file ``output`` yet, and append their results to it.
+    """Compute the cases without a result in the file ``output``, and append their results to it.
 
-    On ``workers`` processes of this machine (as many as there are cores), or on those of the Dask
-    ``scheduler``, an address such as "tcp://host:8786". A case that takes more than ``time_limit``
-    seconds is ended and has that outcome. ``shard`` (k, n) does the k-th of n parts. ``retry`` computes
-    again what ended with an error or at the time limit, ``gone`` that of which the files it wrote are
-    gone. Whatever ends the sweep early, the same call goes on from there. Without an ``output`` the
-    results are only returned.
+    The cases run on ``workers`` processes of this machine, by default one per core, or on a Dask
+    cluster. ``scheduler`` is the address of its scheduler, such as "tcp://host:8786". A case that takes
+    more than ``time_limit`` seconds is ended. ``shard`` (k, n) selects the k-th of n parts. With
+    ``retry``, cases that ended with an error or at the time limit run again. With ``gone``, cases whose
+    other files are missing run again. The same call continues an interrupted sweep. Without ``output``,
+    the results are only returned.
 
     >>> report = run([Case("trial", {"seed": seed}) for seed in range(3)], None, workers=1)
     >>> report.outcomes
@@ -165,7 +168,7 @@ def run(
         stack.enter_context(contextlib.closing(computed))
         waiting = {case.key for case in what.remaining}
         for result in computed:
-            if result.key not in waiting:  # nothing is counted twice, whatever a cluster does
+            if result.key not in waiting:  # a cluster may return a result twice
                 continue
             waiting.discard(result.key)
             if store is not None:

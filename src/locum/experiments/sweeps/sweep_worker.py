@@ -1,6 +1,7 @@
-"""The worker process of a sweep: reads cases as JSON, and writes their results.
+"""Run the worker process of a sweep, which reads cases as JSON and writes their results.
 
-``processes.py`` starts it, on this machine and, for ``cluster.py``, on the machines of a cluster.
+``processes.py`` starts this process, on this machine or, for ``cluster.py``, on the machines of a
+cluster.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from locum.experiments.sweeps.sweep_case import MOST_LINE, Case, canonical, prob
 from locum.experiments.sweeps.sweep_kinds import Kind, kind_named, resolve
 from locum.experiments.sweeps.worker_process import serve
 
-#: The most bytes of a result, and characters of the report of an error.
+#: Maximum size of a result in bytes, and maximum length of an error message in characters.
 MOST_RESULT, MOST_REPORT = MOST_LINE // 4, 4_000
 
 
 def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
-    """Run the function of a kind; an answer with outcome, result, hashes and seconds."""
+    """Run the function of a kind with ``settings``, and return outcome, result, hashes, timings and
+    seconds.
+    """
     started = time.perf_counter()
 
     def answer(outcome: str, result: dict[str, Any], **beside: dict[str, Any]) -> dict[str, Any]:
@@ -50,13 +53,13 @@ def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _where(error: Exception) -> list[str]:
-    """Name the functions and lines that an error came through, without the folders of this machine."""
+    """Return the functions and lines in the traceback of an error, without folders of this machine."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-20:]]
 
 
 def prepare(line: bytes) -> Callable[[], tuple[bytes, bool]]:
-    """Load the function of a case, and return what computes its answer."""
+    """Load the function of the case in a request, and return a function that computes the answer."""
     request = json.loads(line)
     versions: dict[str, Any] = {"locum": __version__, "revision": 0}
     try:
@@ -78,5 +81,5 @@ def prepare(line: bytes) -> Callable[[], tuple[bytes, bool]]:
 
 
 def main() -> None:
-    """Answer cases until the input ends."""
+    """Answer requests until the input ends."""
     serve(prepare)

@@ -1,8 +1,8 @@
-"""Worker processes: one request at a time, killed at the time limit, without orphans.
+"""Run worker processes that answer one request at a time, with a time limit.
 
-:class:`WorkerProcess` starts ``main`` of a module, which calls :func:`serve`. Both sides exchange
-lines of bytes. A worker never receives Ctrl-C. It ends when its input ends, whatever it computes: it
-ends with the process that started it.
+:class:`WorkerProcess` starts the function ``main`` of a module, which calls :func:`serve`. Both
+processes exchange lines of bytes. A worker never receives Ctrl-C. It ends when its input is closed,
+even during a computation, so it cannot outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from pathlib import Path
 import locum
 from locum.errors import LocumError
 
-#: One thread of linear algebra in each worker: the workers share the cores already.
+#: Environment variables that limit linear algebra to one thread, because the workers already share the
+#: cores.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: The line before the first request and before each computation; the first byte of an answer.
+#: Line before the first request and before each computation; first bytes of an answer with and without
+#: further answers to follow.
 _READY, _MORE, _LAST = b"ready", b"+", b"."
 
 
 class WorkerEndedError(Exception):
-    """The process ended without an answer."""
+    """An error that is raised if a worker process ends without an answer."""
 
     def __init__(self, code: int, *, started: bool, expired: bool, seconds: float = 0.0) -> None:
         self.code, self.started, self.expired, self.seconds = code, started, expired, seconds
@@ -39,7 +41,7 @@ class WorkerEndedError(Exception):
 
 @contextlib.contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C; threads and processes that are started meanwhile never receive it."""
+    """Delay Ctrl-C during the block; threads and processes started in the block never receive it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -51,7 +53,7 @@ def hold_interrupts() -> Iterator[None]:
 
 
 class WorkerProcess:
-    """A process that answers requests, and the pipes to it."""
+    """A worker process with the pipes through which it receives requests and returns answers."""
 
     def __init__(self, module: str, *arguments: str) -> None:
         paths = [str(Path(locum.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
@@ -66,20 +68,18 @@ class WorkerProcess:
                 env=environment,
             )
         self._is_ready = self._has_ended = False
-        #: The number of answers.
+        #: Number of answers so far.
         self.answered = 0
 
     def ask(self, request: bytes, limit: float | None = None) -> bytes:
-        """Return the answer to a line; a process that takes more than ``limit`` seconds is killed.
+        """Return the answer to a request; kill the process if it takes more than ``limit`` seconds.
 
-        Raises :class:`WorkerEndedError` if there is no answer. The worker may have ended after an
-        answer: see :attr:`is_alive`.
+        Raise :class:`WorkerEndedError` if there is no answer. The worker may end after an answer: see
+        :attr:`is_alive`.
         """
-        if not self._is_ready and not self._receive():
-            raise LocumError("a worker process does not start; its error, if it has one, is above")
-        self._is_ready = True
+        self.wait()
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError):  # it has died: there will be no answer
+        with contextlib.suppress(OSError):  # the process has ended, so there is no answer
             self.process.stdin.write(request + b"\n")
             self.process.stdin.flush()
         if not self._receive():
@@ -105,18 +105,24 @@ class WorkerProcess:
         self.answered += 1
         return answer[1:]
 
+    def wait(self) -> None:
+        """Wait until the process is ready; raise :class:`LocumError` if it does not start."""
+        if not self._is_ready and not self._receive():
+            raise LocumError("a worker process did not start; any error that it printed is above")
+        self._is_ready = True
+
     def _receive(self) -> bytes:
-        """Return the next line; an empty one if the process has ended."""
+        """Return the next line from the process; empty if the process has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.endswith(b"\n"):
-            self._has_ended = True  # the system may take a moment longer to report it
+            self._has_ended = True  # the system may report this slightly later
             return b""
         return line[:-1]
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked again."""
+        """Whether the process can answer another request."""
         return not self._has_ended and self.process.poll() is None
 
     def end(self) -> None:
@@ -130,13 +136,13 @@ class WorkerProcess:
 
 
 def serve(prepare: Callable[[bytes], Callable[[], tuple[bytes, bool]]]) -> None:
-    """Answer requests until the input ends.
+    """Answer requests from standard input until the input ends.
 
-    ``prepare`` loads what a request needs, which is not part of its time. The function that it returns
-    computes the answer, and whether it is the last one of this process.
+    ``prepare`` loads the code for a request; this time does not count for the time limit. It returns a
+    function that computes the answer, and whether this is the last answer of the process.
     """
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    # What a request prints must not be read as an answer.
+    # Text printed during a request must not be read as an answer.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 

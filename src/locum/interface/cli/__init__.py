@@ -1,1 +1,1 @@
-"""The command line: one small module per command, loaded when it is called."""
+"""Define the commands of ``locum``: one module for each command, imported when it is called."""

@@ -1,6 +1,7 @@
-"""Run a compiled transformer (what `locum compile -o FOLDER` wrote) on inputs.
+"""Run a compiled transformer on inputs.
 
-Nothing in the folder is trusted, and nothing in it is executed but sums and products.
+FOLDER is a folder written by `locum compile -o FOLDER`. It is validated before use, and no code in it
+is executed. With --check, the exit code is 1 if the network and its program differ.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from locum.text import at_most
 if TYPE_CHECKING:
     from locum.networks.transformer import CompiledTransformer
 
-#: Relative differences that are rounding errors, where nothing is approximated.
+#: Largest relative differences that count as rounding errors, by dtype.
 ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 
 
@@ -32,16 +33,18 @@ ROUNDING = {"float64": 1e-9, "float32": 1e-4}
     "files",
     multiple=True,
     type=PATH,
-    help="An input from a file: .json (a list) or .npy; may be repeated.",
+    help="File of one input: .json (a list) or .npy; repeatable.",
 )
 @click.option("--show-attention", is_flag=True, help="Show the attention pattern of every head.")
 @click.option("--residual", is_flag=True, help="Show the residual stream after every sublayer.")
-@click.option("--check", is_flag=True, help="Run the program as well; exit code 1 if they differ.")
-@click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
+@click.option("--check", is_flag=True, help="Compare the outputs with the program's values.")
+@click.option(
+    "--html", type=OutputFile(), help="File for a page of heads, residual stream and weights."
+)
 def command(
     folder: Path, texts: tuple[str, ...], files: tuple[Path, ...], html: Path | None, **shown: bool
 ) -> Report:
-    """Load the model, run it on every input, and check it if asked."""
+    """Load a compiled transformer, run it on every input, and return the report."""
     from locum.networks.transformer import load
 
     model = load(folder)
@@ -65,7 +68,7 @@ def command(
 def _result(
     model: CompiledTransformer, tokens: Any, *, show_attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
-    """Run one input and give what came of it as plain data."""
+    """Run the transformer on one input, and return values and the requested details as plain data."""
     from locum.graph import sequence_type
     from locum.interface.display.network.network_text import answer_places
 
@@ -93,14 +96,14 @@ def _result(
 
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
-    """Compare with the program itself, by dense execution."""
+    """Compare the network's outputs ``values`` with the program's values under dense execution."""
     from locum.execution import run
     from locum.interface.display.network.network_report import bound
     from locum.interface.display.network.network_text import answer_places
 
     expected = run(model.program, tokens)
     places = answer_places(model, len(values))
-    if places is not None:  # what U gives elsewhere means nothing
+    if places is not None:  # the outputs of U at other positions are not part of T(X)
         expected, values = (
             [sequence[place] for row in places for place in row] for sequence in (expected, values)
         )
@@ -114,7 +117,7 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
 
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
-    """Write a result for people."""
+    """Format the result of one input: output values, and the requested details."""
     from locum.interface.display.network.network_text import attention_text, residual_text
     from locum.rasp import echo
 

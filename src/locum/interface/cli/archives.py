@@ -1,9 +1,9 @@
-"""Write a T as the named arrays of a file, and read it back: what ``--save`` writes is an input again.
+"""Save a transformer layer T and its input X as named arrays, and read them again.
 
-A file has X, the matrices of T under the names of the layout's blocks (those of several heads
-stacked on the first axis, but for W_O, which is one matrix), and as arrays of one entry those
-fields of ``Order`` that the shapes do not tell: kind, mask, norm, activation, … Nothing is pickled,
-and an unknown name is an error: a T that is read in part would be another T.
+An archive contains X and the matrices of T, under their names in ⟨T, X⟩. Matrices of several heads are
+stacked on the first axis, except W_O, which is one matrix. Fields of ``Order`` that shapes do not
+determine (kind, mask, norm, activation, …) are arrays of one entry. Nothing is pickled. Unknown names
+raise an error, because T would otherwise be read incompletely.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from locum.simulators.modules.module import AttentionModule
 
 
 def npz(arrays: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a ``.npz`` file of these arrays, to be written whole or not at all."""
+    """Return the bytes of a ``.npz`` file that contains ``arrays``."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 
 
-#: Biases of the factored kind, which has whole matrices; what lies behind the heads of any kind.
+#: Biases of factored attention, whose matrices contain all heads, and arrays after the heads.
 BIASES, BEHIND = ("b_Q", "b_K", "b_V"), ("W_O", "b_O")
 FEED_FORWARD = ("W1", "W2", "b1", "b2")
 NORMS = ("gain1", "bias1", "gain2", "bias2")
-#: Fields of ``Order`` that belong to an encoder, around its attention.
+#: Fields of ``Order`` that belong to an encoder layer, but not to its attention.
 AROUND = ("norm", "activation", "epsilon", "feed_forward_residual")
-#: Field → the NumPy kinds of its one entry, and the words for them. A mask may also be a matrix.
+#: Maps settings to the NumPy kinds of their entries, and to descriptions. A mask may also be a matrix.
 SETTINGS = {
     **dict.fromkeys(
         ("kind", "mask", "pooling", "feature_map", "nonlinearity", "combine", "norm", "activation"),
@@ -51,12 +51,16 @@ NAMES = ("X", *_MATRICES, *BIASES, *BEHIND, *FEED_FORWARD, *NORMS, *SETTINGS)
 
 
 def is_result(name: str) -> bool:
-    """Tell whether ``--save`` writes an array of this name beside X and T."""
+    """Return whether an array named ``name`` is a saved result or step, not a part of X or T."""
     return name in ("result", "direct") or name.startswith("step ")
 
 
 def known_arrays(arrays: Mapping[str, Numbers], where: str) -> dict[str, Any]:
-    """Return the arrays of X and T by their proper names, settings as plain values."""
+    """Return the arrays of X and T under their canonical names, with settings as plain Python values.
+
+    Names are case-insensitive, and saved results are omitted. ``where`` is the name of the file in
+    errors.
+    """
     proper = {name.lower(): name for name in NAMES}
     spelled: dict[str, str] = {}
     for name in arrays:
@@ -67,12 +71,12 @@ def known_arrays(arrays: Mapping[str, Numbers], where: str) -> dict[str, Any]:
         if proper[name.lower()] in spelled:
             raise InputError(f"{where} has {name} twice, in upper and in lower case")
         spelled[proper[name.lower()]] = name
-    # Only now is anything read: the numbers of a file may be many, and its names wrong.
+    # Check all names before reading values, because a file may be large.
     return {name: _value(name, arrays[other]) for name, other in spelled.items()}
 
 
 def _value(name: str, array: Numbers) -> Any:
-    """Return a setting as a plain value, a matrix as it is."""
+    """Return the plain value of a setting, or an unchanged matrix."""
     is_matrix = name not in SETTINGS or (name == "mask" and array.dtype.kind != "U")
     return array if is_matrix else _setting(name, array)
 
@@ -85,7 +89,7 @@ def _setting(name: str, array: Numbers) -> Any:
 
 
 def module_of(arrays: Mapping[str, Any]) -> Module:
-    """Make the T that ``known_arrays`` describe."""
+    """Return the T that is described by ``arrays``, the result of :func:`known_arrays`."""
     left = {name: value for name, value in arrays.items() if name != "X"}
     attention = _attention(left)
     around = {name: left.pop(name) for name in (*FEED_FORWARD, *AROUND) if name in left}
@@ -101,7 +105,10 @@ def module_of(arrays: Mapping[str, Any]) -> Module:
 
 
 def _attention(left: dict[str, Any]) -> AttentionModule:
-    """Make the attention, one head or as many as there are on the first axis; take what it uses."""
+    """Return the attention layer that is described by ``left``, and remove its arrays from ``left``.
+
+    Several heads are stacked on the first axis of each matrix.
+    """
     name = left.pop("kind", "softmax")
     if name not in KINDS:
         raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {name!r}")
@@ -128,7 +135,7 @@ def _attention(left: dict[str, Any]) -> AttentionModule:
 
 
 def arrays_of(module: Module) -> dict[str, Numbers]:
-    """Return all that T is as arrays; ``module_of`` makes the same T of them."""
+    """Return matrices and settings of T as named arrays; :func:`module_of` restores T from them."""
     arrays: dict[str, Numbers] = {}
     for name, copies in module.matrices().items():
         parts = [numpy_of(copy) for copy in copies]
@@ -143,7 +150,7 @@ def arrays_of(module: Module) -> dict[str, Numbers]:
     settings = {"kind": attention.kind}
     settings |= {field: getattr(attention, field) for field in KINDS[attention.kind].settings}
     if settings.get("mask") != "causal":
-        settings.pop("mask", None)  # there is none, or it is among the matrices
+        settings.pop("mask", None)  # the mask is absent, or is one of the matrices
     if isinstance(module.attention if isinstance(module, Layer) else module, MultiHeadAttention):
         settings["combine"] = attention.combine
     if isinstance(module, Layer):

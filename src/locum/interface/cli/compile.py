@@ -1,13 +1,15 @@
-"""Compile a program, a language or U into the weights of a transformer.
+"""Compile a program, a language or U to transformer weights.
 
-PROGRAM is a file of RASP text, C-RASP, B-RASP or LTL, a graph as JSON, or the name of a listing or
-an example. The folder that -o names gets config.json and model.safetensors; `locum apply` runs it.
-A program that a network cannot hold is rejected, with the reason and the s-op.
+PROGRAM is a file or the name of a listing or an example. A file contains RASP text, C-RASP, B-RASP, LTL
+or a graph as JSON. -o FOLDER writes config.json and model.safetensors, and `locum apply` runs the
+network in this folder. If a program cannot be compiled, the error names the s-op and the reason.
 """
 
 from __future__ import annotations
 
+import ast
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.errors import InputError, LocumError
+from locum.errors import CompileError, InputError, LocumError
 from locum.interface.cli.options import (
     PATH,
     RECIPES,
@@ -38,31 +40,37 @@ from locum.settings import settings_of
 if TYPE_CHECKING:
     from locum.networks.transformer import CompiledTransformer
 
-#: Settings of programs; U and languages have their own tokens.
+#: Options of RASP programs only: U and languages define their own tokens.
 OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal", "inputs")
-#: Tokens of the input that is drawn if none is given, and symbols of the longest word of a language.
+#: Maps settings to options with a different name.
+_OPTIONS = {"vocabulary": "vocab", "ranges": "range"}
+#: Maximum number of tokens of a default input, and default maximum length of the words of a language.
 DRAWN, WORD = 8, 8
-#: Random inputs of which one is drawn that satisfies the conditions on inputs.
+#: Maximum number of random inputs that are tried until one satisfies the conditions on inputs.
 ATTEMPTS = 500
 
 
 @make_command("compile", __doc__)
 @click.argument("program", type=PATH, required=False, shell_complete=complete_program)
 @name_option
-@click.option("--language", help="Regular expression, or a file of a language, to compile.")
+@click.option("--language", help="Language to compile: a regular expression or a file.")
 @alphabet_option
-@order_option("Order of U, to compile U.")
-@choice("--recipe", [*RECIPES, "native"], "Form of U.  [default: native for softmax attention]")
+@order_option("Order of U; compiles U instead of a program.")
+@choice("--recipe", [*RECIPES, "native"], "Recipe of U.  [default: native for softmax attention]")
 @settings_options(
     Target,
     vocabulary=click.option(
         "--vocab",
         "vocabulary",
         metavar="TOKENS",
-        help="Tokens: abc, or one,two, or 1,2,3, or a file (.txt: one per line; .json: a list).",
+        help="Vocabulary: abc, one,two, 1,2,3, or a .txt or .json file.",
     ),
     ranges=click.option(
-        "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Range of numeric tokens."
+        "--range",
+        "ranges",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="Range of the tokens with --numeric.",
     ),
     limit=resource_limit_option,
     inputs=click.option(
@@ -70,14 +78,16 @@ ATTEMPTS = 500
         multiple=True,
         callback=lambda context, option, texts: texts or None,
         metavar="CONDITION",
-        help="Condition on inputs: counts '+: 1, -: 0..2', or a regular expression.",
+        help="Condition: '+: 1, -: 0..2' or an expression; repeatable.",
     ),
 )
 @inputs_option
-@click.option("-o", "--output", type=PATH, help="The folder to write.")
-@click.option("--html", type=OutputFile(), help="Page of heads, residual stream and weights.")
+@click.option("-o", "--output", type=PATH, help="Folder for the weights.")
+@click.option(
+    "--html", type=OutputFile(), help="File for a page of heads, residual stream and weights."
+)
 def command(program: Path | None, output: Path | None, html: Path | None, **options: Any) -> Report:
-    """Compile, save, draw and report."""
+    """Compile the program, language or U, and return the report and the files to write."""
     sources = {"PROGRAM": program, "--language": options["language"], "--order": options["order"]}
     given = [name for name, value in sources.items() if value is not None]
     if len(given) != 1:
@@ -87,17 +97,20 @@ def command(program: Path | None, output: Path | None, html: Path | None, **opti
     if program is not None and program.suffix in DIALECTS:
         options["language"] = str(program)
     started = time.process_time()
-    if options["order"] is not None:
-        model, example = _compile_simulator(options)
-    elif options["language"] is not None:
-        model, example = _compile_language(options)
-    else:
-        assert program is not None
-        model, example = _compile_program(program, options)
+    try:
+        if options["order"] is not None:
+            model, example = _compile_simulator(options)
+        elif options["language"] is not None:
+            model, example = _compile_language(options)
+        else:
+            assert program is not None
+            model, example = _compile_program(program, options)
+    except CompileError as error:
+        raise CompileError(_name_options(str(error))) from None
     seconds = time.process_time() - started
     inputs = [read_tokens(text, model) for text in options["texts"]]
     for tokens in inputs:
-        model(tokens)  # an input that it does not take is rejected before anything is written
+        model(tokens)  # raises an error for an invalid input before a file is written
     if not inputs and (shown := example()) is not None:
         inputs = [shown]
     files: dict[Path | None, Any] = {output: model.save}
@@ -109,15 +122,41 @@ def command(program: Path | None, output: Path | None, html: Path | None, **opti
     return Report(data, lambda: _text(model, inputs, seconds), files=files)
 
 
+def _name_options(message: str) -> str:
+    """Replace settings of Python in an error message by options of the command.
+
+    >>> _name_options("try dtype='float64' and length=3, or fixed=True")
+    'try --dtype float64 and --length 3, or --fixed'
+    >>> _name_options("try inputs={'+': 1, '-': 2}")
+    "try --inputs '+: 1, -: 2'"
+    """
+    names = "|".join(settings_of(Target))
+    value = r"'[^']*'|\[…, \{[^}]*\}\]|\{[^}]*\}|…|[\w.+-]*\w"
+    return re.sub(rf"\b({names})=({value})", lambda match: _option(*match.groups()), message)
+
+
+def _option(name: str, value: str) -> str:
+    """Return the command-line option for the setting ``name`` with ``value``, a Python expression."""
+    option = "--" + _OPTIONS.get(name, name).replace("_", "-")
+    if value in ("True", "False"):
+        return option if value == "True" else option.replace("--", "--no-")
+    if not value.startswith(("{", "[")):
+        return f"{option} {value.strip(chr(39))}"
+    items = ast.literal_eval(value.removeprefix("[…, ").removesuffix("]")).items()
+    if name == "limit":
+        return " ".join(f"{option} {key}={number}" for key, number in items)
+    return f"{option} '{', '.join(f'{token}: {count}' for token, count in items)}'"
+
+
 def _network(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of every network, U included."""
+    """Return the compile options that also apply to U and to languages."""
     return {name: options[name] for name in settings_of(Target) if name not in OF_PROGRAMS}
 
 
 def _reject(options: dict[str, Any], what: str, *allowed: str) -> None:
-    """Raise an error for options of programs that do not apply."""
+    """Raise an error if options of RASP programs are given that ``what`` does not support."""
     wrong = [
-        "--" + {"vocabulary": "vocab"}.get(name, name)
+        "--" + _OPTIONS.get(name, name)
         for name in (*OF_PROGRAMS, "name", "alphabet")
         if options[name] is not None and options[name] is not False and name not in allowed
     ]
@@ -128,7 +167,7 @@ def _reject(options: dict[str, Any], what: str, *allowed: str) -> None:
 def _compile_program(
     path: Path, options: dict[str, Any]
 ) -> tuple[CompiledTransformer, Callable[[], Any]]:
-    """Compile a program of RASP; return the network and its example."""
+    """Compile a RASP program, and return the network and a function that returns an example input."""
     from locum.networks.compiler.compiling import compile_for
 
     if options["alphabet"] is not None:
@@ -153,14 +192,18 @@ def _compile_program(
 
 
 def _compile_language(options: dict[str, Any]) -> tuple[CompiledTransformer, Callable[[], Any]]:
-    """Compile a program that recognises a language."""
+    """Compile a program that recognises the language given by ``--language``.
+
+    Return the network and a function that returns an example input.
+    """
     from locum.interface.cli.language import find_recogniser, read_language
 
     _reject(options, "a language", "length", "alphabet", "causal", "fixed")
     recogniser = find_recogniser(read_language(options["language"], options))
     if recogniser is None:
         raise InputError(
-            f"{options['language']}: expected a language that is star-free or in C-RASP, got another; "
+            f"{options['language']}: expected a language that is star-free or in "
+            "C-RASP[periodic, local], got another; "
             "try locum language classify"
         )
     chosen = {name: options[name] for name in ("causal", "fixed") if options[name]}
@@ -169,7 +212,7 @@ def _compile_language(options: dict[str, Any]) -> tuple[CompiledTransformer, Cal
 
 
 def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Callable[[], Any]]:
-    """Compile U; its example is a random ⟨T, X⟩."""
+    """Compile U, and return the network and a function that returns a random ⟨T, X⟩ as its input."""
     import numpy as np
 
     from locum.simulators import UniversalSimulator
@@ -178,7 +221,7 @@ def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Ca
     _reject(options, "U")
     n, d, d_v = options["order"]
     recipe = options["recipe"]
-    # Only the network is native: the tokens are those of any other recipe.
+    # The recipe "native" is a recipe of weights. Its input tokens are the same as in other recipes.
     U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe in (None, "native") else recipe)
     model = U.compile(recipe, **_network(options))
     generator = np.random.default_rng(0)
@@ -187,7 +230,11 @@ def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Ca
 
 
 def _example(model: CompiledTransformer, tokens: Any) -> Any:
-    """Return the program's example if the network takes it, else its vocabulary or small numbers."""
+    """Return an input that the network accepts, or None if none is found.
+
+    The candidates are the program's example ``tokens``, the vocabulary or small integers, and random
+    inputs.
+    """
     shortest, longest = model.config.lengths
     length = longest if shortest == longest else min(longest, DRAWN)
     known = model.config.vocabulary or [float(number) for number in range(1, length + 1)]
@@ -210,7 +257,7 @@ def _example(model: CompiledTransformer, tokens: Any) -> Any:
 
 
 def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
-    """Move each number to the nearest that the network was made for."""
+    """Replace each number by the nearest number in the range of the network's tokens."""
     ranges = model.config.ranges
     if ranges is None:
         return numbers

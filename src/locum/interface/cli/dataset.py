@@ -1,4 +1,4 @@
-"""Make a dataset of compiled circuits with ground truth, and score found circuits."""
+"""Make a dataset of circuits, and score found circuits."""
 
 from __future__ import annotations
 
@@ -21,32 +21,65 @@ command = Group("dataset", help=__doc__, usual="make -o")
 
 
 @make_command("make", group=command)
-@click.option("-o", "--output", type=PATH, required=True, help="The folder to write.")
+@click.option("-o", "--output", type=PATH, required=True, help="Folder for the dataset.")
 @click.option("--size", type=int, required=True, help="Number of circuits.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--tier",
     "tiers",
     multiple=True,
-    type=click.Choice([*TIERS, "all"]),
-    help="Tier; may be repeated.  [default: plain, rotated, realistic]",
+    type=click.Choice([*TIERS, "trained", "all"]),
+    help="Tier (repeatable), trained or all.  [default: plain, rotated, realistic]",
 )
-@click.option("--workers", type=int, help="Number of processes.  [default: one per core]")
-def make(output: Path, size: int, seed: int, tiers: tuple[str, ...], workers: int | None) -> Report:
-    """Make a dataset of compiled circuits with ground truth, for benchmarks of interpretability.
+@click.option(
+    "--sharpness",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="Smallest gap between attention scores.",
+)
+@click.option(
+    "--tread", type=float, default=0.1, show_default=True, help="Slope of tables at their values."
+)
+@click.option(
+    "--d-model", type=int, help="d_model in the realistic tier.  [default: smallest possible]"
+)
+@click.option("--workers", type=int, help="Number of worker processes.  [default: one per core]")
+def make(
+    output: Path,
+    size: int,
+    seed: int,
+    tiers: tuple[str, ...],
+    sharpness: float,
+    tread: float,
+    d_model: int | None,
+    workers: int | None,
+) -> Report:
+    """Make a dataset of compiled circuits with ground truth.
 
-    Each of the --size circuits is a program, a network that was checked against it, and the circuit
-    with computed labels, in every --tier. Repeat an interrupted command to continue it. The files
-    are the same to the last byte.
+    Each circuit consists of a program, a network whose outputs were compared with the program, and the
+    circuit graph as the label. --size is the number of circuits, and each --tier contains another
+    network for the same circuit. To continue an interrupted command, run it again; the files are
+    identical. --sharpness and --tread apply to the tiers normed and realistic.
     """
     from locum.experiments.dataset.generating import DEFAULT_TIERS, generate
+    from locum.experiments.dataset.tiers import WeightOptions
 
     chosen = TIERS if "all" in tiers else tiers or DEFAULT_TIERS
+    weights = WeightOptions(sharpness, tread, d_model)
     try:
         with counted("making circuits") as advance:
-            summary = generate(output, size, seed=seed, tiers=chosen, workers=workers, progress=advance)
+            summary = generate(
+                output,
+                size,
+                seed=seed,
+                tiers=chosen,
+                weights=weights,
+                workers=workers,
+                progress=advance,
+            )
     except KeyboardInterrupt:
-        terminal.complain(f"locum: what is done is in {output}; the same command goes on from there")
+        terminal.complain(f"locum: finished results are in {output}; the same command continues")
         raise
 
     def text() -> Iterator[str]:
@@ -64,24 +97,28 @@ def make(output: Path, size: int, seed: int, tiers: tuple[str, ...], workers: in
 @click.argument("circuit", type=PATH)
 @click.argument("found", type=PATH)
 @click.option(
-    "--threshold", type=float, default=0.0, show_default=True, help="Scores above it count as found."
+    "--threshold",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Parts with a larger score count as found.",
 )
 def score(circuit: Path, found: Path, threshold: float) -> Report:
-    """Score a circuit that a method found against the true one, at several levels.
+    """Score a circuit found by a method against the true circuit.
 
-    CIRCUIT is the circuit.json of an item. FOUND has edges, heads, queries/keys/values or slots,
-    each with a score, or is a circuit.json. In the folder of an item, the faithfulness of the edges
-    is measured as well.
+    CIRCUIT is the circuit.json of an item of the dataset. FOUND is a JSON file of edges, heads,
+    queries/keys/values or slots with a score for each, or another circuit.json. If CIRCUIT is in the
+    folder of its item, the command also measures the faithfulness of the found edges.
     """
-    from locum.experiments.dataset.parts import Truth
-    from locum.experiments.dataset.scoring import score, score_item
+    from locum.experiments.dataset.parts import score, score_item
+    from locum.experiments.dataset.scoring import Truth
     from locum.files import read_json
     from locum.networks.transformer.circuit import Circuit
 
-    truth = Truth(Circuit.load(circuit))
+    truth = Truth(Circuit.load(circuit).data())
     parts = read_json(found, 2**27)
-    if isinstance(parts, dict) and "nodes" in parts:  # a circuit, such as the true one
-        edges = sorted(Truth(Circuit.load(found)).edges)
+    if isinstance(parts, dict) and "nodes" in parts:  # FOUND is a circuit.json
+        edges = sorted(Truth(Circuit.load(found).data()).edges)
         parts = {"edges": [{"source": source, "target": target} for source, target in edges]}
     folder = circuit.parent
     is_item = all((folder / name).is_file() for name in ("config.json", "examples.json"))

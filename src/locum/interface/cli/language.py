@@ -1,48 +1,76 @@
-"""Classify, compare and minimise languages: expressions, automata, formulas, programs."""
+"""Classify, compare and minimise languages and their programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.errors import InputError
-from locum.interface.cli.options import alphabet_option, choice, limit_option, output_option
-from locum.interface.cli.programs import split_alphabet
+from locum.errors import InputError, LimitError
+from locum.interface.cli.options import (
+    alphabet_option,
+    choice,
+    input_option,
+    limit_option,
+    name_option,
+    output_option,
+)
+from locum.interface.cli.programs import DialectProgram, load_program, split_alphabet
 from locum.interface.cli.runner import Group, Report
 from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
     from locum.languages.classification import Classification
     from locum.languages.named_languages import Language
+    from locum.languages.non_regular import PumpingWitness, Verdict
     from locum.languages.recogniser import Recogniser
 
 command = Group("language", help=__doc__, usual="classify")
 _PLACES = {"last": "last symbol", "end": "end marker"}
+_VERDICTS = {True: "yes", False: "no", None: "?"}
+_LEVELS = {0: "0", 1: "1", 2: "2 or more", None: "not decided"}
+_WIDTH = 23
+
+
+def _show_rank(ranks: tuple[int, int | None] | None) -> str:
+    least, most = ranks or (0, None)
+    if least == most:
+        return str(least)
+    return f"at least {least}" if most is None else f"from {least} to {most}"
 
 
 def _c_rasp_options(function: Any) -> Any:
-    """Add the options that are the conventions of a C-RASP program."""
-    at_marker = "Where a C-RASP program is read.  [default: last]"
-    function = choice("--positions", ["0", "1"], "First position in C-RASP.  [default: 0]")(function)
+    """Add the options ``--accept``, ``--positions`` and ``--alphabet`` for C-RASP programs."""
+    at_marker = "Position of a C-RASP answer.  [default: last]"
+    function = choice(
+        "--positions", ["0", "1"], "Number of the first position in C-RASP.  [default: 0]"
+    )(function)
     return alphabet_option(choice("--accept", ["last", "end"], at_marker)(function))
 
 
 def _language_options(function: Any) -> Any:
-    """Add the options that say how a language is written."""
-    function = choice("--at", ["first", "last"], "Position where a formula holds.", "first")(function)
-    plus = "Meaning of + in an expression: union, or once or more."
+    """Add the options that determine how a language is read from its source."""
+    function = choice(
+        "--at", ["first", "last"], "Position at which an LTL formula must hold.", "first"
+    )(function)
+    plus = "Meaning of + in expressions: union, or one or more."
     function = choice("--plus", ["union", "repeat"], plus, "union")(function)
-    forms = ["regex", "dfa", "ltl", "c-rasp", "b-rasp"]
-    return _c_rasp_options(choice("--from", forms, "Form of the language.")(function))
+    forms = ["regex", "dfa", "ltl", "c-rasp", "b-rasp", "counter", "fo", "name"]
+    return _c_rasp_options(
+        choice("--from", forms, "Form of LANGUAGE.  [default: from its suffix]")(function)
+    )
 
 
 def read_language(source: str, options: Mapping[str, Any]) -> Language:
-    """Read a language as the options say."""
+    """Read a language from a file, an expression or a name, as the command-line ``options`` specify."""
     from locum.languages.named_languages import read
 
+    if options.get("from") == "name":
+        from locum.languages.language_catalogue import find
+
+        return find(source).language()
     given = {name: options[name] for name in ("plus", "at", "accept") if name in options}
     positions = options.get("positions")
     return read(
@@ -55,19 +83,37 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
 
 
 def find_recogniser(language: Language, verdicts: Classification | None = None) -> Recogniser | None:
-    """Return a program that recognises a language, or None if no dialect has one."""
+    """Return a C-RASP or B-RASP program that recognises ``language``, or None if none is found."""
     from locum.languages import b_rasp
     from locum.languages.classification import classify
     from locum.languages.star_free import ltl_of
 
     if language.program is not None:
         return language.program
-    assert language.automaton is not None
-    verdicts = verdicts or classify(language.automaton)
+    verdicts = verdicts or classify(language)
     program = verdicts.program("end") or verdicts.program("last")
+    for decision in verdicts.positions.values():
+        program = program or decision.program(verdicts.automaton)
     if program is None and verdicts.star_free:
         return b_rasp.from_ltl(ltl_of(verdicts.automaton)).recogniser()
     return program
+
+
+#: Maximum word length for which a program is compiled to count its layers.
+_LAYERS_LENGTH = 8
+
+
+def _size(program: Recogniser) -> dict[str, int | None]:
+    """Return the depth of a C-RASP program, and the number of layers of its compiled network."""
+    from locum.errors import CompileError
+    from locum.languages.counting import depth
+
+    try:
+        layers: int | None = program.compile(_LAYERS_LENGTH).architecture.layers
+    except CompileError:
+        layers = None
+    is_c_rasp = program.dialect == "C-RASP"
+    return {"depth": depth(program.sop.node) if is_c_rasp else None, "layers": layers}
 
 
 # Classes --------------------------------------------------------------------------------------------
@@ -76,34 +122,48 @@ def find_recogniser(language: Language, verdicts: Classification | None = None) 
 @make_command("classify", group=command)
 @click.argument("language")
 @_language_options
-@click.option("--program", "show_program", is_flag=True, help="Print a program that recognises it.")
-@output_option(".svg", text="File for a drawing of the minimal automaton.")
+@click.option(
+    "--program", "show_program", is_flag=True, help="Print a program that recognises the language."
+)
+@output_option(".svg", text="File for a drawing (SVG) of the minimal automaton.")
 def classify(language: str, show_program: bool, output: Path | None, **options: Any) -> Report:
-    """Classify a regular language: finite, star-free, C-RASP, R, R∞, solvable.
+    """Classify a regular language for each attention model.
 
-    LANGUAGE is a regular expression ('(ab+ba)*', + is union) or a file: .regex, .json (an
-    automaton), .ltl (a formula), .crasp or .brasp (a program). --from names the form explicitly.
-    Every verdict is computed from the minimal automaton. C-RASP is read at an end marker,
-    C-RASP_last at the last symbol; both mean programs without #import. `locum compile --language`
-    compiles such a program.
+    LANGUAGE is a regular expression such as '(ab+ba)*', where + is union, or a file. The suffixes are
+    .regex, .json (an automaton), .ltl (a formula), .crasp and .brasp (programs), .fo (a first-order
+    formula with maj) and .counter (a counter automaton). --from specifies the form explicitly. With
+    --from name, LANGUAGE is a named language such as dyck-2 or majority; `locum language names` lists
+    these names.
+
+    Every verdict on a regular language is computed from its minimal automaton. With --json, the report
+    contains a witness for every verdict "no", and a pumping witness for a non-regular language. In the
+    report, C-RASP_last means programs that are read at the last symbol; other C-RASP classes are read
+    at an end marker. C-RASP without brackets means programs without #import.
+
+    --program prints a program, and `locum compile --language` compiles it.
     """
-    from locum.languages.automata import show_alphabet
+    from locum.languages.automata import DFA, show_alphabet
     from locum.languages.classification import classify as decide
     from locum.languages.equivalence import regular_automaton
 
+    if options["from"] == "name" and (report := _non_regular_name(language)) is not None:
+        return report
     read = read_language(language, options)
-    automaton = read.automaton
+    definition = read.definition
+    automaton = definition if isinstance(definition, DFA) else regular_automaton(definition)
     if automaton is None:
-        assert read.program is not None
-        automaton = regular_automaton(read.program)
-        if automaton is None:
-            return _undecided(language, read.form, read.program)
+        return _non_regular(language, read)
     verdicts = decide(automaton)
     data: dict[str, Any] = {"name": language, "form": read.form} | verdicts.to_dict()
-    program = find_recogniser(read, verdicts) if show_program else None
+    program, missing = None, "the language is neither star-free nor in C-RASP[periodic, local]"
+    try:
+        program = find_recogniser(read, verdicts) if show_program else None
+    except LimitError as error:
+        missing = str(error)
     if show_program:
         data["program"] = None if program is None else program.text
         data["dialect"] = None if program is None else program.dialect
+        data |= _size(program) if program is not None else {"depth": None, "layers": None}
     files: dict[Path | None, Any] = {}
     if output is not None:
         from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
@@ -117,41 +177,116 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     def text() -> Iterator[str]:
         shown = language if read.form != "regex" else language.strip()
         yield f"{shown} over {show_alphabet(automaton.alphabet)}"
-        yield f"  automaton    {len(automaton)} states, syntactic monoid of {len(verdicts.monoid)}"
+        states = f"{len(automaton)} state{'' if len(automaton) == 1 else 's'}"
+        size = f"{states}, syntactic monoid of {len(verdicts.monoid)}"
+        yield f"  {'automaton':<{_WIDTH}} {size}"
         for line in verdicts.lines():
-            yield f"  {line.key:<12} {'yes' if line.holds else 'no '}  {line.reason}"
+            yield f"  {line.key:<{_WIDTH}} {_VERDICTS[line.holds]:<4} {line.reason}"
             if line.consequence:
-                yield f"{'':20}{line.consequence}"
+                yield f"{'':{_WIDTH + 8}}{line.consequence}"
+        if verdicts.star_free:
+            yield f"  {'dot-depth':<{_WIDTH}} {_LEVELS[verdicts.dot_depth]}"
+            yield f"  {'until-rank':<{_WIDTH}} {_show_rank(verdicts.until_rank)}"
+        yield "Attention"
+        for row in verdicts.models:
+            yield f"  {_VERDICTS[row.holds]:<4} {row.model} ({row.languages})"
+            yield f"{'':7}{row.theorem}"
         if program is not None:
             yield f"\n// {program.dialect}, read at the {_PLACES[program.accept]}"
+            known = [f"{name} {value}" for name, value in _size(program).items() if value is not None]
+            if known:
+                yield f"// {', '.join(known)} (words of up to {_LAYERS_LENGTH} symbols)"
             yield program.text.rstrip("\n")
         elif show_program:
-            yield "No program: it is neither star-free nor in C-RASP with either convention."
+            yield f"No program: {missing}."
 
     return Report(data, text, files=files)
 
 
-def _undecided(name: str, form: str, program: Recogniser) -> Report:
-    """Return the verdicts on a program whose language could not be shown to be regular."""
-    from locum.languages.counting import require
+def _non_regular_name(name: str) -> Report | None:
+    """Return the report on a named language that is not regular, or None for a regular language."""
+    from locum.languages.language_catalogue import describe, find
 
-    keys = ("finite", "star_free", "C-RASP", "C-RASP_last", "R", "R_infinity", "solvable")
-    verdicts: dict[str, bool | None] = dict.fromkeys(keys)
-    try:
-        require(program.sop.node, extensions=())
-    except InputError:
-        reason = "it is a C-RASP program with #import, and such programs recognise more"
-    else:
-        reason = f"it is a C-RASP program, read at the {_PLACES[program.accept]}"
-        verdicts["C-RASP_last"] = True
-        verdicts["C-RASP"] = True if program.accept == "end" else None
+    named = find(name)
+    if named.witness is None:
+        return None
+    return _report(name, named.form or "name", describe(named), named.witness, named.about)
+
+
+def _non_regular(name: str, read: Language) -> Report:
+    """Return the report on a language for which no finite automaton is known."""
+    from locum.languages.automata import DFA
+    from locum.languages.non_regular import find_witness, verdicts
+
+    definition = read.definition
+    assert not isinstance(definition, DFA)
+    witness = find_witness(definition)
+    return _report(name, read.form, verdicts(definition, witness), witness)
+
+
+def _report(
+    name: str,
+    form: str,
+    verdicts: Sequence[Verdict],
+    witness: PumpingWitness | None,
+    about: str = "",
+) -> Report:
+    from locum.languages.classification import IMPORTS
+    from locum.languages.non_regular import CLASSES
+
+    regular = ("finite", "R", "R_infinity")  # classes that contain only regular languages
+    data: dict[str, Any] = {"name": name, "form": form, **dict.fromkeys(("solvable", "AC0", *IMPORTS))}
+    data |= dict.fromkeys(regular, None if witness is None else False)
+    data |= {verdict.key: verdict.holds for verdict in verdicts}
+    data |= {
+        "witness": None if witness is None else witness.to_dict(),
+        "reasons": {v.key: v.reason for v in verdicts if v.holds is not None},
+        "theorems": {v.key: v.theorem for v in verdicts if v.theorem},
+    }
 
     def text() -> Iterator[str]:
-        for key in ("C-RASP", "C-RASP_last"):
-            yield f"  {key:<12} {'yes' if verdicts[key] else 'not decided'}  {reason}"
-        yield "Whether its language is regular is not decided; the other verdicts need a regular one."
+        yield f"{name}: {about}" if about else name
+        for verdict in verdicts:
+            said = {True: "yes", False: "no", None: "not decided"}[verdict.holds]
+            yield f"  {CLASSES[verdict.key]}: {said}"
+            if verdict.holds is not None:
+                yield f"{'':4}{verdict.reason}" + (f" ({verdict.theorem})" if verdict.theorem else "")
+        if witness is None:
+            yield "It is not decided whether the language is regular."
 
-    return Report({"name": name, "form": form} | verdicts, text)
+    return Report(data, text)
+
+
+@make_command("names", group=command)
+def names() -> Report:
+    """List the named languages, with published results."""
+    from locum.interface.cli.output import table
+    from locum.languages.language_catalogue import NAMED
+
+    rows = [
+        {
+            "name": language.name, "about": language.about, "alphabet": list(language.alphabet),
+            "form": language.form or None, "regular": language.witness is None,
+            "claims": [claim._asdict() for claim in language.claims],
+        }
+        for language in NAMED.values()
+    ]  # fmt: skip
+
+    def text() -> Iterator[Any]:
+        cells = [
+            (
+                language.name,
+                language.about,
+                "\n".join(
+                    f"{'in' if claim.holds else 'not in'} {claim.key} ({claim.source})"
+                    for claim in language.claims
+                ),
+            )
+            for language in NAMED.values()
+        ]
+        yield table("name", "words", "literature", rows=cells, lines=True)
+
+    return Report({"languages": rows}, text)
 
 
 # Equivalence ----------------------------------------------------------------------------------------
@@ -163,12 +298,12 @@ def _undecided(name: str, form: str, program: Recogniser) -> Report:
 @_language_options
 @limit_option(20.0)
 def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
-    """Compare two languages or programs: equivalent, or a shortest word that only one has.
+    """Decide whether two languages or programs are equivalent.
 
-    P and Q are written like LANGUAGE of locum language classify and need the same alphabet: use
-    --alphabet if they name different symbols. Regular languages are compared by their automata,
-    C-RASP programs by z3 (pip install 'locum[solve]'). A word that separates them is run again by
-    dense execution and by compiled weights. The exit code is 1 if they differ.
+    P and Q have the forms of LANGUAGE in `locum language classify`, and need the same alphabet. Use
+    --alphabet if they contain different symbols. Regular languages are compared by their automata, and
+    C-RASP programs by z3 (pip install 'locum[solve]'). If a word separates P and Q, the command runs
+    both on this word, by dense execution and by compiled weights. The exit code is 1 if P and Q differ.
     """
     from locum.languages.automata import show_alphabet, show_word
     from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent
@@ -201,17 +336,76 @@ def _said(value: bool | str) -> str:
 @_c_rasp_options
 @limit_option(60.0)
 def minimise(program: str, limit: float, **options: Any) -> Report:
-    """Make a C-RASP program smaller: leave out parts while it stays equivalent, proven.
+    """Reduce the size of a C-RASP program by proven steps.
 
-    PROGRAM is a file of C-RASP. Every step is proven by z3 (pip install 'locum[solve]'). The result may
-    not be the smallest equivalent program.
+    PROGRAM is a C-RASP file. z3 proves that each step preserves the language (pip install
+    'locum[solve]'). The result may not be the smallest equivalent program.
     """
     from locum.languages.minimisation import minimise, size
 
     read = read_language(program, options | {"from": "c-rasp"})
-    assert read.program is not None
-    smaller = minimise(read.program, seconds=limit)
-    (counts, parts), (fewer, left) = size(read.program), size(smaller)
+    original = read.reduced or read.program
+    assert original is not None
+    smaller = minimise(original, seconds=limit)
+    (counts, parts), (fewer, left) = size(original), size(smaller)
     data = {"program": smaller.text, "counts": [counts, fewer], "parts": [parts, left]}
     heading = f"// {counts} counts and {parts} parts before, {fewer} and {left} now"
     return Report(data, lambda: [heading, smaller.text.removesuffix("\n")])
+
+
+# Length generalisation ------------------------------------------------------------------------------
+
+
+@make_command("generalise", group=command)
+@click.argument("program")
+@input_option
+@name_option
+def generalise(program: str, input_text: str | None, name: str | None) -> Report:
+    """Report program properties related to length generalisation.
+
+    PROGRAM is a file of RASP or C-RASP, or a published RASP-L program (copy, reverse, count, mode,
+    parity, addition). The report states whether the program is RASP-L, its size, whether answers at a
+    prefix depend on later symbols, and whether it is a C-RASP program. --input sets the symbols of the
+    random inputs on which prefixes are compared. The exit code is 1 if the program is not RASP-L.
+    """
+    from locum.languages import rasp_l
+
+    symbols: Any
+    if program in rasp_l.PROGRAMS and input_text is None:
+        made = rasp_l.PROGRAMS[program]()
+        sop = made if not isinstance(made, rasp_l.NextToken) else made.sop
+        symbols = [rasp_l.SOS, rasp_l.SEP, rasp_l.PLUS, rasp_l.EQ, 0, 1, 2, rasp_l.HINTS]
+    else:
+        loaded = load_program(Path(program), input_text, needs_word=False)
+        sop = loaded.sop(name)[1]
+        symbols = loaded.recogniser.alphabet if isinstance(loaded, DialectProgram) else loaded.tokens
+        if isinstance(symbols, list) and symbols and isinstance(symbols[0], list):
+            raise InputError("--input: expected one sequence of symbols, got several")
+    found = rasp_l.report_generalisation(sop, list(dict.fromkeys(symbols)))
+
+    def text() -> Iterator[str]:
+        yield f"RASP-L: {'yes' if found.is_rasp_l else 'no'}"
+        for problem in found.problems:
+            yield f"  {problem.what}, in {problem.part}; try {problem.instead}"
+        heads = ", ".join(map(str, found.heads)) or "none"
+        layers = f"{found.layers} layer{'' if found.layers == 1 else 's'}"
+        yield f"size: {found.operations} operations, {layers}, heads {heads}"
+        if found.changed is None:
+            yield f"prefixes: the same answers on {found.sequences} sequences of up to 32 tokens"
+        else:
+            yield f"prefixes: an answer changes if other tokens follow, on {list(found.changed)}"
+        yield f"counting: {found.counting or 'not a C-RASP program'}"
+        if found.is_rasp_l:
+            yield (
+                "Conjecture (Zhou et al. 2024): transformers tend to length-generalise on tasks with a "
+                "short RASP-L program. This is not a theorem, and no size counts as short."
+            )
+        else:
+            yield "The RASP-L conjecture (Zhou et al. 2024) makes no prediction from this program."
+        if found.counting:
+            yield (
+                "Theorem (Huang et al. 2025): C-RASP[periodic, local] programs generalise under an "
+                "idealised inference scheme, with absolute positional encodings."
+            )
+
+    return Report({"name": program} | found.to_dict(), text, holds=found.is_rasp_l)

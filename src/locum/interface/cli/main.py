@@ -1,7 +1,7 @@
-"""``locum``: find the command, run it, and turn errors into one line and an exit code.
+"""Run ``locum``: find the command, run it, and convert errors to messages and exit codes.
 
-Each command is a module of this package. The first line of its docstring is its summary. A command is
-imported only when it is called, so that ``locum --help`` is fast.
+Each command is a module of this package, and the first line of the module docstring is its summary.
+Command modules are imported only when the command is called, so that ``locum --help`` is fast.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from locum.interface.cli.runner import BAD_INPUT, CRASHED, DONE, INTERRUPTED
 #: The commands, in the sections of ``--help``.
 SECTIONS = {
     "Programs": ("run", "repl", "playground"),
-    "Networks": ("compile", "apply"),
+    "Networks": ("compile", "apply", "circuit"),
     "Simulation": ("simulate",),
     "Proofs and languages": ("prove", "language"),
     "Paper and data": ("paper", "dataset", "sweep"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
-#: Names of earlier versions, and what replaces them.
+#: Maps commands of earlier versions to their replacements.
 MOVED = {
     "analyse": "locum run --count",
     "draw": "locum run --draw",
@@ -58,19 +58,19 @@ MOVED = {
     "compare": "locum paper rivals",
     "score": "locum dataset score",
 }
-#: The environment variable in which a shell asks for completions.
+#: The environment variable by which a shell requests completions.
 VARIABLE = "_LOCUM_COMPLETE"
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are modules of this package, imported on demand."""
+    """The group of all commands, which imports the module of a command when the command is called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """List the names, in order."""
+        """Return the names of all commands in the order of ``--help``."""
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Import the command of that name."""
+        """Import and return the command ``name``, or return None for an unknown name."""
         if name not in COMMANDS:
             return None
         command = importlib.import_module(f"locum.interface.cli.{name}").command
@@ -80,37 +80,39 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or raise an error with its new name or the most similar one."""
+        """Return the command; for an old or unknown name, raise an error that suggests another name."""
         if args and args[0] in MOVED:
             raise InputError(f"locum {args[0]} is now {MOVED[args[0]]}")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"; try locum {near[0]}." if near else "."  # the usage says how to list them
+            hint = (
+                f"; try locum {near[0]}." if near else "."
+            )  # the usage line describes how to list commands
             context.fail(f"No such command {short(args[0])}{hint}")
         return super().resolve_command(context, args)
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Offer commands by their names, without importing any; options as click does."""
+        """Return completions of a command name (without importing commands) or of an option."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, context, incomplete)
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         return [CompletionItem(name, help=summary(name)) for name in names]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write names and summaries without importing anything."""
+        """Write the names and summaries of commands in sections, without importing commands."""
         for title, names in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, summary(name)) for name in names], col_max=12)
 
 
 def summary(name: str) -> str:
-    """Read the first line of a command's docstring from its source file."""
+    """Return the first line of the module docstring of a command, read from its source file."""
     source = pkgutil.get_data("locum.interface.cli", f"{name}.py") or b""
     return source.decode().partition("\n")[0].strip('"')
 
 
 def _complete(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for the shell given by ``--completion``, and exit."""
     if shell is None:
         return
     script = get_completion_class(shell)
@@ -127,21 +129,21 @@ def _complete(context: click.Context, parameter: click.Parameter, shell: str | N
     callback=_complete,
     expose_value=False,
     is_eager=True,
-    help='Print the completion script; use eval "$(locum --completion bash)".',
+    help='Print a completion script, for eval "$(…)" in the shell.',
 )
 def cli() -> None:
-    """Locum: a universal simulator of attention, and the RASP it is written in.
+    """Simulate attention, compile RASP programs, and prove claims.
 
-    PROGRAM is a file, or the name of one of the paper's listings or of an example, such as transpose or
-    sort_freq. Every command has --json and then prints one JSON object, also for errors. Exit codes:
-    0 done, 1 a claim did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
+    PROGRAM is a file, or the name of a listing of the paper or of an example, such as transpose or
+    sort_freq. With --json, every command prints one JSON object, also for errors. Exit codes: 0 done, 1
+    a claim did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
     """
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line with the arguments of the process, and exit with its exit code."""
     asked = os.environ.get(VARIABLE)
-    if asked:  # a shell asks for completions (locum --completion)
+    if asked:  # a shell requests completions (locum --completion)
         sys.exit(shell_complete(cli, {}, "locum", VARIABLE, asked))
     output.prepare()
     with warnings.catch_warnings():
@@ -156,7 +158,7 @@ def main() -> None:
 
 
 class Problem(NamedTuple):
-    """An error as the user sees it: the exit code, its kind and message, and text for terminals."""
+    """An error as shown to the user: exit code, kind, message, and text for terminals."""
 
     code: int
     kind: str
@@ -165,14 +167,14 @@ class Problem(NamedTuple):
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and return its exit code; errors are printed on standard error, or as JSON."""
+    """Run a command and return its exit code. Errors are printed on standard error, or as JSON."""
     try:
-        # Not cli.main(), which has exit codes of its own.
+        # not cli.main(), which has different exit codes
         with cli.make_context("locum", arguments) as context, waiting(context, arguments):
             cli.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except BrokenPipeError:  # the reader of help texts or of a transcript is closed
+    except BrokenPipeError:  # the reader of the output has closed it
         return DONE
     except (Exception, KeyboardInterrupt) as error:
         problem = describe(error)
@@ -187,7 +189,7 @@ def run(arguments: list[str]) -> int:
 
 
 def describe(error: BaseException) -> Problem:
-    """Return the exit code and the message of an error."""
+    """Return the exit code, the kind and the message of an exception."""
     kind = type(error).__name__
     match error:
         case click.Abort() | KeyboardInterrupt():
@@ -201,7 +203,7 @@ def describe(error: BaseException) -> Problem:
         case MemoryError():
             message = "this does not fit into memory; try a smaller order, length or input"
             return Problem(BAD_INPUT, kind, message)
-        case OSError():  # a current folder that was deleted, a disk that is full
+        case OSError():  # a deleted current folder, or a full disk
             place = f": {error.filename}" if error.filename else ""
             return Problem(BAD_INPUT, kind, f"{error.strerror}{place}")
     advice = "this is a bug in Locum; please report it with the lines above"
@@ -210,10 +212,10 @@ def describe(error: BaseException) -> Problem:
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Interrupt once more where an interrupt was lost.
+    """Raise a ``KeyboardInterrupt`` again that Python has dropped; use as ``sys.unraisablehook``.
 
-    Python drops exceptions of callbacks of weak references. A Ctrl-C during garbage collection would
-    only be printed, and the command would continue.
+    Python drops exceptions in callbacks of weak references. Without this hook, a Ctrl-C during garbage
+    collection would only be printed, and the command would continue.
     """
     if lost.exc_type is KeyboardInterrupt:
         timer = threading.Timer(0.05, _thread.interrupt_main)
@@ -224,5 +226,5 @@ def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
 
 
 def _show_warning(message: Warning | str, *details: Any, **options: Any) -> None:
-    """Show a warning as errors are shown, without lines of source code."""
+    """Print a warning in the format of errors, without source lines."""
     output.complain(f"locum: {message}")

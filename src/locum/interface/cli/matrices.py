@@ -1,7 +1,7 @@
-"""Read matrices from .npy, .npz and .safetensors files. Nothing is ever unpickled.
+"""Read matrices from .npy, .npz and .safetensors files, without unpickling.
 
-A file's names, shapes and sizes are checked before any of its numbers is read: a small .npz file
-may claim to hold gigabytes.
+Names, shapes and sizes are checked before numbers are read, because the header of a small .npz file can
+claim gigabytes of data.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from locum.files import open_file
 
 Numbers = NDArray[Any]
 
-#: The most bytes that a file, and the arrays in it, may have.
+#: Maximum size in bytes of a file and of the arrays in it.
 LIMIT = 2**30
 
 
 def read_array(path: Path) -> Numbers:
-    """Return the one array of a .npy file (or of another file that holds just one)."""
+    """Return the array of a .npy file, or the only array of a .npz or .safetensors file."""
     if path.suffix == ".npy":
         with open_file(path, LIMIT) as file:
             size = file.seek(0, 2)
@@ -51,7 +51,7 @@ def read_arrays(path: Path) -> Mapping[str, Numbers]:
 
 
 class _Archive(Mapping[str, Numbers]):
-    """The arrays of a .npz file; each is inflated when it is asked for, not before."""
+    """A mapping from names to the arrays of a .npz file; each array is decompressed on access."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -59,10 +59,10 @@ class _Archive(Mapping[str, Numbers]):
             members = zipfile.ZipFile(file).infolist()
         names = [member.filename.removesuffix(".npy") for member in members]
         if len(set(names)) < len(names):
-            raise InputError(f"{path} is damaged: it has an array twice")
+            raise InputError(f"{path} is damaged: it contains an array twice")
         size = sum(member.file_size for member in members)
         if size > LIMIT:
-            raise InputError(f"{path}: its arrays take {size:,} bytes, and the limit is {LIMIT:,}")
+            raise InputError(f"{path}: expected arrays of at most {LIMIT:,} bytes, got {size:,} bytes")
         self._members = dict(zip(names, members, strict=True))
 
     def __iter__(self) -> Iterator[str]:
@@ -82,13 +82,17 @@ class _Archive(Mapping[str, Numbers]):
 
 
 def _read(file: IO[bytes], size: int, what: str) -> Numbers:
-    """Return an array in NumPy's format from ``size`` bytes, after a look at what its header claims."""
+    """Check the header of an array in NumPy's format, and read the array.
+
+    ``size`` is the number of bytes of the array in the file, including the header. ``what`` names the
+    array in errors.
+    """
     with _damage(f"{what} is not an array in the .npy format"):
         version = npy.read_magic(file)
         read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
         shape, _, dtype = read_header(file)
     if dtype.hasobject:
-        raise InputError(f"{what} holds Python objects: expected plain numbers")
+        raise InputError(f"{what}: expected an array of numbers, got Python objects")
     claimed, held = math.prod(shape) * dtype.itemsize, size - file.tell()
     if claimed > held or min(shape, default=0) < 0:
         dimensions = " × ".join(map(str, shape))
@@ -100,7 +104,10 @@ def _read(file: IO[bytes], size: int, what: str) -> Numbers:
 
 @contextlib.contextmanager
 def _damage(message: str) -> Iterator[None]:
-    """Turn any error into this message: NumPy, zipfile and zlib raise many kinds for damaged files."""
+    """Replace every exception except ``InputError`` by an ``InputError`` with this message.
+
+    NumPy, zipfile and zlib raise various exceptions for damaged files.
+    """
     try:
         yield
     except InputError:
@@ -120,4 +127,6 @@ def _safetensors(path: Path) -> dict[str, Numbers]:
     except (SafetensorError, OSError, ValueError, MemoryError):
         raise InputError(f"{path} is not a .safetensors file") from None
     except (KeyError, TypeError) as error:
-        raise InputError(f"{path} holds numbers of a type that NumPy does not know: {error}") from None
+        raise InputError(
+            f"{path} contains numbers of a type that NumPy does not support: {error}"
+        ) from None

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their values are read."""
+"""Define the arguments and options that several commands share, and read their values."""
 
 from __future__ import annotations
 
@@ -18,45 +18,46 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Option = Callable[[Function], Function]
 
 PATH = click.Path(path_type=Path)
-#: The enumerations. They are repeated here so that a command starts without importing their modules.
+#: Choices of options, repeated here so that a command starts without importing the modules that define
+#: them.
 EXECUTORS = ("dense", "fast", "auto", "heads")
 DOMAINS = ("float", "exact", "ieee")
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 NORMS = ("none", "post", "pre")
 DTYPES = ("float64", "float32")
-#: Words that mean a value, not four or five characters.
+#: Words that are read as JSON values, not as plain text.
 _WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
 _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 
 
 class OutputFile(click.Path):
-    """A file to write, with one of the suffixes; ``-`` is standard output."""
+    """The path of a file to write, with one of the required suffixes. ``-`` is standard output."""
 
     def __init__(self, *suffixes: str) -> None:
         super().__init__(path_type=Path)
         self.suffixes = suffixes
 
     def require_suffix(self, option: str, path: Path) -> None:
-        """Raise an error for a file with another suffix."""
+        """Raise an error that names ``option`` if the suffix of ``path`` is not supported."""
         if self.suffixes and path.suffix not in self.suffixes:
             expected = " or ".join(self.suffixes)
             raise InputError(f"{option}: expected a {expected} file, got {path}")
 
 
 def choice(name: str, values: Sequence[str], text: str, default: str | None = None) -> Option[Any]:
-    """Return an option for one of several values."""
+    """Return an option ``name`` that accepts one of ``values``, with the help text ``text``."""
     shown = default is not None
     return click.option(name, type=click.Choice(values), default=default, show_default=shown, help=text)
 
 
 def output_option(*suffixes: str, text: str, **settings: Any) -> Option[Any]:
-    """Return the option ``-o`` for a file with one of the suffixes."""
+    """Return the option ``-o`` for a file with one of the ``suffixes``."""
     return click.option("-o", "--output", type=OutputFile(*suffixes), help=text, **settings)
 
 
-def limit_option(default: float | None, text: str = "CPU time limit.") -> Option[Any]:
-    """Return the option ``--limit``, in seconds."""
+def limit_option(default: float | None, text: str = "CPU time limit in seconds.") -> Option[Any]:
+    """Return the option ``--limit``, a positive number of seconds."""
 
     def read(context: click.Context, option: click.Parameter, seconds: float | None) -> float | None:
         if seconds is not None and not 0 < seconds < math.inf:
@@ -76,45 +77,58 @@ def limit_option(default: float | None, text: str = "CPU time limit.") -> Option
 
 def _read_limits(
     context: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, float] | None:
-    """Read bounds of resources by name; "none" removes all of them."""
-    if texts == ("none",):
+) -> dict[str, float | None] | None:
+    """Return the compile limits by resource, or None if no resource is limited.
+
+    ``NAME=NUMBER`` sets a limit, ``NAME=none`` removes one limit, and ``none`` removes all limits that
+    are not set explicitly.
+    """
+    named = [text for text in texts if text.lower() != "none"]
+    if texts and not named:
         return None
-    bounds: dict[str, float] = {}
-    for text in texts:
+    bounds: dict[str, float | None] = {}
+    if len(named) < len(texts):
+        from locum.networks.compiler.compile_limits import RESOURCES
+
+        bounds |= dict.fromkeys(RESOURCES)
+    for text in named:
         name, _, number = text.partition("=")
         try:
-            bounds[name] = float(number)
+            bounds[name] = None if number.lower() == "none" else float(number)
         except ValueError:
             raise InputError(
-                f"--limit: expected NAME=NUMBER or none, got {text!r}; try --limit units=50000"
+                f"--limit: expected NAME=NUMBER, NAME=none or none, got {text!r}; try --limit "
+                "units=50000"
             ) from None
     return bounds
 
 
 resource_limit_option = click.option(
     "--limit", multiple=True, callback=_read_limits, metavar="NAME=NUMBER",
-    help="Bound of units, width, seconds or memory (bytes), or none.",
+    help="Limit of units, width, seconds or memory (bytes); or none.",
 )  # fmt: skip
-name_option = click.option("--name", help="S-op, selector or function without parameters.")
+name_option = click.option("--name", help="Name of an s-op, selector or parameterless function.")
 input_option = click.option(
     "--input",
     "input_text",
     metavar="TOKENS",
-    help='The input: hello, or JSON ("hello", [3, 1, 2]).  [default: the program\'s, else hello]',
+    help='Input: hello, or JSON ("hello", [3, 1, 2]).  [default: set by the program, else hello]',
 )
 inputs_option = click.option(
     "--input", "texts", multiple=True, metavar="TOKENS",
-    help='An input: abc, or 1,2.5, or JSON ("abc", [1, 2.5]); may be repeated.',
+    help='Input: abc, 1,2.5 or JSON ("abc", [1, 2.5]); repeatable.',
 )  # fmt: skip
 alphabet_option = click.option(
-    "--alphabet", help="Symbols of a language: abc, or with commas.  [default: as named]"
+    "--alphabet", help="Alphabet: abc, or one,two.  [default: symbols in the source]"
 )
 seed_option = click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: 0]")
 
 
 def settings_options(record: type, **replaced: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a decorator that adds an option for each setting of a dataclass, or what replaces it."""
+    """Return a decorator that adds an option for each setting of the dataclass ``record``.
+
+    ``replaced`` contains options to use instead, by the names of settings.
+    """
 
     def option(name: str, setting: Setting) -> Callable[[Any], Any]:
         flag = f"--{name.replace('_', '-')}"
@@ -139,7 +153,7 @@ def settings_options(record: type, **replaced: Callable[[Any], Any]) -> Callable
 def integers(
     count: int, least: int = 1
 ) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
-    """Make a callback that reads ``count`` integers, each ``least`` or more, separated by commas."""
+    """Return a click callback that reads ``count`` comma-separated integers ≥ ``least``."""
 
     def read(
         context: click.Context, option: click.Parameter, text: str | None
@@ -160,12 +174,12 @@ def integers(
 
 
 def order_option(text: str, name: str = "--order") -> Option[Any]:
-    """Return an option for the sizes n,d,d_v of U."""
+    """Return the option ``name`` for the sizes n,d,d_v of U."""
     return click.option(name, callback=integers(3), metavar="n,d,d_v", help=text)
 
 
 def read_base(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """Read the base of the exponential: a positive number, or e (None)."""
+    """Return the base of the exponential as a positive number, or None for e."""
     if text is None or text == "e":
         return None
     try:
@@ -181,10 +195,10 @@ def read_base(context: click.Context, option: click.Parameter, text: str | None)
 
 
 def read_input(text: str | None, option: str = "--input") -> Any:
-    """Read an input: JSON, or a plain text that cannot be mistaken for JSON or a list.
+    """Read an input: JSON, or plain text that cannot be mistaken for JSON or a list.
 
-    1, 1.0, "1" and true are told apart; a text of digits, or one with commas, must say what it is.
-    The empty text is the empty sequence.
+    The inputs 1, 1.0, "1" and true are different. A text of digits, or a text with commas, must be
+    quoted. An empty text is the empty sequence.
 
     >>> read_input("hello"), read_input('"1,2"'), read_input("[1, 2.5, true]"), read_input("")
     ('hello', '1,2', [1, 2.5, True], '')
@@ -204,7 +218,7 @@ def read_input(text: str | None, option: str = "--input") -> Any:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text can only be meant as a string of characters."""
+    """Return whether ``text`` cannot be mistaken for JSON, a number or a list."""
     return (
         re.match(r"[\[{\"']", text) is None
         and "," not in text
@@ -214,7 +228,7 @@ def _is_plain(text: str) -> bool:
 
 
 def require_unicode(value: Any, where: str) -> None:
-    """Reject strings with unpaired surrogates, which cannot be written as UTF-8."""
+    """Raise ``InputError`` for strings with unpaired surrogates, which UTF-8 cannot encode."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

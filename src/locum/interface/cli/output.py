@@ -1,10 +1,10 @@
-r"""Print what commands print: text, tables and JSON, on whatever standard output there is.
+r"""Print the output of commands (text, tables and JSON) on every kind of standard output.
 
-Every command writes through here, so that in one place
+All commands print with this module, so that
 
-- control characters of programs and model folders become visible escapes (``locum.text``);
-- a reader that has gone (``| head -1``) or a closed output loses the text, but not the exit code;
-- characters that the encoding of the output lacks are written as escapes such as ``\u2208``.
+- control characters from programs and model folders are shown as escapes (``locum.text``);
+- a closed output (``| head -1``) discards the text, but does not change the exit code;
+- characters that the encoding of the output lacks are shown as escapes, such as ``\u2208``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-#: Control characters that lay out our own text.
+#: Control characters of Locum's layout.
 LAYOUT = "\n\t"
 
 
 def prepare() -> None:
-    """Make both standard streams writable: one that is closed swallows what is written to it."""
+    """Make standard output and standard error writable. Output to a closed stream is discarded."""
     sys.stdout = _writable(sys.stdout)
     sys.stderr = _writable(sys.stderr)
 
@@ -46,34 +46,35 @@ def _writable(stream: TextIO | None) -> TextIO:
 
 
 def finish() -> None:
-    """Hand over what is still buffered."""
+    """Flush standard output, and discard the text if the output is closed."""
     with _taken():
         sys.stdout.flush()
 
 
 def say(text: str = "", end: str = "\n") -> None:
-    """Print ``text`` on standard output."""
+    """Print ``text``, followed by ``end``, on standard output."""
     with _taken():
         converse(text + end)
 
 
 def converse(text: str) -> None:
-    """Print ``text``, or raise BrokenPipeError if the reader of a conversation has gone."""
+    """Print ``text`` in a dialogue; raise ``BrokenPipeError`` if the output is closed."""
     sys.stdout.write(printable(text, LAYOUT))
 
 
 def complain(text: str) -> None:
-    """Print ``text`` about a problem on standard error."""
+    """Print ``text`` on standard error."""
     _speak()
-    with contextlib.suppress(OSError):  # there is nobody left to tell
+    with contextlib.suppress(OSError):  # standard error cannot be written
         sys.stderr.write(f"{printable(text, LAYOUT)}\n")
         sys.stderr.flush()
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print one JSON object on one line; what JSON lacks (fractions, infinities) becomes a string.
+    """Print ``data`` as one JSON object on one line.
 
-    So do integers of more digits than Python writes.
+    Values that JSON does not support (fractions, infinities) become strings, and so do integers that
+    are too large for Python to print.
     """
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(plain(data), ensure_ascii=not is_unicode, allow_nan=False)
@@ -82,7 +83,7 @@ def print_json(data: dict[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Rebuild ``value`` from what JSON has."""
+    """Convert ``value`` and its parts to types that JSON supports."""
     if isinstance(value, dict):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -93,7 +94,7 @@ def plain(value: Any) -> Any:
 
 
 def title(text: str) -> RenderableType:
-    """Return ``text`` in bold, for terminals that have bold."""
+    """Return ``text`` in bold, for terminals that support bold text."""
     from rich.text import Text
 
     return Text(printable(text), style="bold")
@@ -102,9 +103,9 @@ def title(text: str) -> RenderableType:
 def table(
     *titles: str, rows: Iterable[Iterable[str]], lines: bool = False, fold: bool = False
 ) -> Table:
-    """Return a table of text, in which nothing is markup.
+    """Return a table of plain text, in which markup is not interpreted.
 
-    ``lines`` separates the rows; ``fold`` breaks long words instead of shortening them.
+    ``lines`` draws lines between rows. ``fold`` breaks long words instead of truncating them.
     """
     from rich.table import Table
     from rich.text import Text
@@ -118,11 +119,11 @@ def table(
 
 
 def show(renderable: RenderableType) -> None:
-    """Print a table, or something else that rich lays out; its text must have been through here."""
+    """Print a table or another rich renderable, whose text is already escaped."""
     from rich.console import Console
 
     class Patient(Console):
-        """A console that does not end the process, with an exit code of its own, when a pipe breaks."""
+        """A console that raises ``BrokenPipeError`` if a pipe closes, and does not end the process."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
@@ -133,7 +134,7 @@ def show(renderable: RenderableType) -> None:
 
 @contextlib.contextmanager
 def _taken() -> Iterator[None]:
-    """Drop what a reader that has gone does not take; say so where a disk is full."""
+    """Discard output to a closed pipe; raise ``LocumError`` for other errors, such as a full disk."""
     _speak()
     try:
         yield
@@ -145,12 +146,12 @@ def _taken() -> Iterator[None]:
 
 
 def _speak() -> None:
-    """Take away the line that says that the command is at work."""
+    """Remove the progress line before other output is printed."""
     watching = current()
     if watching is not None:
         watching.heard()
 
 
 def _drop() -> None:
-    """Write nowhere from now on: Python flushes once more when it ends, and must not fail then."""
+    """Discard all further output, because Python flushes at exit, and an error would be printed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

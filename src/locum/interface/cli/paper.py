@@ -1,4 +1,4 @@
-"""Reproduce the paper: its statements, items and errata, and rival constructions."""
+"""Reproduce the paper: check statements, and compare results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from locum.paper.paper_report import Row
 
 command = Group("paper", help=__doc__, usual="report")
-#: Characters of a line of text.
+#: Width of a line of text in characters.
 _WIDTH = 100
 
 
@@ -37,13 +37,15 @@ def _complete_statement(context: click.Context, parameter: click.Parameter, begu
 
 @make_command("report", group=command)
 @click.argument("statement", required=False, shell_complete=_complete_statement)
-@output_option(".html", ".md", multiple=True, text="Page to write, HTML or Markdown; may be repeated.")
+@output_option(
+    ".html", ".md", multiple=True, text="File for an HTML or Markdown page; may be repeated."
+)
 def report(statement: str | None, output: tuple[Path, ...]) -> Report:
-    """Run every statement of the paper as printed, and give the verdicts.
+    """Check every statement of the paper as printed.
 
-    STATEMENT is a label of the paper, such as algo:softmax: only that statement is run. Without it,
-    all are run, which takes about half a minute. Exit code 1 if our side fails, or no erratum
-    explains what fails.
+    STATEMENT is a label of the paper, such as algo:softmax, to check only this statement. Checking all
+    statements takes about half a minute. The exit code is 1 if a check of Locum's own programs fails,
+    or if a printed statement fails and no erratum explains the failure.
     """
     from locum.interface.display.report_page import report_markdown, report_page
     from locum.paper.paper_report import reproduce, reproduce_one
@@ -61,7 +63,7 @@ def report(statement: str | None, output: tuple[Path, ...]) -> Report:
 
 
 def _statement_text(row: Row) -> Iterator[Part]:
-    """Show the quote, what was run and the verdict of one statement."""
+    """Format the quotation, the evidence and the verdict of one statement."""
     from locum.interface.display.report_page import list_unchecked
 
     yield f"{row.title} ({row.kind}, line {row.line} of the source)"
@@ -93,14 +95,16 @@ def _report_text(made: Any) -> Iterator[Part]:
 
 
 @make_command("items", group=command)
-@click.option("--cookbook", is_flag=True, help="Constructions of surveys instead.")
+@click.option("--cookbook", is_flag=True, help="List constructions from surveys instead.")
 def items(cookbook: bool) -> Report:
-    """List the paper's constructions: our functions, the paper's claim, heads, theorems, verdict.
+    """List the paper's constructions, with claims and verdicts.
 
-    Everything is counted and checked on an instance. Exit code 1 if a claim does not hold. `locum
-    prove all` shows what is proven for all inputs; the theorems for all shapes are in proofs/. With
-    --cookbook: the constructions that surveys of transformers and formal languages list, as
-    weights, each compared with a plain recogniser on all words up to a length.
+    The command counts heads and layers of each construction, and checks it on an instance. The exit
+    code is 1 if a claim does not hold. `locum prove all` proves the claims for all inputs of some
+    shapes. The folder proofs/ contains theorems for all shapes.
+
+    --cookbook lists constructions from surveys on transformers and formal languages instead. Each of
+    them is compiled, and compared with a recogniser on all words up to a given length.
     """
     if cookbook:
         return _cookbook()
@@ -158,9 +162,9 @@ def _cookbook() -> Report:
 
 @make_command("errata", group=command)
 def errata() -> Report:
-    """List the paper's errata: quote, problem, counterexample, correction and severity.
+    """List the paper's errata, with counterexamples.
 
-    `locum prove claim NUMBER` refutes the errata that are claims about programs.
+    `locum prove claim NUMBER` refutes an erratum that is a claim about a program.
     """
     from locum.paper.errata import ERRATA, SEVERITIES
 
@@ -181,7 +185,7 @@ def errata() -> Report:
 
 
 def _paragraph(label: str, text: str) -> str:
-    """Return a labelled paragraph, indented and wrapped at spaces."""
+    """Return a paragraph that begins with ``label``, indented and wrapped at spaces."""
     lines = textwrap.wrap(
         f"{label}: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ",
         break_long_words=False, break_on_hyphens=False,
@@ -193,14 +197,14 @@ def _paragraph(label: str, text: str) -> str:
 
 
 @make_command("rivals", group=command)
-@output_option(".html", text="Page to write.")
+@output_option(".html", text="File for an HTML page of the table.")
 def rivals(output: Path | None) -> Report:
-    """Compare the paper's constructions with looped transformers, operation by operation.
+    """Compare the paper's constructions with looped transformers.
 
-    Our recipes and our reconstructions of the looped transformers of Giannou et al. are run:
-    layers, heads, sizes, errors against NumPy. The sentences below the table name attention and
-    feed-forwards of each network; exact feed-forwards are instructions, not weights. Systems that
-    cannot be run are cited.
+    The command runs Locum's recipes and reconstructions of the looped transformers of Giannou et al. It
+    lists layers, heads, sizes, and errors against NumPy. Notes below the table describe the attention
+    and the feed-forwards of each network; symbolic feed-forwards are instructions, not weights. For
+    systems that cannot be run, published numbers are cited.
     """
     from locum.interface.display.report_page import compare_page
     from locum.paper.compare import compare, winners

@@ -1,6 +1,6 @@
-"""Read the program of a command: RASP, a dialect, a graph as JSON, or a listing or an example by name.
+"""Load the program of a command: RASP, another dialect, JSON, or a listing or example by name.
 
-The suffix of a file chooses its language: .rasp, .crasp, .brasp, .ltl, or .json for a graph.
+The suffix of a file determines its language: .rasp, .crasp, .brasp, .ltl, .fo, or .json for a graph.
 """
 
 from __future__ import annotations
@@ -22,24 +22,28 @@ if TYPE_CHECKING:
     from locum.languages.recogniser import Recogniser
     from locum.rasp import Session
 
-#: The most bytes of a program's file. RASP text has a limit of its own, in characters.
+#: Maximum size of a program file in bytes. RASP text has a separate limit in characters.
 LIMIT = 2**26
-#: The suffixes of programs that accept words, and of all programs.
-DIALECTS = (".crasp", ".cr", ".brasp", ".ltl")
-SUFFIXES = (".rasp", ".json", *DIALECTS)
+#: Suffixes of programs that accept words.
+DIALECTS = (".crasp", ".cr", ".brasp", ".ltl", ".fo")
+#: The suffixes of programs of looped machines.
+MACHINES = (".subleq", ".fleq")
+#: The suffix of counter automata, which accept words and are not programs.
+COUNTER = ".counter"
+SUFFIXES = (".rasp", ".json", *DIALECTS, *MACHINES, COUNTER)
 
 
 class Program:
-    """A program and the input it is run on: ``tokens``, or else the program's own example."""
+    """A loaded program with its input ``tokens``, by default the example that the program sets."""
 
     def __init__(self, path: Path, tokens: Any = None) -> None:
         self.path = path
-        #: Whether the input is the program's own: then it is limited, as everything of a program is.
+        #: Whether the input is the example of the program, whose execution has the limits of a session.
         self.runs_on_own_example = tokens is None
         self.session: Session | None = None
-        #: Values on the program's own example.
+        #: Values of nodes on the example of the program.
         self._values: dict[Node, Any] = {}
-        #: What the program shows: names and values of its expressions.
+        #: Names and values of the program's expression statements.
         self.shown: list[tuple[str, Any]] = []
         self._names: dict[Node, str] = {}
         self._load("hello" if tokens is None else tokens)
@@ -62,9 +66,9 @@ class Program:
             raise RaspError(error.category, message, error.line, error.column) from None
 
     def value(self, name: str | None) -> tuple[str, Any]:
-        """Return a name and its value: the one asked for, or the last that the program shows.
+        """Return a name and its value, by default the last expression statement of the program.
 
-        A program that shows nothing has the s-op or selector that it assigned last.
+        For a program without expression statements, the default is the last assigned s-op or selector.
         """
         if name is not None and self.session is not None:
             return name, self.session.value_of(name)
@@ -80,10 +84,12 @@ class Program:
             value = self.session.get(last)
             if isinstance(value, (SOp, Selector)):
                 return last, value
-        raise InputError(f"{self.path} shows nothing and defines no s-op; try --name")
+        raise InputError(
+            f"expected a program that shows or defines an s-op, got {self.path}; try --name"
+        )
 
     def program(self, name: str | None) -> tuple[str, SOp | Selector]:
-        """Return a name and the s-op or selector of that name."""
+        """Return a name and its s-op or selector, by default as in :meth:`value`."""
         name, value = self.value(name)
         if not isinstance(value, (SOp, Selector)):
             from locum.rasp.text.machine import words_for
@@ -92,7 +98,7 @@ class Program:
         return name, value
 
     def sop(self, name: str | None) -> tuple[str, SOp]:
-        """Return a name and the s-op of that name."""
+        """Return a name and its s-op, by default as in :meth:`value`."""
         name, value = self.program(name)
         if not isinstance(value, SOp):
             raise InputError(f"{name}: expected an s-op, got a selector; try to aggregate over it")
@@ -101,8 +107,8 @@ class Program:
     def run(self, value: SOp | Selector, executor: str, domain: str) -> Any:
         """Run an s-op or selector on the input.
 
-        A program with an example of its own could ask for any amount of work: on that, dense execution
-        has to stay within the limits of a session. An input of the user's has no limits.
+        A program can set an example of any size. Dense execution on this example therefore has the
+        limits of a session. An input given by the user has no limits.
         """
         from locum.execution import run
 
@@ -121,21 +127,24 @@ class Program:
         return run(value.node, self.tokens, names=self.names(), executor=executor, domain=domain)
 
     def names(self) -> dict[Node, str]:
-        """Return the program's own names for nodes."""
+        """Return the names of nodes in the program, by node."""
         return self.session.names_of_nodes() if self.session is not None else dict(self._names)
 
     def named(self) -> dict[str, Any]:
-        """Return the values that the program names or shows."""
+        """Return the values that the program assigns or shows, by name."""
         named = {} if self.session is None else dict(self.session.scope.names)
         named.pop("out", None)
         return named | dict(self.shown)
 
 
 class DialectProgram(Program):
-    """A C-RASP or B-RASP program or an LTL formula, on a word; it shows every definition."""
+    """A C-RASP or B-RASP program or an LTL formula, with a word as its input.
+
+    ``shown`` contains every definition of the program.
+    """
 
     recogniser: Recogniser
-    #: Where the answer is read: "first", "last" or "end".
+    #: The position of the answer: "first", "last" or "end".
     accept: str
 
     def __init__(
@@ -156,7 +165,7 @@ class DialectProgram(Program):
             self.recogniser, self.accept = language.program, language.program.accept
         else:
             assert language.ltl is not None
-            # At each position, whether the formula holds there; the language is read at the first.
+            # The program is true where the formula holds; the first or last value is the verdict.
             everywhere = from_ltl(replace(language.ltl, at="last")).recogniser()
             names = {everywhere.sop.node: self.path.stem}
             self.recogniser = replace(everywhere, dialect="LTL", names=names)
@@ -166,14 +175,14 @@ class DialectProgram(Program):
         self.shown = [*others, (self._names.get(root, "accepted"), self.recogniser.sop)]
 
     def accepted(self, values: list[Any]) -> bool:
-        """Return whether the word is accepted, from the values of the last definition."""
+        """Return whether the word is accepted, given the values of the last definition."""
         return bool(values[0 if self.accept == "first" else -1])
 
 
 def load_program(
     path: Path, input_text: str | None = None, alphabet: str | None = None, *, needs_word: bool = False
 ) -> Program:
-    """Load a program in the language that its suffix names, with an input as it is typed."""
+    """Load a program in the language of its suffix, with its input in command-line syntax."""
     if path.suffix in DIALECTS:
         return DialectProgram(path, input_text, split_alphabet(alphabet), needs_word=needs_word)
     if alphabet is not None:
@@ -183,14 +192,14 @@ def load_program(
 
 
 def split_alphabet(text: str | None) -> list[str] | None:
-    """Return the symbols of an alphabet: characters, or what is between commas."""
+    """Return the symbols of an alphabet: single characters, or comma-separated strings."""
     if text is None:
         return None
     return [part for part in (text.split(",") if "," in text else text) if part.strip()]
 
 
 def read_word(text: str) -> list[str]:
-    """Return the symbols of a word: its characters, or a JSON string or list of strings.
+    """Return the symbols of a word: its characters, or the strings of a JSON list.
 
     >>> read_word("0110"), read_word('["a", "bc"]')
     (['0', '1', '1', '0'], ['a', 'bc'])
@@ -207,7 +216,7 @@ def read_word(text: str) -> list[str]:
 
 
 def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Offer the listings and examples, by name, and the programs in this folder."""
+    """Complete a program argument with listings, examples and program files in the current folder."""
     here = sorted(path.name for path in Path.cwd().iterdir() if path.suffix in SUFFIXES)
     return [name for name in [*known(), *here] if name.startswith(begun)]
 
@@ -216,7 +225,7 @@ program_argument = click.argument("program", type=PATH, shell_complete=complete_
 
 
 def known() -> list[str]:
-    """List the names of the listings and examples."""
+    """Return the sorted names of the paper's listings and of the example programs."""
     from locum.interface.playground.example_programs import program_names
     from locum.paper import listings
 
@@ -224,14 +233,17 @@ def known() -> list[str]:
 
 
 def _source(path: Path) -> str:
-    """Read a file, or the listing or example of that name if there is no such file."""
+    """Return the text of a program file, or of the listing or example with this name."""
     from locum.paper import listings
 
+    if path.suffix in (*MACHINES, COUNTER):
+        raise InputError(f"{path}: expected RASP or a dialect, got a machine; try locum run")
     if path.is_file() or path.suffix or path.name != str(path):
         return read_text(path, LIMIT)
     if path.name in listings.names():
         return listings.text(path.name)
-    from locum.interface.playground.example_programs import (  # takes longer than to run most
+    # Imported here, because the import takes longer than running most programs.
+    from locum.interface.playground.example_programs import (
         program_names,
         program_text,
     )

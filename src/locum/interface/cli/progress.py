@@ -1,7 +1,7 @@
-"""Show on the terminal that a command is running, and how far it is.
+"""Show on a terminal that a command is running, and how far it is.
 
-There is one line, on standard error. It appears when a command has been silent for two seconds, and is
-removed as soon as something is printed. Work whose steps are counted has a bar and the time left.
+The progress line is printed on standard error after two seconds without output, and is removed before
+other output. If the number of steps is known, the line shows a bar and the remaining time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from locum.shared_state import Lock
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: Seconds of silence after which the line is shown, and between two looks.
+#: Seconds without output before the progress line appears, and seconds between updates.
 PATIENCE, BEAT = 2.0, 0.25
 
 
 class Status:
-    """The line of one command."""
+    """The progress line of the running command."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = f"locum {name} is at work", clock
@@ -38,7 +38,7 @@ class Status:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look again and again, from another thread, until this is left."""
+        """Show and update the progress line from another thread while the context is open."""
         threading.Thread(target=self._watch, daemon=True).start()
         try:
             yield
@@ -51,20 +51,20 @@ class Status:
             self.beat()
 
     def beat(self) -> None:
-        """Show the line, if there has been silence for long enough."""
+        """Show the progress line if there was no output for ``PATIENCE`` seconds."""
         with self._lock:
             silent = self._clock() - self._last >= PATIENCE
             if silent and self._line is None and not self._ended.is_set():
                 self._line = self._show()
 
     def heard(self) -> None:
-        """Remove the line: something is about to be printed."""
+        """Remove the progress line, because other output follows."""
         with self._lock:
             self._last = self._clock()
             self._hide()
 
     def update(self, text: str = "", done: int = 0, total: int = 0) -> None:
-        """Set what the line shows; without a total it has no bar."""
+        """Set the text and the number of finished steps; a bar is shown if ``total`` is not 0."""
         with self._lock:
             self._text, self._done = text or self._name, done
             changed, self._total = total != self._total, total
@@ -113,7 +113,10 @@ class Status:
 
 @contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Yield a function that shows (done, total, which), if someone looks."""
+    """Yield a function ``(done, total, name)`` that updates the progress line.
+
+    ``what`` describes the work. Without a terminal, the function has no effect.
+    """
     status = current()
     if status is None:
         yield lambda done, total, which: None
@@ -126,21 +129,21 @@ def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
 
 @contextmanager
 def progress(total: int, what: str = "running U") -> Iterator[Callable[[str], None]]:
-    """Yield a function to call with the name of each of ``total`` steps that is done."""
+    """Yield a function to call with the name of each finished step, of ``total`` steps."""
     steps = itertools.count(1)
     with counted(what) as advance:
         yield lambda name: advance(next(steps), total, f"{name} done")
 
 
 def is_quiet() -> bool:
-    """Return whether the command that is running prints JSON."""
+    """Return whether the current command prints JSON."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("as_json"))
 
 
 @contextmanager
 def waiting(context: click.Context, arguments: list[str]) -> Iterator[None]:
-    """Watch the command of this context, if someone looks and it is not a conversation."""
+    """Show a progress line for the command, on a terminal and outside of dialogues."""
     name = next(iter(arguments), "")
     if name in ("repl", "playground") or "--json" in arguments or not sys.stderr.isatty():
         yield
@@ -151,6 +154,6 @@ def waiting(context: click.Context, arguments: list[str]) -> Iterator[None]:
 
 
 def current() -> Status | None:
-    """Return the line of the command that is running, if it has one."""
+    """Return the progress line of the current command, or None if it has no such line."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.find_object(Status)

@@ -1,4 +1,4 @@
-"""Prove claims for all inputs, check certificates, and export programs to Coq."""
+"""Prove claims, check certificates and export programs to Coq."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from locum.paper.findings import Finding
     from locum.proofs.claims.claim import Claim
 
-#: The most bytes of a certificate.
+#: Maximum size of a certificate in bytes.
 LIMIT = 2**25
-#: What the separate process runs.
+#: Python code that the separate process runs.
 _SCRIPT = "from locum.interface.cli.prove import check_in_limits; check_in_limits()"
-#: The exit code of the separate process if its memory limit is reached.
+#: Exit code of the separate process if it reaches its memory limit.
 _NO_MEMORY = 3
 
 command = Group("prove", help=__doc__, usual="claim")
 
 
 def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Offer the names of claims, and the errata that can be refuted."""
+    """Complete the names of claims, and the numbers of errata that can be refuted."""
     from locum.paper.errata import ERRATA
     from locum.proofs.claims.named import FAMILIES
 
@@ -56,9 +56,11 @@ def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: 
 @click.argument("name", shell_complete=_complete_claim)
 @click.argument("shape", nargs=-1, type=int)
 @click.option(
-    "--recipe", shell_complete=_complete_recipe, help="Form of the construction.  [default: its first]"
+    "--recipe",
+    shell_complete=_complete_recipe,
+    help="Recipe of the construction.  [default: the first one]",
 )
-@click.option("--tolerance", type=float, help="Of inverse: below it a determinant counts as 0.")
+@click.option("--tolerance", type=float, help="Bound below which determinants count as 0 (inverse).")
 @limit_option(600.0)
 @click.option(
     "--terms",
@@ -68,15 +70,20 @@ def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: 
     help="Limit of the number of terms.",
 )
 @click.option(
-    "--megabytes", type=click.IntRange(1), default=1_500, show_default=True, help="Memory limit."
+    "--megabytes",
+    type=click.IntRange(1),
+    default=1_500,
+    show_default=True,
+    help="Memory limit in megabytes.",
 )
-@output_option(text="File of the certificate, which `locum prove check` verifies.")
+@output_option(text="File for the certificate (see `locum prove check`).")
 def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any) -> Report:
-    """Prove a claim for all inputs of a shape, or refute it: locum prove claim matmul 3 3 4.
+    """Prove a claim for all inputs of a shape, or refute it.
 
-    NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum that
-    can be refuted, such as E2. The checker of `locum prove check` verifies the result before it is
-    printed. Exit code 1 if the claim is refuted, or not proven within the limits.
+    Example: locum prove claim matmul 3 3 4. NAME is a construction, a layer that U simulates, such as
+    attention, or the number of an erratum that can be refuted, such as E2. An unknown NAME prints the
+    list of names. Before the result is printed, the checker of `locum prove check` verifies it. The
+    exit code is 1 if the claim is refuted, or not proven within the limits.
     """
     from locum.proofs import Unproven, prove
 
@@ -96,7 +103,7 @@ def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any
 
 
 def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str | Claim:
-    """Return the claim that an erratum is about, or else the name of a claim."""
+    """Return the claim of an erratum, or ``name`` unchanged if it is not an erratum."""
     from locum.paper.errata import ERRATA
 
     if name not in ERRATA:
@@ -116,15 +123,16 @@ def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str
 
 @make_command("all", group=command)
 @click.option(
-    "--all-shapes", "everything", is_flag=True, help="Prove at all shapes, which takes some minutes."
+    "--all-shapes", "everything", is_flag=True, help="Prove at all shapes, which takes several minutes."
 )
-@output_option(".html", text="Page to write, with a folder of certificates next to it.")
+@output_option(".html", text="File for a page; certificates go into a folder next to it.")
 def prove_everything(everything: bool, output: Path | None) -> Report:
-    """Prove and refute the paper's claims: what holds for all inputs, and what does not.
+    """Prove or refute the paper's claims.
 
-    Each item of the paper is proven (for all inputs, at some shapes), refuted as printed (with the
-    corrected claim proven), measured (compared with direct computation on numbers) or counted (heads
-    and layers). Exit code 1 if a claim is not proven, or an erratum not refuted.
+    Each claim is proven for all inputs at some shapes, or refuted as printed. A refuted claim is
+    corrected, and the correction is proven. Other claims are measured (compared with a direct
+    computation on numbers) or counted (heads and layers). The exit code is 1 if a claim is not proven,
+    or an erratum is not refuted.
     """
     from locum.paper.findings import prove_all
 
@@ -145,7 +153,7 @@ def prove_everything(everything: bool, output: Path | None) -> Report:
 
 
 def _claims_text(findings: list[Finding]) -> Iterator[Part]:
-    """Show what is proven and refuted, item by item."""
+    """Yield a table of proofs and refutations, with one row for each item of the paper."""
 
     def row(finding: Finding) -> tuple[str, ...]:
         proven = [proof.claim.title for proof in finding.proofs if proof.holds]
@@ -167,10 +175,11 @@ def _claims_text(findings: list[Finding]) -> Iterator[Part]:
 @click.argument("name", required=False)
 @click.argument("shape", nargs=-1, type=int)
 def export(name: str | None, shape: tuple[int, ...]) -> Report:
-    """Print the program of a construction as a Coq term: locum prove export matmul_fetch 3 3 4.
+    """Print the program of a construction as a Coq term.
 
-    The term is of the type sop that proofs/Rasp.v defines. `make coq` checks that it is the
-    definition that the theorem for all shapes is about. Without NAME, the constructions are listed.
+    Example: locum prove export matmul_fetch 3 3 4. The type of the term is sop, defined in
+    proofs/Rasp.v. `make coq` checks that the term equals the program in the theorem for all shapes.
+    Without NAME, the command lists the constructions.
     """
     from locum.proofs.coq.coq_text import coq_term
     from locum.proofs.coq.tie_table import BY_NAME, TIES
@@ -201,13 +210,18 @@ def export(name: str | None, shape: tuple[int, ...]) -> Report:
 @click.argument("file", type=PATH)
 @limit_option(60.0)
 @click.option(
-    "--megabytes", type=click.IntRange(1), default=1_000, show_default=True, help="Memory limit."
+    "--megabytes",
+    type=click.IntRange(1),
+    default=1_000,
+    show_default=True,
+    help="Memory limit in megabytes.",
 )
 def check(file: Path, limit: float, megabytes: int) -> Report:
-    """Verify the certificate that `locum prove claim … -o FILE` wrote, without the prover.
+    """Verify a certificate without the prover.
 
-    FILE is a proof, or a refutation by numbers. A separate process with limits on time and memory
-    checks the file. The command prints what the file shows. Exit code 1 if the file is rejected.
+    FILE is a proof or a refutation written by `locum prove claim … -o FILE`. A separate process with
+    limits on time and memory checks the file. The command prints the verified statement. The exit code
+    is 1 if the file is rejected.
     """
     result = run_check(file, max(1, round(limit)), megabytes)
     accepted = result["verdict"] == "accepted"
@@ -225,13 +239,14 @@ def _checked_text(result: dict[str, Any]) -> Iterator[str]:
 
 
 def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
-    """Check a file in a process with limits; returns the verdict, and the problem or what it shows.
+    """Check a certificate in a process with limits, and return the verdict as plain data.
 
-    This process opens the file and does not read it: the other process does, within its limits.
+    The verdict contains the verified statement or the problem. This process only opens the file, and
+    the process with limits reads it.
     """
     command_line = [sys.executable, "-c", _SCRIPT, str(seconds), str(megabytes)]
     try:
-        # The limit of CPU time ends the process; the timeout is for systems without such a limit.
+        # The CPU limit ends the process; the timeout is for systems without such a limit.
         with open_file(file, LIMIT) as content:
             done = subprocess.run(
                 command_line,
@@ -257,25 +272,25 @@ def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
 
 
 def check_in_limits() -> None:
-    """Set the limits of this process, check its standard input, and print the result as JSON."""
-    # Imports are not part of the work that the limits are for.
+    """Limit this process, check the certificate on standard input, and print the result as JSON."""
+    # imported before the limits are set
     import locum.proofs.file_checking  # noqa: F401
 
     _limit_process(*map(int, sys.argv[1:]))
     try:
-        # ASCII, in every locale.
+        # Bytes in ASCII do not depend on the locale.
         sys.stdout.buffer.write(json.dumps(_check(sys.stdin.buffer)).encode("ascii"))
     except MemoryError:
         sys.exit(_NO_MEMORY)
 
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
-    """Read and check a file."""
+    """Read and check a certificate, and return the verdict as plain data."""
     from locum.proofs import RejectedError, check
 
     try:
         content = file.read(LIMIT + 1)
-        if len(content) > LIMIT:  # a file whose size the system does not know, or that grows
+        if len(content) > LIMIT:  # the file has no known size, or grows while it is read
             raise InputError(f"it has more than {LIMIT:,} bytes")
         verified = check(parse_json(content))
     except RejectedError as problem:
@@ -294,7 +309,7 @@ def _check(file: IO[bytes]) -> dict[str, Any]:
 
 
 def _limit_process(seconds: int, megabytes: int) -> None:
-    """Limit the CPU time and the additional memory of this process, where the system supports it."""
+    """Limit CPU time and additional memory of this process, on systems that support such limits."""
     try:
         import resource
 

@@ -1,8 +1,8 @@
-"""Read RASP statements and show what they are on the running example.
+"""Read RASP statements and show their values on an example.
 
-At a terminal there are colours, completion, history and multi-line editing. Anywhere else the REPL
-reads a transcript and prints what Weiss's REPL prints, prompts included, after one banner line of
-our own.
+In a terminal, the REPL provides colours, completion, history and multi-line editing. Input from a pipe
+or file is executed line by line. The output then equals the output of Weiss's REPL, including prompts,
+after a banner line.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ PROMPT, MORE = ">> ", ".. "
     default="hello",
     show_default=True,
     metavar="TOKENS",
-    help='The running example: hello, or JSON ("hello", [3, 1, 2]).',
+    help="Input for the shown values: hello, or JSON ([3, 1, 2]).",
 )
 def command(example: str) -> Report | None:
-    """Prompt at a terminal, or read a transcript."""
+    """Start a dialogue in a terminal, or execute the statements on standard input."""
     from locum.rasp import Session
 
     tokens = read_input(example, "--example")
@@ -69,7 +69,7 @@ def command(example: str) -> Report | None:
 
 
 def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) -> None:
-    """Run lines as if they were typed, and write what the REPL would print."""
+    """Execute ``lines`` as if they were typed, and write the output of the REPL with prompts."""
     write(PROMPT)
     functions = 0
     while line := _line(lines, session.limits.text):
@@ -84,7 +84,7 @@ def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) 
             break
         functions += 0 if blank else line.split().count("def")
         functions = functions if session.waiting else 0
-        # A blank line is not a statement, either. Inside a function RASP indents.
+        # A blank line does not end a statement. Weiss's REPL indents the prompt inside functions.
         write(MORE + "  " * functions if session.waiting or blank else PROMPT)
     else:
         write("\n")
@@ -93,7 +93,10 @@ def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) 
 
 
 def _line(lines: TextIO, limit: int) -> str:
-    """Read a line; of one that is longer than ``limit``, no more than shows that it is."""
+    """Read a line, and truncate it after ``limit`` + 1 characters.
+
+    This length is sufficient to detect that the line is too long.
+    """
     line = rest = lines.readline(limit + 1)
     while len(rest) > limit and not rest.endswith("\n"):
         rest = lines.readline(limit + 1)
@@ -101,7 +104,7 @@ def _line(lines: TextIO, limit: int) -> str:
 
 
 def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
-    """Draw into the folder comp_flows, as ``draw`` of Weiss's implementation does."""
+    """Draw an s-op to a file in the folder comp_flows, as ``draw`` of Weiss's implementation does."""
     from locum.rasp.drawing.flow import flow_svg
 
     folder = Path("comp_flows")

@@ -1,7 +1,7 @@
-"""Run a command: check its options, save its files, print its report, and set the exit code.
+"""Run a command: check its options, write its files, print its report, and set the exit code.
 
-A command is a function from options to a :class:`Report`. ``--json``, exit codes and the files to write
-are handled here, once for all commands.
+A command is a function from options to a :class:`Report`. This module handles ``--json``, exit codes
+and output files for all commands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from locum.interface.cli.progress import is_quiet
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-#: A line of text, or something that rich lays out.
+#: A line of text, or a rich renderable.
 Part: TypeAlias = "str | RenderableType"
 #: The content of a file, the files of a folder, or a function that writes to the path.
 Content: TypeAlias = "str | bytes | Mapping[str, str] | Callable[[Path], object]"
@@ -30,9 +30,9 @@ DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 class Report:
-    """The result of a command: data for scripts, text for people, files, and whether its claim holds.
+    """The result of a command: data for scripts, text, files, and whether its claim holds.
 
-    ``text`` is called only if the text is printed.
+    The function ``text`` is called only if the text is printed.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class Report:
     ) -> None:
         self._data, self._text = data, text
         self.holds = holds
-        #: What to write, by path. The path None, of an option that is not given, is ignored.
+        #: Files to write, by path. The path None (an option that is not given) is ignored.
         self.files = files or {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the data of ``--json``."""
+        """Return the data that ``--json`` prints."""
         return dict(self._data)
 
     def text(self) -> Iterable[Part]:
@@ -60,9 +60,11 @@ class Report:
 def command(
     name: str, help_text: str | None = None, *, group: Group | None = None, **settings: Any
 ) -> Callable[[Callable[..., Report | None]], click.Command]:
-    """Make a click command of a function that returns a report, or None if it has printed everything.
+    """Return a decorator that converts a function to a click command.
 
-    The help is ``help_text``, otherwise the docstring of the function. ``group`` gets the command.
+    The function returns a :class:`Report`, or None after it has printed its own output. The help text
+    is ``help_text``, by default the docstring of the function. If ``group`` is given, the command is
+    added to the group.
     """
 
     def decorate(function: Callable[..., Report | None]) -> click.Command:
@@ -91,18 +93,18 @@ def command(
 
 
 class Group(click.Group):
-    """Commands with a common name; ``usual`` is the one that had that name before."""
+    """A group of commands, such as ``locum prove``; errors suggest the command ``usual``."""
 
     def __init__(self, *arguments: Any, usual: str = "", **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.usual = usual
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """List the names in the order of their definition."""
+        """Return the names of the commands in the order of their definition."""
         return list(self.commands)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the names and the first lines of the help texts, unshortened."""
+        """Write each command with the complete first line of its help text."""
         with formatter.section("Commands"):
             first = {name: (made.help or "").partition("\n")[0] for name, made in self.commands.items()}
             formatter.write_dl(list(first.items()))
@@ -110,7 +112,7 @@ class Group(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or raise an error that names the usual one."""
+        """Return the command, or raise an error that suggests the command ``usual``."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             try_this = f"{context.command_path} {self.usual} {short(args[0]).strip(chr(39))}"
             context.fail(f"No such command {short(args[0])}; try {try_this}.")
@@ -118,7 +120,7 @@ class Group(click.Group):
 
 
 def emit(report: Report) -> None:
-    """Write the files of a report, and print it as text or JSON."""
+    """Write the files of a report, and print the report as text or JSON."""
     written = [path for path in report.files if path is not None and str(path) != "-"]
     for path in written:
         _write(path, report.files[path])
@@ -145,7 +147,7 @@ def _write(path: Path, content: Content) -> None:
 
 
 def _check_targets(context: click.Context) -> None:
-    """Check before the work that the files of all options can be written, and are not read."""
+    """Raise an error before the command runs if an output file is an input or cannot be written."""
     inputs: list[Path] = []
     targets: list[tuple[str, OutputFile, Path]] = []
     for parameter in context.command.params:

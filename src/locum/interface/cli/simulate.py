@@ -1,12 +1,14 @@
-"""Run U, the universal simulator, as one program: T and X in, T(X) out.
+"""Run U, the universal simulator: T and X in, T(X) out.
 
-T and X are drawn at random with --order, or read from FILE (.npz or .safetensors with arrays X, A,
-V and, if you like, W_O, b_O, W1, W2, b1, b2, gain1, bias1, …; or what -o wrote), or from --x,
---a and --v. Each step is compared with direct computation. Without any of these, T and X are those of
-the paper's Figure 2, and every printed digit is compared; --base 2.718 gives its printed errors.
+--order draws T and X at random. Otherwise, FILE contains T and X: a file written with -o, or a .npz or
+.safetensors file with arrays X, A, V and optionally W_O, b_O, W1, W2, b1, b2, gain1, bias1, …. The
+options --x, --a and --v read separate files. Each step is compared with a direct computation.
 
-`locum simulate --model FOLDER --text "…"` runs a pretrained model of the transformers library
-(options: locum simulate --model FOLDER --help). Exit code 1 if a result differs.
+Without these options, T and X are the example in Figure 2 of the paper, and every printed digit is
+compared. --base 2.718 reproduces the printed errors.
+
+`locum simulate --model FOLDER --text "…"` runs a pretrained model of the transformers library; `locum
+simulate --model FOLDER --help` lists its options. The exit code is 1 if a result differs.
 """
 
 from __future__ import annotations
@@ -41,12 +43,12 @@ if TYPE_CHECKING:
 
 
 class Simulate(click.Command):
-    """The command, and the one for pretrained models if --model is among the arguments."""
+    """The command ``simulate``; with ``--model``, the command for pretrained models replaces it."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Let the command for pretrained models read its own options."""
+        """Parse the arguments, with the command for pretrained models if ``--model`` is given."""
         if any(argument.partition("=")[0] == "--model" for argument in args):
             from locum.interface.cli.simulate_model import command as model
 
@@ -56,27 +58,29 @@ class Simulate(click.Command):
 
 @make_command("simulate", __doc__, cls=Simulate)
 @click.argument("file", type=PATH, required=False)
-@order_option("Order of a random T.")
-@click.option("--heads", type=int, help="Number of heads (with --order).  [default: 1]")
-@click.option("--ffn", callback=integers(2), metavar="d1,d2", help="A feed-forward (with --order).")
+@order_option("Order of a random T and X.")
+@click.option("--heads", type=int, help="Number of attention heads (with --order).  [default: 1]")
+@click.option(
+    "--ffn", callback=integers(2), metavar="d1,d2", help="Sizes of the feed-forward (with --order)."
+)
 @seed_option
-@click.option("--x", type=PATH, help="X, from a .npy file (or X, A and V from one .npz).")
-@click.option("--a", type=PATH, help="A: d×d, or heads×d×d.")
-@click.option("--v", type=PATH, help="V: d×d_v, or heads×d×d_v.")
-@choice("--kind", KINDS, "Kind of attention.  [default: softmax, or FILE's]")
-@choice("--norm", NORMS, "Normalisation.  [default: none, or FILE's]")
-@choice("--mask", ["causal"], "Queries do not attend to later rows.")
-@order_option("Order of a larger U that runs T.", "--on")
+@click.option("--x", type=PATH, help="File of X: .npy, or .npz with X, A and V.")
+@click.option("--a", type=PATH, help="File of A, of shape d×d or heads×d×d.")
+@click.option("--v", type=PATH, help="File of V, of shape d×d_v or heads×d×d_v.")
+@choice("--kind", KINDS, "Kind of attention.  [default: as in FILE, else softmax]")
+@choice("--norm", NORMS, "Position of layer norms.  [default: as in FILE, else none]")
+@choice("--mask", ["causal"], "Attention mask; causal: no attention to later rows.")
+@order_option("Order of a larger U on which T runs.", "--on")
 @click.option(
     "--base", callback=read_base, metavar="NUMBER", help="Base of the exponential.  [default: e]"
 )
-@choice("--recipe", RECIPES, "Form of U.  [default: fetch; Figure 2: paper]")
-@choice("--executor", EXECUTORS, "Executor.  [default: dense while that is quick, else auto]")
-@click.option("--certify", is_flag=True, help="Enclose T(X), and bound the rounding errors of U.")
-@choice("--dtype", DTYPES, "Type of --certify.  [default: float64]")
-@output_option(".npz", text="File for X, T, every step and the result.")
+@choice("--recipe", RECIPES, "Recipe of U.  [default: fetch; for Figure 2, paper]")
+@choice("--executor", EXECUTORS, "Executor that runs U.  [default: dense for small U, else auto]")
+@click.option("--certify", is_flag=True, help="Certify bounds on T(X) and on rounding errors of U.")
+@choice("--dtype", DTYPES, "Data type for --certify.  [default: float64]")
+@output_option(".npz", text="File for X, T, all steps and the result (.npz).")
 def command(output: Path | None, certify: bool, dtype: str | None, **options: Any) -> Report:
-    """Run a T that is random or the user's, or else the paper's figure."""
+    """Simulate a random T, a T from files, or the T of the paper's Figure 2."""
     from locum.interface.cli.simulations import make_simulation
 
     if certify:
@@ -94,7 +98,7 @@ def command(output: Path | None, certify: bool, dtype: str | None, **options: An
 
 
 def _certify(simulation: Simulation, dtype: str) -> Report:
-    """Run U in ball arithmetic and compare one execution with the certificate."""
+    """Certify error bounds by ball arithmetic, and compare them with the error of one execution."""
     import numpy as np
 
     from locum.interface.cli.archives import arrays_of, known_arrays, module_of

@@ -1,8 +1,8 @@
 """Run a pretrained model of the transformers library on U, and compare it with eager execution.
 
-FOLDER has a configuration, a tokenizer and weights as safetensors. The texts run as one batch, and the
-model as one RASP program. With --generate, the model continues the texts, or writes others if it has an
-encoder and a decoder. The exit code is 1 if the results differ.
+FOLDER contains a configuration, a tokenizer and weights as safetensors. The texts run as one batch, and
+the model as one RASP program. With --generate, the model continues the texts as prompts. The exit code
+is 1 if the results differ.
 """
 
 from __future__ import annotations
@@ -31,29 +31,37 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 @make_command("simulate", __doc__)
-@click.option("--model", "folder", required=True, type=PATH, metavar="FOLDER", help="The folder.")
-@click.option("--text", "texts", multiple=True, required=True, help="A text; may be repeated.")
+@click.option(
+    "--model", "folder", required=True, type=PATH, metavar="FOLDER", help="Folder of the model."
+)
+@click.option("--text", "texts", multiple=True, required=True, help="Input text; may be repeated.")
 @click.option("--generate", "generates", is_flag=True, help="Generate text with the model.")
 @click.option(
-    "--max-new-tokens", type=click.IntRange(1), help="With --generate.  [default: 20, or the model's]"
+    "--max-new-tokens",
+    type=click.IntRange(1),
+    help="Maximum number of new tokens.  [default: model's value, else 20]",
 )
-@click.option("--do-sample", is_flag=True, help="With --generate: sample tokens.")
-@click.option("--num-beams", type=click.IntRange(1), help="With --generate: beam search.")
+@click.option("--do-sample", is_flag=True, help="Sample new tokens (with --generate).")
+@click.option(
+    "--num-beams", type=click.IntRange(1), help="Number of beams for beam search (with --generate)."
+)
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Random seed."
 )
-@choice("--dtype", DTYPES, "Type of the numbers.  [default: the model's]")
-@choice("--executor", ["fast", "dense", "heads"], "Executor.", "fast")
-@choice("--host", ["allowed", "forbidden"], "Tables of positions computed by PyTorch.", "allowed")
-@click.option("--compare/--no-compare", default=True, help="Compare with eager execution.")
+@choice("--dtype", DTYPES, "Data type.  [default: as saved]")
+@choice("--executor", ["fast", "dense", "heads"], "Executor that runs U.", "fast")
+@choice(
+    "--host", ["allowed", "forbidden"], "Whether PyTorch may compute tables of positions.", "allowed"
+)
+@click.option("--compare/--no-compare", default=True, help="Compare the results with eager execution.")
 @output_option(
     ".npz",
     ".html",
     multiple=True,
-    text="File of results, or page of attention patterns; may be repeated.",
+    text="File for outputs or attention patterns; may be repeated.",
 )
 def command(folder: Path, texts: tuple[str, ...], output: tuple[Path, ...], **options: Any) -> Report:
-    """Run a model on texts."""
+    """Run a forward pass of the model on the texts, or generate text."""
     if options["generates"]:
         if output:
             raise InputError("--output: expected no --generate with it; try --json")
@@ -70,7 +78,7 @@ def _load(folder: Path, options: dict[str, Any]) -> Pretrained:
 
     from locum.torch.pretrained import load_pretrained
 
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # the command has its own
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the command shows its own progress line
     return load_pretrained(folder, generates=options["generates"], dtype=options["dtype"])
 
 
@@ -90,7 +98,7 @@ def _compile(model: Any, options: dict[str, Any]) -> None:
 
 @contextmanager
 def _errors_of_the_library() -> Iterator[None]:
-    """Turn errors of the library about inputs, such as texts that are too long, into bad input."""
+    """Convert errors of the transformers library, such as too long texts, to ``InputError``."""
     try:
         yield
     except LocumError:
@@ -104,7 +112,7 @@ def _errors_of_the_library() -> Iterator[None]:
 
 
 def _report_text(loaded: Pretrained, usage: Usage) -> Iterator[str]:
-    """Yield the first lines of a usage report, without the list of operations, and warnings."""
+    """Yield the summary lines of a usage report and its warnings, without the list of operations."""
     for line in str(usage).splitlines():
         if line.startswith("on U"):
             break
@@ -123,7 +131,7 @@ def _report_text(loaded: Pretrained, usage: Usage) -> Iterator[str]:
 def _run(
     folder: Path, texts: tuple[str, ...], output: tuple[Path, ...], options: dict[str, Any]
 ) -> Report:
-    """Run one forward pass, and compare it with eager execution."""
+    """Run one forward pass on U, and compare its outputs with eager execution."""
     import torch
 
     import locum.torch
@@ -179,7 +187,7 @@ def _run(
 
 
 def _text(summary: dict[str, Any], loaded: Pretrained, usage: Usage) -> Iterator[Part]:
-    """Show the shapes of the outputs, their differences, and what ran on U."""
+    """Format the shapes of the outputs, their differences, and the usage of U."""
     yield terminal.title(f"{summary['name']} on U")
     differences = summary["differences"]
     titles = ("output", "shape", *(["difference from eager"] if differences is not None else []))
@@ -197,7 +205,7 @@ def _text(summary: dict[str, Any], loaded: Pretrained, usage: Usage) -> Iterator
 
 
 def _generate(folder: Path, texts: tuple[str, ...], options: dict[str, Any]) -> Report:
-    """Generate text, and compare it with eager execution."""
+    """Generate text on U, and compare the tokens with eager execution."""
     import torch
 
     import locum.torch
@@ -248,7 +256,7 @@ def _generate(folder: Path, texts: tuple[str, ...], options: dict[str, Any]) -> 
         yield from whole
         if same is not None:
             yield f"Eager execution generates {'the same' if same else 'other'} tokens."
-        yield f"Time on U, planning included: {seconds:.1f} s."
+        yield f"Time on U, including planning: {seconds:.1f} s."
         yield from _report_text(loaded, usage)
 
     return Report(summary, text, holds=same is not False)

@@ -1,4 +1,4 @@
-"""Run U on a T and an X, step by step: the reports of ``locum simulate``."""
+"""Run U on T and X step by step, and format the reports of ``locum simulate``."""
 
 from __future__ import annotations
 
@@ -28,24 +28,27 @@ from locum.simulators.matrices import matrix
 from locum.simulators.modules.sampling import random_module
 from locum.text import at_most
 
-#: Results further off than this, relative to the result, are not rounding errors.
+#: Largest relative error that counts as a rounding error.
 TOLERANCE = 1e-9
-#: Matrices of more rows or columns are shown in part.
+#: Maximum number of displayed rows and columns of a matrix.
 SHOWN = 6
-#: Heads of a random T: the steps of each are run one after another.
+#: Maximum number of heads of a random T. The steps of the heads are run in sequence.
 MAX_HEADS = 128
-#: Up to so many pairs of positions, over all heads and steps, U is run literally by default.
+#: Maximum number of pairs of positions, over all heads and steps, for dense execution by default.
 LITERAL = 5_000_000
-#: How U was run, in words.
+#: Descriptions of the executors of U.
 RUN_BY = {
-    "dense": "Run by dense execution: every head, literally.",
-    "heads": "Run by its heads: every row that is read, as attention over all keys.",
-    "fast": "Run by the fast executor: the same program by products of matrices, not head by head.",
+    "dense": "Executor: dense execution, which runs every head by its definition.",
+    "heads": "Executor: heads, which computes each used query row as attention over all keys.",
+    "fast": "Executor: fast, which computes the program with matrix products instead of single heads.",
 }
 
 
 class Simulation:
-    """A T, an X and the U that runs them; ``embedded``: T is smaller than U, and set into it."""
+    """A simulated layer T, its input X, and the universal simulator U that runs them.
+
+    If ``embedded`` is true, U has a larger order than T.
+    """
 
     #: Titles of the table.
     titles: tuple[str, ...] = ("step", "matrix", "error against\nNumPy")
@@ -63,17 +66,19 @@ class Simulation:
 
     @property
     def count(self) -> int:
-        """Count the steps to run."""
+        """Number of steps to run."""
         return 1 if self.embedded else len(self.simulator.each_step())
 
     def run(self, executor: str | None) -> None:
-        """Run all steps, one after another; of an embedded T, the result alone."""
+        """Run all steps in sequence, or only the last step for an embedded T."""
         with progress(self.count) as advance:
             self._run(executor, advance)
 
     def _run(self, executor: str | None, finished: Callable[[str], None]) -> None:
         U, T, X = self.simulator, self.T, self.X
-        if executor is None:  # dense, which is the meaning, while that is quick
+        if (
+            executor is None
+        ):  # dense execution defines the meaning of U, so it is used if it is fast enough
             pairs = self.count * sum(U.architecture.heads) * U.length**2
             executor = "dense" if pairs <= LITERAL else "auto"
         self.executor = executor
@@ -85,19 +90,22 @@ class Simulation:
 
     @property
     def holds(self) -> bool:
-        """Tell whether U gave T(X), which is claimed for base e alone."""
+        """Whether U computed T(X) up to rounding errors.
+
+        For a base other than e, nothing is claimed, and the value is true.
+        """
         if self.simulator.style.base is not None:
             return True
         size = max(1.0, float(np.abs(self.steps.steps[-1].direct).max()))
         return self.steps.error <= TOLERANCE * size
 
     def row(self, step: ExplainedStep) -> list[str]:
-        """Write a step as a row of the table."""
+        """Return the name, the matrix and the error of a step as a row of the table."""
         return [step.name, _shown(step.matrix), f"{step.error:.6e}"]
 
     @property
     def summary(self) -> str:
-        """Say what U is, and how well it did."""
+        """Description of U and of the error of the result."""
         U, style = self.simulator, self.simulator.style
         base = "e" if style.base is None else f"{style.base:g}"
         return (
@@ -107,7 +115,7 @@ class Simulation:
         )
 
     def text(self) -> Iterator[Part]:
-        """Show every step as a table, then what U is."""
+        """Yield a table of all steps, followed by a description of U."""
         table = output.table(*self.titles, rows=map(self.row, self.steps), lines=True, fold=True)
         for title, column in zip(self.titles, table.columns, strict=True):
             is_error = title.startswith("error")
@@ -119,11 +127,11 @@ class Simulation:
         yield self.summary
 
     def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
-        """Give a step as plain data."""
+        """Return a step as plain data."""
         return step.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain data, for scripts."""
+        """Return the sizes, steps, result and errors of the simulation as plain data."""
         U, order = self.simulator, self.simulator.order
         return {
             "order": [order.n, order.attention.d, order.attention.d_v],
@@ -144,7 +152,7 @@ class Simulation:
         }
 
     def save(self, path: Path) -> None:
-        """Write X, T, every step and the result to a .npz file, which can be read again."""
+        """Write X, T, every step and the result to a .npz file, which ``locum simulate`` can read."""
         last = self.steps.steps[-1]
         arrays = {"X": numpy_of(self.X), **arrays_of(self.T)}
         arrays |= {"result": last.matrix, "direct": last.direct}
@@ -153,7 +161,7 @@ class Simulation:
 
 
 class FigureSimulation(Simulation):
-    """The T and X of the paper's Figure 2 on U, with what the figure prints."""
+    """The simulation in Figure 2 of the paper, compared with the printed numbers."""
 
     titles = (*Simulation.titles, "error in the\nfigure", "printed\ndigits")
 
@@ -163,23 +171,26 @@ class FigureSimulation(Simulation):
 
     @property
     def figure(self) -> Demonstration:
-        """Compare what was computed with what is printed."""
+        """Comparison of the computed numbers with the numbers printed in the figure."""
         return Demonstration(self.simulator, self.steps)
 
     @property
     def holds(self) -> bool:
-        """Tell whether U gave T(X) and every printed digit, which is claimed for base e alone."""
+        """Whether U computed T(X) and reproduced every printed digit.
+
+        For a base other than e, nothing is claimed, and the value is true.
+        """
         return super().holds and (self.simulator.style.base is not None or self.figure.reproduced)
 
     def row(self, step: ExplainedStep) -> list[str]:
-        """Write a step, its error in the figure, and whether its digits agree."""
+        """Return a step with its printed error, and whether all printed digits agree."""
         printed = PRINTED[step.name]
         agree = "all equal" if self.figure.agrees(step.name) else "not all equal"
         error = f"{printed.error:.6e}" if printed.error else "≈ 0"
         return [f"{printed.name} = {printed.formula}", *super().row(step)[1:], error, agree]
 
     def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
-        """Give a step and what the figure prints of it."""
+        """Return a step and the corresponding content of the figure as plain data."""
         printed = PRINTED[step.name]
         return super().step_dict(step) | {
             "paper": printed.name,
@@ -188,12 +199,12 @@ class FigureSimulation(Simulation):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain data, for scripts."""
+        """Return the data of the simulation, and whether every printed digit is reproduced."""
         return super().to_dict() | {"figure": {"reproduced": self.figure.reproduced}}
 
 
 def _shown(entries: Numbers) -> str:
-    """Write a matrix with three digits, in part if it is large."""
+    """Format a matrix with three decimal places; of a large matrix, only its first rows and columns."""
     rows, columns = entries.shape
     part = entries[:SHOWN, :SHOWN]
     width = max(len(f"{value:.3f}") for value in part.ravel())
@@ -206,16 +217,16 @@ def _shown(entries: Numbers) -> str:
 
 # T and X --------------------------------------------------------------------------------------------
 
-#: Options that belong to a random T, and options that say what a file may leave open.
+#: Options of a random T, and options for settings that a file may omit.
 RANDOM, SAYING = ("heads", "ffn", "seed"), ("kind", "mask", "norm")
 
 
 def make_simulation(options: Mapping[str, Any]) -> Simulation:
-    """Make the simulation that the options ask for: a random T, T from files, or Figure 2."""
+    """Return the simulation that the options request: of a random T, of files, or of Figure 2."""
     is_random = options["order"] is not None
     is_read = any(options[name] is not None for name in ("file", "x", "a", "v"))
     if is_random and is_read:
-        raise InputError("--order draws T and X at random: expected it or files, got both")
+        raise InputError("expected either --order (random T and X) or files, got both")
     if not (is_random or is_read):
         wrong = [f"--{name}" for name in (*RANDOM, *SAYING, "on") if options[name] is not None]
         if wrong:
@@ -226,7 +237,7 @@ def make_simulation(options: Mapping[str, Any]) -> Simulation:
 
 
 def random_simulation(options: Mapping[str, Any]) -> Simulation:
-    """Draw a T of the order asked for, and an X."""
+    """Return the simulation of a random T of the given order on a random X."""
     n, d, d_v = options["order"]
     heads = 1 if options["heads"] is None else options["heads"]
     if heads > MAX_HEADS:
@@ -245,7 +256,7 @@ def random_simulation(options: Mapping[str, Any]) -> Simulation:
         mask=options["mask"],
     )
     U = UniversalSimulator(order, recipe=options["recipe"] or "fetch", base=options["base"])
-    U.require_length(options["executor"])  # before anything of that size is drawn
+    U.require_length(options["executor"])  # raises an error before large matrices are drawn
     seed = options["seed"] or 0
     generator = np.random.default_rng(seed)
     T, X = random_module(order, generator), generator.normal(size=(n, d))
@@ -253,10 +264,12 @@ def random_simulation(options: Mapping[str, Any]) -> Simulation:
 
 
 def read_simulation(options: Mapping[str, Any]) -> Simulation:
-    """Read T and X from files."""
+    """Return the simulation of a T and an X that are read from files."""
     wrong = [f"--{name}" for name in RANDOM if options[name] is not None]
     if wrong:
-        raise InputError(f"{', '.join(wrong)}: only a random T (--order) takes this; leave it out")
+        raise InputError(
+            f"{', '.join(wrong)}: expected only with --order, got it without; try without it"
+        )
     arrays = _arrays(options)
     X, T = matrix(arrays["X"], "X"), module_of(arrays)
     U = UniversalSimulator.of(T, len(X), recipe=options["recipe"] or "fetch", base=options["base"])
@@ -265,7 +278,10 @@ def read_simulation(options: Mapping[str, Any]) -> Simulation:
 
 
 def on_a_larger_u(simulation: Simulation, sizes: tuple[int, int, int]) -> Simulation:
-    """Run the same T on a U of other n, d and d_v; what must be as wide as X grows with it."""
+    """Return the simulation of the same T on a U with other sizes n, d and d_v.
+
+    Other sizes of U that must equal the width of X are changed to the new d.
+    """
     small, style = simulation.simulator.order, simulation.simulator.style
     n, d, d_v = sizes
     feed_forward = small.feed_forward
@@ -281,7 +297,7 @@ def on_a_larger_u(simulation: Simulation, sizes: tuple[int, int, int]) -> Simula
 
 
 def _arrays(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect X, the matrices of T and its settings, from files and options."""
+    """Return X, the matrices of T and its settings, from files and options."""
     file, single = options["file"], [options[name] for name in ("x", "a", "v")]
     if file is None and single[0] is not None and single[1:] == [None, None]:
         file, single = single[0], [None] * 3  # --x all.npz

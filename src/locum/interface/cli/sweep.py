@@ -1,8 +1,9 @@
-"""Run many cases on processes or machines, into one file: locum sweep fuzz.toml -o results.jsonl.
+"""Run many cases on several processes or machines.
 
-SPEC is a TOML file of [[sweep]] sections: a kind of case and its settings, of which lists are grids.
-Each result is a line of JSON in the file of -o. The same command goes on where an earlier one was
-ended. Exit code 1 if a case failed, broke, or reached the time limit.
+Example: locum sweep fuzz.toml -o results.jsonl. SPEC is a TOML file of [[sweep]] sections. Each section
+contains a kind of case and its settings, and lists of values define grids. The output file contains one
+line of JSON for each result. To continue an interrupted sweep, run the same command again. The exit
+code is 1 if a case failed, raised an error, or reached the time limit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from locum.experiments.sweeps import Plan
     from locum.experiments.sweeps import Report as Results
 
-#: Cases that did not end well and are named; the file has them all.
+#: Maximum number of failed cases to list. The output file contains all failed cases.
 _NAMED = 10
 
 
@@ -44,16 +45,21 @@ def _read_shard(context: click.Context, option: click.Parameter, text: str | Non
 
 @make_command("sweep", __doc__)
 @click.argument("spec", type=PATH, required=False)
-@output_option(text="File of results, to which lines are appended.")
-@click.option("--workers", type=int, help="Number of processes.  [default: one per core]")
-@click.option("--shard", callback=_read_shard, metavar="K/N", help="Only the K-th of N equal parts.")
-@limit_option(None, "Time limit of a case.")
-@click.option("--scheduler", metavar="ADDRESS", help="Address of a Dask cluster: tcp://host:8786.")
-@click.option("--retry", is_flag=True, help="Repeat cases that broke or reached the time limit.")
+@output_option(text="File to which results are appended.")
+@click.option("--workers", type=int, help="Number of worker processes.  [default: one per core]")
+@click.option(
+    "--shard",
+    callback=_read_shard,
+    metavar="K/N",
+    help="Run only the K-th of N equal parts of the cases.",
+)
+@limit_option(None, "Time limit for each case in seconds.")
+@click.option("--scheduler", metavar="ADDRESS", help="Address of a Dask scheduler: tcp://host:8786.")
+@click.option("--retry", is_flag=True, help="Repeat cases with an error or at the time limit.")
 @click.option("--kinds", "only_kinds", is_flag=True, help="List the kinds of cases and their settings.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the number of cases, and stop.")
 def command(spec: Path | None, output: Path | None, limit: float | None, **options: Any) -> Report:
-    """Run a sweep, or continue it."""
+    """Run the missing cases of a sweep, or list kinds of cases, or plan the sweep."""
     from locum.experiments import sweeps
     from locum.experiments.sweeps.spec import read_spec
 
@@ -90,14 +96,17 @@ def command(spec: Path | None, output: Path | None, limit: float | None, **optio
                 progress=lambda done, total, result: advance(done, total, result.kind),
             )
     except KeyboardInterrupt:
-        terminal.complain(f"locum: what is done is in {output}; the same command goes on from there")
+        terminal.complain(f"locum: finished results are in {output}; the same command continues")
         raise
     data = {**report.plan.to_dict(), "outcomes": report.outcomes, "output": str(output)}
     return Report(data, lambda: _text(report, output), holds=report.holds)
 
 
 def _prepare_cluster() -> None:
-    """Check that Dask is installed; errors of its threads are part of the error that is raised."""
+    """Raise an error if Dask is not installed, and silence the log messages of Dask.
+
+    Locum's own error messages contain the errors of Dask's threads.
+    """
     if importlib.util.find_spec("distributed") is None:
         raise InputError("--scheduler needs the package distributed; try pip install 'locum[cluster]'")
     for name in ("distributed", "tornado", "asyncio"):
@@ -105,7 +114,7 @@ def _prepare_cluster() -> None:
 
 
 def _kinds() -> Report:
-    """List the kinds, their settings with defaults, and the lists of cases that they have."""
+    """List the kinds of cases, their settings with defaults, and their named lists of cases."""
     from locum.experiments.sweeps.sweep_kinds import KINDS
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
@@ -124,7 +133,7 @@ def _kinds() -> Report:
 
 
 def _size(what: Plan, shard: tuple[int, int]) -> str:
-    """Say how much there is to do."""
+    """Describe the number of cases, of finished cases and of remaining cases."""
     kinds = Counter(case.kind for case in what.cases)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
     parts = [f"{len(what.cases):,} cases" + (f" ({counts})" if counts else "")]
@@ -136,18 +145,18 @@ def _size(what: Plan, shard: tuple[int, int]) -> str:
     parts.append(f"{len(what.remaining):,} to do")
     lines = ["; ".join(parts) + "."]
     if what.older:
-        lines.append(f"{what.older:,} of the results come from another state of the source code.")
+        lines.append(f"{what.older:,} results were computed by another version of the source code.")
     if what.gone:
-        lines.append(f"{what.gone:,} results are of files that are gone; those are made again.")
+        lines.append(f"{what.gone:,} results belong to deleted files; these cases are run again.")
     if what.foreign:
-        lines.append(f"{what.foreign:,} results of other cases or versions in the file are left alone.")
+        lines.append(f"{what.foreign:,} results of other cases or versions in the file are kept.")
     if what.repair:
         lines.append(f"Repaired: {what.repair}.")
     return "\n".join(lines)
 
 
 def _text(report: Results, target: Path) -> Iterator[Part]:
-    """List the cases that did not end well, and count the outcomes."""
+    """List the first failed cases, and count the outcomes of all cases."""
     bad = [result for result in report.results if result.outcome != "done"]
     for result in bad[:_NAMED]:
         why = str(result.result.get("error", "")).partition("\n")[0]

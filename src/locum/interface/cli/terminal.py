@@ -1,4 +1,4 @@
-"""Talk RASP at a terminal: colours, completion, history, statements over several lines."""
+"""Run the REPL in a terminal, with colours, completion, history and multi-line statements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STYLE = Style.from_dict(
         "bad": "#ffffff bg:#b3261e",
     }
 )
-#: Token of the grammar → style. Names and punctuation stay plain.
+#: Maps tokens of the grammar to styles. Names and punctuation are unstyled.
 _STYLES = {
     **dict.fromkeys(("DEF", "FOR", "IN", "RETURN", "IF", "ELSE", "NOT", "AND_OR", "SUM"), "keyword"),
     **dict.fromkeys(
@@ -56,7 +56,10 @@ _WORDS = (
 
 
 def converse(session: Session, sign: str, more: str) -> None:
-    """Prompt with ``sign`` (and ``more`` for further lines), run, print, until the user leaves."""
+    """Read statements, execute them and print their values, until the user exits.
+
+    ``sign`` is the prompt of a statement, and ``more`` the prompt of its further lines.
+    """
     prompt: PromptSession[str] = PromptSession(
         message=[("class:prompt", sign)],
         prompt_continuation=more,
@@ -74,14 +77,14 @@ def converse(session: Session, sign: str, more: str) -> None:
             text = prompt.prompt()
             running = True
             if re.fullmatch(r"\s*(exit|quit)(\(\))?\s*;\s*", text):
-                return  # after all other statements a semicolon is right
+                return  # after all other statements a semicolon is valid
             question = asked(text, session.names())
             if question is not None:
                 click.echo(answer(question, session.names()))
                 continue
             for result in session.execute(text):
                 _print(result)
-        except KeyboardInterrupt:  # drops the statement being typed, or run
+        except KeyboardInterrupt:  # discard the current statement
             if running:
                 click.echo("interrupted")
         except EOFError:
@@ -118,10 +121,10 @@ def _history() -> History:
 
 
 class RaspLexer(Lexer):
-    """Colours a text by the tokens of the grammar itself."""
+    """A lexer that colours RASP text by the tokens of the grammar."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        """Style the pieces of each line."""
+        """Return a function from line numbers to styled pieces of text."""
         lines = [_styled(line) for line in document.lines]
         return lambda number: lines[number] if number < len(lines) else []
 
@@ -140,18 +143,18 @@ def _styled(line: str) -> StyleAndTextTuples:
 
 
 def _gap(text: str) -> tuple[str, str]:
-    """Style what the grammar ignores: blanks, or a comment."""
+    """Return the style and the text of a gap between tokens: whitespace or a comment."""
     return ("class:comment" if text.strip() else "", text)
 
 
 class RaspCompleter(Completer):
-    """Completes names that exist, and words of the language."""
+    """A completer of names in the session and of keywords."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
-        """Offer everything that begins with the word before the cursor."""
+        """Yield all completions of the word before the cursor."""
         word = re.search(r"\w*$", document.text_before_cursor)
         tail = word.group() if word else ""
         for name, value in sorted(self.session.names().items()):

@@ -1,7 +1,7 @@
-"""Read tokens as they are typed: vocabularies, and inputs for a compiled transformer.
+"""Read tokens in command-line syntax: vocabularies, and inputs for compiled transformers.
 
-A number is what RASP's grammar reads as one; ``True`` and ``False`` are booleans, and what stands
-in double quotes is a string. Nothing is evaluated.
+Numbers follow RASP's grammar, ``True`` and ``False`` are booleans, and text in double quotes is a
+string. No text is evaluated as code.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from locum.interface.cli.options import read_input, require_unicode
 if TYPE_CHECKING:
     from locum.networks.transformer import CompiledTransformer
 
-#: Vocabularies are read from files of these kinds: one token on each line, or a list.
+#: Suffixes of vocabulary files: one token per line, or a JSON list.
 TEXT, LIST = ".txt", ".json"
-#: The most bytes of a file of tokens.
+#: Maximum size of a file of tokens in bytes.
 LIMIT = 2**26
 
 
 def read_vocabulary(text: str) -> list[Atom]:
-    """Read ``abc`` (characters), ``one,two`` or ``1,2.5`` (literals), or a .txt or .json file's name.
+    """Return the tokens of a vocabulary in command-line syntax.
 
-    A JSON list of several tokens is also accepted.
+    ``text`` consists of characters (``abc``) or comma-separated literals (``one,two`` or ``1,2.5``), or
+    is the name of a .txt or .json file. A JSON list of several tokens is also accepted.
 
     >>> read_vocabulary("abc"), read_vocabulary("1,-2.5,true"), read_vocabulary('1,2,"3"')
     (['a', 'b', 'c'], [1, -2.5, 'true'], [1, 2, '3'])
@@ -49,12 +50,12 @@ def read_vocabulary(text: str) -> list[Atom]:
     return list(text) if "," not in text else _separated(text, "--vocab")
 
 
-#: A count of a token: ``+: 1``, ``+: 0..2``, ``+: 1..``. A token may stand in double quotes.
+#: A count of a token: ``+: 1``, ``+: 0..2``, ``+: 1..``. A token may be in double quotes.
 _COUNT = re.compile(r'\s*("[^"]*"|[^,:]*[^,:\\\s]|[,:])\s*:\s*(\d{1,9})(\.\.(\d{1,9})?)?\s*(?:,|$)')
 
 
 def read_condition(text: str, vocabulary: Sequence[Atom] | None) -> Any:
-    """Read a condition on inputs: counts of tokens, ``+: 1, -: 0..2``, or a regular expression.
+    """Return a condition on inputs: counts of tokens (``+: 1, -: 0..2``), or a regular expression.
 
     >>> read_condition("+: 1, -: 0..2, 3: 1..", ["+", "-", "3"])
     {'+': 1, '-': (0, 2), '3': (1, None)}
@@ -97,7 +98,7 @@ def _separated(text: str, option: str) -> list[Atom]:
 
 
 def literal(text: str) -> Atom:
-    """Read one token: a number or boolean of RASP, a string in quotes, or the word as it stands.
+    """Return the value of one token: a number or boolean of RASP, a quoted string, or the text itself.
 
     >>> literal("007"), literal("1e3"), literal("a b"), literal('"1"'), literal("- 2"), literal("True")
     (7, 1000.0, 'a b', '1', -2, True)
@@ -124,15 +125,15 @@ def literal(text: str) -> Atom:
 def _integer(digits: str) -> int:
     try:
         return int(digits)
-    except ValueError:  # Python reads no more than some thousand digits
+    except ValueError:  # Python limits the number of digits of an integer
         raise InputError(f"an integer of {len(digits)} digits is too long") from None
 
 
 def read_tokens(text: str, model: CompiledTransformer) -> Any:
-    """Read an input of the model: JSON as ``locum run`` takes it, or as one would type it.
+    """Return an input of the model from command-line syntax: JSON as in ``locum run``, or plain text.
 
-    Where tokens are strings, ``hello`` is five characters and ``one,two`` two words; where they are
-    numbers, ``1,2.5`` is two.
+    If the tokens of the model are strings, ``hello`` means five characters, and ``one,two`` means two
+    words if both are tokens. If they are numbers, ``1,2.5`` means two numbers.
     """
     vocabulary = model.config.vocabulary
     strings = vocabulary is not None and isinstance(vocabulary[0], str)
@@ -160,7 +161,7 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
 
 
 def read_tokens_file(path: Path) -> Any:
-    """Read an input from a .json file (a list), or from a .npy file (an array, row by row)."""
+    """Return an input from a .json file (a list), or from a .npy file (an array, row by row)."""
     if path.suffix != LIST:
         return read_array(path).ravel().tolist()
     tokens = _json(path)
