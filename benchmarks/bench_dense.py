@@ -1,8 +1,8 @@
-"""How slow the meaning is: dense execution of the matrix product against NumPy's own, in one run.
+"""Compare dense execution of the paper's matrix product with NumPy's product in one process.
 
-Dense execution is the specification: one boolean matrix per head, every head run. The ratio says
-what a faster executor of the same program has to gain. Both sides compute the same product of two
-n×n float64 matrices; times are the least of several repeats in one process.
+Dense execution is the specification: it builds a boolean matrix for each head and runs every head. The
+ratio is an upper limit for the speed-up of faster executors. Both sides compute the same product of two
+n×n float64 matrices. Times are the minimum of several repeats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.harness import Row, least, main
 
 
 def measure(sizes: list[int], repeats: int) -> list[Row]:
-    """One row per size."""
+    """Measure the product of two n×n matrices for each size n, and return one row for each."""
     random, rows = np.random.default_rng(0), []
     for n in sizes:
         a, b = random.normal(size=(2, n, n))
@@ -44,7 +44,7 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
 
 
 def lines(rows: list[Row]) -> Iterator[str]:
-    """The table."""
+    """Yield the lines of a table with the times, their ratio and the error for each size."""
     columns = ("dense s", "NumPy s", "ratio")
     yield f"{'n':>4} {'tokens':>7} {'heads':>6} " + " ".join(f"{c:>10}" for c in columns) + "     error"
     for row in rows:

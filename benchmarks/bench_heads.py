@@ -1,15 +1,15 @@
-"""Literal head execution at size: every live row of every head, scored against all keys.
+"""Measure execution head by head: every live row of every head is scored against all keys.
 
-A matrix product and the whole of U = softmax(X A Xᵀ) X V are run by ``execution.heads`` (hard attention
-with exact position codes) and compared with the same algebra written directly in float64. The table
-has heads, live rows, pairs scored, seconds (the least of several runs) and the greatest error, relative
-to the greatest entry of the result. Dense execution would score N² pairs per head.
+``execution.heads`` (hard attention with exact position codes) runs a matrix product and the whole of U
+= softmax(X A Xᵀ) X V. The results are compared with NumPy in float64. The table contains heads, live
+rows, scored pairs, the minimum wall time of several runs in seconds, and the largest error relative to
+the largest entry of the result. Dense execution would score N² pairs for each head.
 
     python benchmarks/bench_heads.py --order 64,64,64
     python benchmarks/bench_heads.py --device cuda --order 128,768,768
 
-needs NumPy, array-api-compat, python-flint (which ``locum.execution`` loads) and, for ``cuda`` or
-``--library torch``, torch.
+The benchmark requires NumPy, array-api-compat and python-flint, which ``locum.execution`` imports. With
+``--device cuda`` or ``--library torch``, it also requires PyTorch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Numbers = np.ndarray[Any, Any]
 
 
 def product(n: int, d: int, dv: int) -> tuple[Matrix, list[Numbers], Numbers]:
-    """X A alone: the program, its inputs, the answer."""
+    """Return the program of XA, its input matrices and its result."""
     random = np.random.default_rng(0)
     x, a = random.normal(size=(n, d)), random.normal(size=(d, d))
     first, second = concatenate(tokens, (n, d), (d, d))
@@ -47,7 +47,7 @@ def product(n: int, d: int, dv: int) -> tuple[Matrix, list[Numbers], Numbers]:
 
 
 def attention(n: int, d: int, dv: int) -> tuple[Matrix, list[Numbers], Numbers]:
-    """U, with scores of about unit size."""
+    """Return the program of U, its input matrices and its result; the scores have about unit size."""
     random = np.random.default_rng(0)
     x, a, v = random.normal(size=(n, d)), random.normal(size=(d, d)) / d, random.normal(size=(d, dv))
     views = concatenate(tokens, (n, d), (d, d), (d, dv))
@@ -61,7 +61,7 @@ PROGRAMS = {"product": product, "attention": attention}
 
 
 def measure(name: str, order: tuple[int, int, int], arguments: argparse.Namespace) -> Row:
-    """One program at one order."""
+    """Run one program at one order, and return a row with counts, times and errors."""
     program, parts, expected = PROGRAMS[name](*order)
     inputs = np.concatenate([part.ravel() for part in parts]).astype(arguments.dtype)
     inputs = np.pad(inputs, (0, max(0, program.needs - len(inputs))))
@@ -109,7 +109,7 @@ def measure(name: str, order: tuple[int, int, int], arguments: argparse.Namespac
 
 
 def machine(arguments: argparse.Namespace) -> str:
-    """Where it was measured, in words."""
+    """Return the versions of Python and libraries, and the processor or GPU, as text."""
     words = f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}"
     if arguments.device == "cpu" and arguments.library == "numpy":
         return words
@@ -120,7 +120,7 @@ def machine(arguments: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Parse the arguments, measure, and print a table or (``--json``) one JSON object."""
+    """Measure the programs, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--order", default="64,64,64", help="n,d,dv")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))

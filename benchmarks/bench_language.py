@@ -1,9 +1,9 @@
-"""Building and running RASP programs at N = 10 … 200, beside the figures recorded for Weiss's RASP.
+"""Measure building and running RASP programs for 10 to 200 tokens, with recorded times of Weiss's RASP.
 
-``build`` reads the text and makes the graph; ``run`` is one dense execution on a fresh input of N
-tokens. Both are CPU seconds of this process, the least of three. Weiss's figures are those recorded
-in our notes on that implementation, on another machine of two cores: the ratio is an orientation,
-not a race in one run (that implementation is not on the package index).
+``build`` reads the text and builds the graph. ``run`` is one dense execution on a new input of N
+tokens. Both are the minimum CPU time of several runs in seconds. The times of Weiss's RASP were
+recorded on another machine with two cores, so the ratio gives only a rough comparison. Weiss's
+implementation is not on the package index.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ LISTINGS = resources.files("locum.paper").joinpath("listings")
 
 
 def listing(name: str) -> str:
-    """A listing of the paper as a program whose value is ``program``."""
+    """Return the text of a listing of the paper, in which the last expression is called ``program``."""
     text = LISTINGS.joinpath(f"{name}.rasp").read_text(encoding="utf-8").rstrip()
     body, _, call = text.rpartition("\n")
     return f"{body}\nprogram = {call}"
 
 
 def unrolled_matmul(rows: int, columns: int) -> str:
-    """The paper's matrix product written out, head by head, at another shape."""
+    """Return the text of the paper's matrix product at another shape, one statement per head."""
     lines = ["tokens = tokens_float;", f"k = length / ({rows} + {columns});"]
     lines += [
         f"a{l} = aggregate(select(indices, indices % k + {l} * k, ==), tokens);" for l in range(rows)
@@ -80,9 +80,9 @@ PROGRAMS: dict[str, str] = {
     "inverse_3x3": listing("inverse_corrected"),
 }
 NUMERIC = {"transpose", "softmax", "matmul_3x4", "matmul_5x5", "relu", "maxmin", "match2"}
-#: Sizes must be multiples of these.
+#: Numbers of which the input length must be a multiple.
 MULTIPLES = {"transpose": 3, "softmax": 3, "matmul_3x4": 7, "matmul_5x5": 10}
-#: Recorded CPU seconds of Weiss's RASP: building, and running at about N = 10, 50, 100, 200.
+#: Recorded CPU times of Weiss's RASP in seconds: building, and running at about N = 10, 50, 100, 200.
 WEISS: dict[str, tuple[float, dict[int, float]]] = {
     "length": (0.001, {10: 0.0012, 50: 0.0129, 100: 0.04043, 200: 0.1574}),
     "reverse": (0.004, {10: 0.00114, 50: 0.0249, 100: 0.09305, 200: 0.3002}),
@@ -104,16 +104,16 @@ WEISS: dict[str, tuple[float, dict[int, float]]] = {
 
 
 def tokens_for(name: str, size: int, chance: random.Random) -> list[Any]:
-    """An input the program has a value on."""
+    """Draw an input on which the program is defined."""
     if name in NUMERIC or name.endswith("3x3"):
         return [float(chance.randint(1, 9)) for _ in range(size)]
     return [chance.choice("()" if name == "dyck1" else "abcdef") for _ in range(size)]
 
 
 def measure(sizes: list[int], repeats: int) -> list[Row]:
-    """One row per program and size."""
+    """Measure building and running each program at each size, and return one row for each."""
     chance, rows = random.Random(0), []
-    Session()  # the grammar and the library are read once per process, not per program
+    Session()  # Reads the grammar and the library, once for each process.
     for name, source in PROGRAMS.items():
         build = least(lambda source=source: Session().define(source), repeats, time.process_time)  # type: ignore[misc]
         session = Session()
@@ -141,7 +141,7 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
 
 
 def lines(rows: list[Row]) -> Iterator[str]:
-    """The table."""
+    """Yield the lines of a table with the times of Locum and of Weiss's RASP."""
     yield f"{'program':<17} {'N':>4} {'build':>8} {'(Weiss)':>8} {'run':>9} {'(Weiss)':>9} {'ratio':>7}"
     for row in rows:
         theirs = row["weiss_run_seconds"]

@@ -1,17 +1,22 @@
-"""Time and memory against size: sequences of 10³ to 10⁷ integers, rows of X for U, layers of a model.
+"""Measure time and memory as functions of size: tokens of sequences, rows of X for U, layers of a
+model.
 
-Sequences: programs on an array of integers by ``executor="fast"``, and NumPy's expression for the same
-values. At 10⁵ tokens also the same program on a list, relative to ``np.asarray`` and a run. U: X is
-n×64, float32, one thread, and torch's fused attention on the same matrices; the same algebra with all
-scores in memory up to 8,192 rows. Layers: an encoder of n layers of width 256, compiled with
-``backend="locum"``, on 64 tokens in float32 on one thread, and the same encoder in eager execution.
+- Sequences: programs run on arrays of 10³ to 10⁷ integers with ``executor="fast"``, and are compared
+  with a NumPy expression for the same values. At 10⁵ tokens, the same program also runs on a list. Its
+  time is compared with the time of ``np.asarray`` and a run.
+- U: X is an n×64 matrix in float32, on one thread. U is compared with PyTorch's fused attention on the
+  same matrices and, for up to 8,192 rows, with the same formula with all scores in memory.
+- Layers: an encoder of n layers of width 256 runs on 64 tokens in float32 on one thread. It is compiled
+  with ``backend="locum"``, and compared with eager execution.
 
-Each kind of work takes turns in every round. Times are medians; ratios are medians over the rounds with
-their quartiles. Memory is the peak beyond the inputs. A slope is fitted to the logarithms at the three
-largest sizes; "step" is the largest growth between two of them over what the slope predicts.
+All kinds of work alternate in every round. Times are medians, and ratios are medians over the rounds
+with quartiles. Memory is the peak in addition to the inputs. A slope is fitted to the logarithms at the
+three largest sizes. The value "step" is the largest growth between two of these sizes, relative to the
+growth that the slope predicts.
 
-    python benchmarks/bench_scaling.py                                   # charts go to build/scaling
-    python benchmarks/bench_scaling.py --only sequences --charts docs/pictures/scaling
+    python benchmarks/bench_scaling.py                                  # writes charts to build/scaling
+    python benchmarks/bench_scaling.py --json > benchmarks/scaling.json
+    python benchmarks/bench_scaling.py --read benchmarks/scaling.json --charts docs/pictures/scaling
 """
 
 from __future__ import annotations
@@ -53,17 +58,17 @@ from locum.rasp.everyday import sort
 
 Integers = NDArray[np.int64]
 Work = dict[str, Callable[[], Any]]
-#: Values of the tokens: 0 … 99; for brackets 0 opens and 1 closes.
+#: Numbers of different tokens: integers from 0 to 99, or 0 for an opening and 1 for a closing bracket.
 _VALUES, _BRACKETS = 100, 2
 _LIST = 10**5
-#: Sizes, the largest ones, to which slopes are fitted.
+#: Number of largest sizes to which slopes are fitted.
 _FITTED = 3
-#: The width of X, and the rows up to which all scores are held in memory.
+#: Width of X, and maximum number of rows for which all scores are stored in memory.
 _WIDTH, _HELD = 64, 8_192
 
 
 class Sequences(NamedTuple):
-    """A program, how NumPy computes the same values, and how many values its tokens have."""
+    """A program, the equivalent NumPy function, and the number of different tokens."""
 
     program: SOp
     numpy: Callable[[Integers], Any]
@@ -117,7 +122,7 @@ PROGRAMS = {
 
 
 def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
-    """Return a row per program and size."""
+    """Measure each program at each number of tokens, relative to NumPy; return one row for each."""
     rows = []
     for name, (program, numpy, values) in PROGRAMS.items():
         for size in sizes:
@@ -131,7 +136,7 @@ def measure_sequences(sizes: Sequence[int], seconds: float) -> list[Row]:
             row["seconds"] = statistics.median(times["locum"])
             row["peer_seconds"] = statistics.median(times["numpy"])
             row["bytes"], row["peer_bytes"] = _traced(run), _traced(work["numpy"])
-            if size == _LIST:  # apart: a run after one on a list finds other memory in the cache
+            if size == _LIST:  # Measured separately, because runs on lists change the cached memory.
                 listed = x.tolist()
                 on_list: Work = {
                     "list": _running(program, listed),
@@ -157,7 +162,7 @@ def _ratio(name: str, over: Sequence[float], under: Sequence[float]) -> Row:
 
 
 def _traced(work: Callable[[], object]) -> int:
-    """Return the most bytes held at a time while it runs."""
+    """Return the peak of the Python memory during a call, in bytes."""
     tracemalloc.start()
     work()
     held = tracemalloc.get_traced_memory()[1]
@@ -166,7 +171,7 @@ def _traced(work: Callable[[], object]) -> int:
 
 
 def measure_against(kind: str, sizes: Sequence[int], seconds: float) -> list[Row]:
-    """Return a row for each number of rows of X, or of layers."""
+    """Measure U, or an encoder on U, at each size relative to PyTorch; return one row for each."""
     name, make = AGAINST[kind]
     rows = []
     for n in sizes:
@@ -185,7 +190,7 @@ def measure_against(kind: str, sizes: Sequence[int], seconds: float) -> list[Row
 
 
 def _attention(n: int) -> Work:
-    """Return U, torch's fused attention and the plain algebra on n rows."""
+    """Return functions that run U, PyTorch's fused attention and the plain formula on n rows."""
     torch = _torch()
     torch.manual_seed(n)
     x, a, v = (torch.randn(rows, _WIDTH) / 8 for rows in (n, _WIDTH, _WIDTH))
@@ -203,7 +208,7 @@ def _attention(n: int) -> Work:
 
 
 def _layers(n: int) -> Work:
-    """Return an encoder of n layers on U, and in eager execution."""
+    """Return functions that run an encoder of n layers on U and in eager execution."""
     torch = _torch()
     torch.manual_seed(n)
     torch._dynamo.reset()
@@ -223,7 +228,7 @@ def _torch() -> Any:
     return torch
 
 
-#: What is measured against a size: the name of a row, and the calls.
+#: Measurements that depend on a size: the name in the rows, and a function that returns the calls.
 AGAINST: dict[str, tuple[str, Callable[[int], Work]]] = {
     "U": ("U(T, X)", _attention),
     "layers": ("encoder on U", _layers),
@@ -231,7 +236,10 @@ AGAINST: dict[str, tuple[str, Callable[[int], Work]]] = {
 
 
 def _resident(kind: str, name: str, n: int) -> int | None:
-    """Return the bytes that a first run adds to a process that has run a smaller one; Linux only."""
+    """Return the bytes that a first run adds to a process after a smaller run.
+
+    Return None if the system is not Linux.
+    """
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_resident_here, (kind, name, n))
 
@@ -239,9 +247,9 @@ def _resident(kind: str, name: str, n: int) -> int | None:
 def _resident_here(kind: str, name: str, n: int) -> int | None:
     make = AGAINST[kind][1]
     work = make(n)[name]
-    make(256 if kind == "U" else 1)[name]()  # loads all libraries
+    make(256 if kind == "U" else 1)[name]()  # Loads all libraries.
     try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # Resets the memory peak.
     except OSError:
         return None
     before = _status("VmRSS")
@@ -250,7 +258,7 @@ def _resident_here(kind: str, name: str, n: int) -> int | None:
 
 
 def _status(name: str) -> int:
-    """Return a figure of this process, in kB."""
+    """Return a memory figure of this process in kB, such as ``VmRSS``."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
@@ -270,9 +278,10 @@ def slope(sizes: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
 
 
 def slopes(rows: Sequence[Row]) -> list[Row]:
-    """Return the slope of the time and of the memory of each program, and of its peer.
+    """Return the slopes of the time and the memory of each program, and of the time of its peer.
 
-    It is fitted at the largest sizes: below, the fixed cost of a call dominates.
+    The slopes are fitted at the largest sizes, because the fixed cost of a call dominates at small
+    sizes.
     """
     fitted = []
     for name in dict.fromkeys(row["name"] for row in rows):
@@ -288,36 +297,36 @@ def slopes(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Draw time and memory of each kind, each a file."""
+    """Draw the time and the memory of each kind of work, each in a separate SVG file."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     kinds = (
         ("sequences", "tokens", "NumPy", "programs on integers"),
-        ("U", "rows of X", "torch SDPA", "U(T, X)"),
+        ("U", "rows of X", "PyTorch SDPA", "U(T, X)"),
         ("layers", "layers", "eager", "an encoder on U"),
     )
+    quantities = (("seconds", "Time per call", "ms", 1e3), ("bytes", "Memory", "MB", 1e-6))
     for kind, label, peer, what_runs in kinds:
         own = [row for row in rows if row["kind"] == kind]
         sizes = sorted({row["size"] for row in own})
         if len(sizes) < 2:
             continue
-        for what, unit, scale in (("seconds", "time per call, ms", 1e3), ("bytes", "memory, MB", 1e-6)):
+        for what, quantity, unit, scale in quantities:
             lines = {
                 name: [scale * row[what] for row in own if row["name"] == name]
                 for name in dict.fromkeys(row["name"] for row in own if row["name"] != "reverse")
             }
             if kind in AGAINST:
                 lines[peer] = [scale * row[f"peer_{what}"] for row in own]
-            lines = {name: [max(v, 1e-3) for v in values] for name, values in lines.items()}
-            heading = f"{unit.split(',')[0].capitalize()} against {label}"
             chart = line_chart(
-                f"{heading}: {what_runs}",
+                f"{quantity} of {what_runs}",
                 [round(100 * math.log10(size)) for size in sizes],
                 lines,
                 label,
                 ticks=[_written(size) for size in sizes],
-                logarithmic=True,
-                values=unit,
+                # The memory of a process grows in pages and arenas, so small values are inexact.
+                logarithmic=what == "seconds" or kind not in AGAINST,
+                values="MB added by the first call" if kind in AGAINST and what == "bytes" else unit,
             )
             path = folder / f"{kind.lower()}_{what}.svg"
             path.write_text(as_file(chart), encoding="utf-8")
@@ -326,13 +335,13 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def _written(size: int) -> str:
-    """Return a size, as a power of ten if it is a large one."""
+    """Format a size; a large power of ten is written with an exponent."""
     power = round(math.log10(size))
     return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if size == 10**power >= 1000 else f"{size:,}"
 
 
 def main() -> None:
-    """Measure, draw, and print a table or (``--json``) one JSON object."""
+    """Measure, draw the charts, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", choices=("sequences", *AGAINST), help="Measure one kind.")
     parser.add_argument("--sizes", default="1000,10000,100000,1000000,10000000", help="Tokens.")
@@ -340,8 +349,12 @@ def main() -> None:
     parser.add_argument("--layers", default="1,2,4,8,16,32", help="Layers of the encoder.")
     parser.add_argument("--seconds", type=float, default=1.0, help="Time for each row, in seconds.")
     parser.add_argument("--charts", type=Path, default=Path("build/scaling"), help="Folder for charts.")
+    parser.add_argument("--read", type=Path, help="Draw the rows of a JSON file, without measuring.")
     parser.add_argument("--json", action="store_true", help="Print one JSON object.")
     arguments = parser.parse_args()
+    if arguments.read is not None:
+        print(*draw(json.loads(arguments.read.read_text())["rows"], arguments.charts), sep="\n")
+        return
     rows: list[Row] = []
     if arguments.only in (None, "sequences"):
         rows += measure_sequences([int(size) for size in arguments.sizes.split(",")], arguments.seconds)

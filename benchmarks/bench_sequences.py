@@ -1,14 +1,14 @@
-"""Long sequences: programs in RASP text, from two hundred tokens to a million, list in and list out.
+"""Measure programs in RASP text on lists of two hundred to a million tokens.
 
-Every program is run by ``executor="auto"`` on strings and on the same tokens as numbers: the least
-time (of the processor) of several runs, and the peak of the memory taken (in a run of its own, without
-the tokens). Up to a thousand tokens: how many times faster than dense execution, in the same run.
+Every program runs with ``executor="auto"`` on strings and on the same tokens as numbers. A row contains
+the minimum CPU time of several runs, and the peak of the memory in a separate run, without the tokens.
+For up to a thousand tokens, the row also contains the speed-up over dense execution.
 
-At 200 tokens, also: how many times faster than Weiss's implementation of RASP
-(github.com/tech-srl/RASP), which runs the same texts on the same tokens beside it. It is not part of
-this project: say where it is with ``WEISS_RASP=FOLDER``, and with ``WEISS_PYTHON=PYTHON`` which
-interpreter has what it needs (antlr4-python3-runtime 4.9, termcolor). Both give the same values, or the
-benchmark fails.
+At 200 tokens, the row also contains the speed-up over Weiss's implementation of RASP
+(github.com/tech-srl/RASP), which runs the same texts on the same tokens. This implementation is not
+part of the project. ``WEISS_RASP=FOLDER`` states where it is. ``WEISS_PYTHON=PYTHON`` states the
+interpreter with its requirements, antlr4-python3-runtime 4.9 and termcolor. The benchmark fails if the
+values of both implementations differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from benchmarks.harness import Row, least, main
 from locum import SOp
 from locum.rasp import Session
 
-#: Statements, one a line; the last one defines ``result``. Brackets are the tokens 1 2 and 3 4.
+#: Programs with one statement per line; the last statement defines ``result``. The tokens 1 and 2, and
+#: the tokens 3 and 4, are pairs of brackets.
 PROGRAMS: dict[str, str] = {
     "histogram": "result = selector_width(select(tokens, tokens, ==));",
     "sort": "result = sort(tokens, tokens);",
@@ -65,10 +66,10 @@ PROGRAMS: dict[str, str] = {
     "inversions": "result = selector_width(select(tokens, tokens, >) and select(indices, indices, <));",
 }
 WEISS_TOKENS = 200
-#: Dense execution takes a tenth of a second or so on so many tokens.
+#: Maximum number of tokens for dense execution, which then takes about a tenth of a second.
 DENSE_TOKENS = 1_000
 
-#: What Weiss's implementation is asked to do: build each program, apply it to each input, say how long.
+#: A script for Weiss's implementation. It builds each program, runs it on each input and reports times.
 _WEISS = """
 import contextlib, io, json, sys, time
 asked = json.load(sys.stdin)
@@ -93,12 +94,12 @@ json.dump(answers, sys.stdout)
 
 
 def statements(name: str) -> list[str]:
-    """The statements of a program."""
+    """Return the statements of a program as a list of lines."""
     return [line.strip() for line in PROGRAMS[name].strip().splitlines()]
 
 
 def program(name: str) -> SOp:
-    """The s-op ``result`` of a program."""
+    """Build the s-op ``result`` from the statements of a program."""
     session = Session()
     session.define("\n".join(statements(name)))
     value = session.get("result")
@@ -107,7 +108,7 @@ def program(name: str) -> SOp:
 
 
 def tokens_for(name: str, size: int, seed: int = 0) -> list[int]:
-    """Digits; for brackets a word that stays balanced, for sorting numbers of many values."""
+    """Draw an input: a balanced word for brackets, otherwise numbers."""
     random = np.random.default_rng([size, seed])
     if name.startswith("dyck"):
         return brackets(random, size, 1 if name == "dyck-1" else 2)
@@ -116,7 +117,7 @@ def tokens_for(name: str, size: int, seed: int = 0) -> list[int]:
 
 
 def brackets(random: np.random.Generator, size: int, kinds: int) -> list[int]:
-    """A balanced word: 1 opens and 2 closes, 3 opens and 4 closes."""
+    """Draw a balanced word, in which 1 opens and 2 closes, and 3 opens and 4 closes."""
     steps, word, opened = random.random(size), list[int](), list[int]()
     for step, left in zip(steps.tolist(), range(size, 0, -1), strict=True):
         if opened and (step < 0.5 or len(opened) >= left):
@@ -129,7 +130,7 @@ def brackets(random: np.random.Generator, size: int, kinds: int) -> list[int]:
 
 
 def measure(sizes: list[int], repeats: int) -> list[Row]:
-    """One row per program and size."""
+    """Measure each program at each number of tokens, and return one row for each."""
     rows = []
     weiss = weiss_seconds() if WEISS_TOKENS in sizes else {}
     for name in PROGRAMS:
@@ -158,12 +159,12 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
 
 
 def seconds(run: SOp, values: list[Any], repeats: int, executor: str = "auto") -> float:
-    """The least time of several runs, in seconds of the processor."""
+    """Return the minimum CPU time of several runs in seconds."""
     return least(lambda: run(values, executor=executor), repeats, time.process_time)
 
 
 def peak(run: SOp, values: list[Any]) -> int:
-    """Most bytes held at a time while it runs."""
+    """Return the peak of the Python memory during a run, in bytes."""
     tracemalloc.start()
     run(values, executor="auto")
     held = tracemalloc.get_traced_memory()[1]
@@ -172,7 +173,10 @@ def peak(run: SOp, values: list[Any]) -> int:
 
 
 def weiss_seconds() -> dict[str, float]:
-    """The least time of three that Weiss's implementation takes for each program; {} without it."""
+    """Return the minimum CPU time of Weiss's implementation for each program.
+
+    The result is empty if ``WEISS_RASP`` is not set.
+    """
     folder = os.environ.get("WEISS_RASP")
     if not folder:
         return {}
@@ -198,7 +202,7 @@ def weiss_seconds() -> dict[str, float]:
 
 
 def lines(rows: list[Row]) -> Iterator[str]:
-    """The table."""
+    """Yield the lines of a table with times, memory and speed-ups."""
     titles = ("strings s", "numbers s", "bytes/token", "to dense", "Weiss s", "to Weiss")
     yield f"{'program':<14} {'tokens':>8} " + " ".join(f"{t:>11}" for t in titles)
     for row in rows:
@@ -211,7 +215,7 @@ def lines(rows: list[Row]) -> Iterator[str]:
             f"{row['peak_bytes_per_token']:>11.0f} {dense:>11} {weiss:>11} {ratio:>11}"
         )
     if not any("weiss_ratio" in row for row in rows):
-        yield "to Weiss: not measured (see --help for how to run Weiss's implementation beside it)"
+        yield "to Weiss: not measured (--help describes how to compare Weiss's implementation)"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""U and its plan against the same algebra written directly in torch: time, overhead, memory.
+"""Compare U and its plan with the same formula written in PyTorch: time, overhead and memory.
 
-Paired and interleaved in one process: each round times the direct expression, the plan, ``U(T, X)``
-with all that it checks, and the direct expression once more. A ratio is the median over rounds of one
-time over another, with its quartiles; direct over direct is the control (A/A), which shows the noise.
+The measurements alternate in one process. Each round measures the direct expression, the plan, ``U(T,
+X)`` with all its checks, and the direct expression again. A ratio is the median over the rounds of the
+ratio of two times, with quartiles. The ratio of the two direct measurements is the control (A/A), which
+shows the noise.
 
-    python benchmarks/bench_speed.py                          # torch on the CPU, float32, one thread
+    python benchmarks/bench_speed.py                          # PyTorch on the CPU, float32, one thread
     python benchmarks/bench_speed.py --device cuda --orders 512,768,768 4096,1024,1024
 """
 
@@ -31,19 +32,19 @@ from locum.constructions import Matrix, concatenate, matmul, multihead, softmax,
 from locum.execution import fast
 from locum.simulators import Attention, UniversalSimulator
 
-#: (n, d, d_v) of single heads, and (heads, n, d) of several.
+#: Orders (n, d, d_v) of single heads, and orders (heads, n, d) of several heads.
 ORDERS = ["16,16,16", "64,64,64", "128,384,384", "128,768,768", "512,768,768"]
 HEADS = ["12,128,64", "12,512,64"]
 Work = Callable[[], Any]
 
 
 def attention(x: Matrix, a: Matrix, v: Matrix) -> Matrix:
-    """softmax(X A Xᵀ) X V: the formula of Theorem 1."""
+    """Build the formula of Theorem 1, softmax(X A Xᵀ) X V, as a program."""
     return matmul(softmax(matmul(matmul(x, a), transpose(x))), matmul(x, v))
 
 
 def universal(heads: int, n: int, d: int, d_v: int) -> Matrix:
-    """The program for one head, or for several by the multi-head lemma."""
+    """Build the program of U for one head, or for several heads by the multi-head lemma."""
     if heads == 1:
         x, a, v = concatenate(tokens, (n, d), (d, d), (d, d_v))
         return attention(x, a, v)
@@ -56,7 +57,7 @@ def universal(heads: int, n: int, d: int, d_v: int) -> Matrix:
 def matrices(
     heads: int, n: int, d: int, d_v: int, device: str, dtype: torch.dtype
 ) -> list[torch.Tensor]:
-    """Random X, A, V, scaled so that scores stay moderate."""
+    """Draw random matrices X, A and V, scaled so that the scores are not too large."""
     torch.manual_seed(0)
     batch = () if heads == 1 else (heads,)
     shapes = [(n, d), (d, d), (d, d_v)]
@@ -68,12 +69,12 @@ def matrices(
 
 
 def direct(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """The same algebra."""
+    """Compute softmax(X A Xᵀ) X V directly in PyTorch."""
     return torch.softmax(x @ a @ x.mT, -1) @ (x @ v)
 
 
 def with_sdpa(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """The same, by the library's fused attention, in the layout it is fast in."""
+    """Compute softmax(X A Xᵀ) X V with PyTorch's fused attention, on tensors with a batch axis."""
     attend = torch.nn.functional.scaled_dot_product_attention
     q, k, w = ((y if y.ndim == 3 else y[None])[None] for y in (x @ a, x, x @ v))
     return attend(q, k, w, scale=1.0)
@@ -82,7 +83,7 @@ def with_sdpa(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor
 def measure(
     case: str, several: bool, device: str, dtype: torch.dtype, seconds: float
 ) -> dict[str, Any]:
-    """One row: ratios, planning, overhead, error."""
+    """Return a row with the ratios, the planning time and the error for one order."""
     numbers = [int(part) for part in case.split(",")]
     heads, n, d, d_v = (*numbers, numbers[-1]) if several else (1, *numbers)
     x, a, v = matrices(heads, n, d, d_v, device, dtype)
@@ -131,7 +132,10 @@ def _wait(device: str) -> Work:
 
 
 def overhead() -> float:
-    """What a call of a plan costs beyond its operations, in seconds: on 1×1 matrices."""
+    """Return the time in seconds that a call of a plan needs in addition to its operations.
+
+    The time is measured on 2×2 matrices.
+    """
     x, a, v = matrices(1, 2, 2, 2, "cpu", torch.float32)
     plan = universal(1, 2, 2, 2).plan(like=x, segments=[(2, 2)] * 3)
     times = interleave({"plan": lambda: plan(x, a, v), "direct": lambda: direct(x, a, v)}, 1.0)
@@ -142,7 +146,7 @@ def overhead() -> float:
 
 
 def peak(case: str, several: bool, device: str, planned: bool) -> float | None:
-    """The memory that a run takes beyond its matrices, in MB, in a process of its own."""
+    """Return the memory of a run in addition to its matrices, in MB, measured in a separate process."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_peak, (case, several, device, planned))
@@ -164,7 +168,7 @@ def _peak(case: str, several: bool, device: str, planned: bool) -> float | None:
         return (torch.cuda.max_memory_allocated() - before) / 1e6
     try:
         clear = Path("/proc/self/clear_refs")
-        clear.write_text("5", encoding="ascii")  # Linux: the high-water mark begins anew
+        clear.write_text("5", encoding="ascii")  # On Linux, this resets the memory peak.
     except OSError:
         return None
     before = _status("VmRSS")
@@ -173,13 +177,13 @@ def _peak(case: str, several: bool, device: str, planned: bool) -> float | None:
 
 
 def _status(name: str) -> int:
-    """A figure of this process, in kB."""
+    """Return a memory figure of this process in kB, such as ``VmRSS``."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def main() -> None:
-    """Measure and print, or (``--json``) one JSON object."""
+    """Measure all orders, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--orders", nargs="*", default=ORDERS, help="n,d,d_v of single heads")
     parser.add_argument("--heads", nargs="*", default=HEADS, help="heads,n,d of several")
@@ -194,7 +198,7 @@ def main() -> None:
     torch.set_grad_enabled(False)
     dtype = getattr(torch, arguments.dtype)
     device: str = arguments.device
-    universal(1, 2, 2, 2).plan(segments=[(2, 2)] * 3)  # imports are not planning
+    universal(1, 2, 2, 2).plan(segments=[(2, 2)] * 3)  # Imports modules before planning is measured.
     rows = []
     cases = [(case, False) for case in arguments.orders] + [(case, True) for case in arguments.heads]
     for case, several in cases:
@@ -219,7 +223,7 @@ def main() -> None:
 
 
 def show(row: dict[str, Any], first: bool) -> None:
-    """A row of the table."""
+    """Print the measurements of one order as a line of the table."""
     if first:
         print(
             "U's plan over the same algebra written directly (median, quartiles; A/A is the control)\n"

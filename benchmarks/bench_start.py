@@ -1,7 +1,8 @@
-"""How long a user waits before anything happens: ``import locum``, ``locum --help``, small programs, U.
+"""Measure start-up times: ``import locum``, ``locum --help``, small programs and a first call of U.
 
-Each is a process of its own, and Python's own start is measured beside it, in turn, so that what Locum
-adds is a difference in the same run. Times are the least of several, by the processor's clock.
+Each measurement is a separate process. The start of Python is measured in the same run, so that the
+additional time of Locum is a difference of two rows. CPU times and wall times are the minimum of
+several runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-#: Ten statements, such as a user writes, and an expression that is shown.
+#: A typical program of ten statements, and an expression whose value is printed.
 _TEN_LINES = """
 same = select(tokens, tokens, ==);
 often = selector_width(same);
@@ -50,7 +51,7 @@ WORK = {
 
 
 def processor_seconds(command: list[str]) -> tuple[float, float]:
-    """Return the processor time and the wall time of one run of a command."""
+    """Return the CPU time and the wall time of one run of a command, in seconds."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -58,7 +59,7 @@ def processor_seconds(command: list[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure, and print a table or (``--json``) one JSON object."""
+    """Measure the commands, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", action="store_true")

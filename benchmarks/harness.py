@@ -1,4 +1,4 @@
-"""What every benchmark shares: the command line, the machine in words, and times of several runs."""
+"""Provide shared parts of the benchmarks: the command line, the machine as text, and measured times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 def least(
     work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """The least time of several runs, in seconds of the given clock."""
+    """Return the minimum time of several runs, in seconds of the given clock."""
     times = []
     for _ in range(repeats):
         started = clock()
@@ -35,10 +35,11 @@ def interleave(
     warm: int = 10,
     wait: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:
-    """Return the times of each kind of work, which take turns in every round.
+    """Return the times of each kind of work in seconds; the kinds of work alternate in every round.
 
-    There are as many rounds as fit into ``seconds``, and at least ``rounds``. Each kind of work is run
-    ``warm`` times before. ``wait`` returns when a device has done all its work.
+    Rounds are repeated for ``seconds``, but at least ``rounds`` times. Before the measurement, each
+    kind of work is run ``warm`` times. ``wait`` is a function that returns when a device has finished
+    all work.
     """
     for one in work.values():
         for _ in range(warm):
@@ -56,13 +57,13 @@ def interleave(
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, list[float]]:
-    """Return the median and the quartiles of the ratio of two times, over the rounds."""
+    """Return the median and the quartiles of the ratio of two times in the same round."""
     ratios = sorted(p / q for p, q in zip(over, under, strict=True))
     return statistics.median(ratios), [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
 
 
 def machine(*libraries: str) -> str:
-    """Return the versions of Python, NumPy and other libraries, and the processor."""
+    """Return the versions of Python, NumPy and other libraries, and the processor, as text."""
     versions = [f"Python {platform.python_version()}", f"NumPy {np.__version__}", *libraries]
     return ", ".join([*versions, platform.machine()])
 
@@ -75,7 +76,7 @@ def main(
     title: str,
     lines: Callable[[list[Row]], Iterable[str]],
 ) -> None:
-    """Parse the arguments, measure, and print a table or (``--json``) one JSON object."""
+    """Read the command line, measure, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--sizes", default=sizes, help="sizes to measure, with commas")
     parser.add_argument("--repeats", type=int, default=3)

@@ -1,10 +1,11 @@
-"""Interrupt a sweep again and again and compare its results with those of one that nothing disturbed.
+"""Interrupt a sweep repeatedly, and compare its results with the results of an uninterrupted sweep.
 
     python benchmarks/interrupted_sweep.py sweeps/fuzz.toml
     python benchmarks/interrupted_sweep.py sweeps/fuzz.toml --signals 9 9 9 9 --seed 1
 
-Each signal (2 is Ctrl-C, 9 cannot be caught) is sent after a random share of the cases that are left;
-then the same command goes on. Exit code 1 if a result is missing, counted twice, or another one.
+Each signal (2 is Ctrl-C, and 9 cannot be caught) is sent after a random fraction of the remaining
+cases. Then the same command resumes the sweep. The exit code is 1 if a result is missing, occurs twice,
+or differs.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from locum.experiments.sweeps.spec import read_spec
 
 
 def start(spec: Path, target: Path, workers: int) -> subprocess.Popen[bytes]:
-    """Start ``locum sweep``."""
+    """Start ``locum sweep`` on a specification in a new process."""
     command = [sys.executable, "-m", "locum", "sweep", str(spec), "-o", str(target)]
     return subprocess.Popen([*command, "--workers", str(workers)], stdout=subprocess.DEVNULL)
 
 
 def lines_of(path: Path) -> int:
-    """Count the whole lines that are there."""
+    """Count the complete lines in a file of results, which may not exist."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def interrupt(spec: Path, target: Path, workers: int, number: int, lines: int) -> str:
-    """Run the sweep until there are so many lines, send it a signal, and say what is left."""
+    """Run a sweep until its file has ``lines`` lines, send it a signal, and describe the file."""
     process = start(spec, target, workers)
     while process.poll() is None and lines_of(target) < lines:
         time.sleep(0.002)
@@ -48,7 +49,7 @@ def interrupt(spec: Path, target: Path, workers: int, number: int, lines: int) -
 
 
 def main() -> int:
-    """Run the sweep twice and compare."""
+    """Run the sweep without and with interruptions, and compare the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("spec", type=Path)
     parser.add_argument("--signals", type=int, nargs="+", default=[signal.SIGINT, signal.SIGKILL])

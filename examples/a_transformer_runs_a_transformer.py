@@ -1,10 +1,11 @@
-"""A compiled U with symbolic feed-forwards runs encoder layers of torch that are made after it.
+"""Run PyTorch encoder layers on a compiled U with symbolic feed-forwards.
 
-U is compiled from the order alone (three rows of four numbers, two heads, six hidden units). Then an
-encoder layer of torch is made, with norms, biases and GELU; its matrices and its input become U's
-tokens, and the network computes the output of the layer. The attention heads are weights. The
-feed-forwards are symbolic: norms, GELU and products are executed as instructions, not by an MLP.
-stock_encoder.py runs a plain attention by hidden units instead. Needs torch.
+U is compiled from the order alone: three rows of four numbers, two heads, six hidden units. Then
+PyTorch encoder layers with norms, biases and GELU are created. The matrices of a layer and its input
+become the tokens of U, and the network computes the output of the layer. The attention heads of U are
+weights. Its feed-forwards are symbolic: norms, GELU and products are executed as instructions, not by
+an MLP. The example stock_encoder.py runs plain attention with hidden units instead. This example
+requires PyTorch.
 """
 
 import numpy as np
@@ -21,13 +22,13 @@ def new_layer(seed: int) -> torch.nn.TransformerEncoderLayer:
     return layer.eval()
 
 
-# The simulator: it sees the shape of a layer, none of its numbers.
+# U is built from the sizes of a layer, and does not depend on its weights.
 U = UniversalSimulator.of(from_torch(new_layer(0)), 3)
 weights = U.compile(feed_forward="exact")
 print(weights)
 before = weights.hash
 
-# Layers that did not exist when the weights were made.
+# The layers are created after the weights of U.
 for seed in range(1, 4):
     layer = new_layer(seed)
     X = torch.randn(3, 4, dtype=torch.float64)

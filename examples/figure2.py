@@ -1,4 +1,4 @@
-"""The paper's Figure 2: softmax attention by average-hard attention, step by step, with its errors."""
+"""Reproduce Figure 2 of the paper step by step: softmax attention by average hard attention."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ for base, said in ((2.718, "the figure's own"), (None, "e itself"), (2.73, "the 
     errors = ", ".join(
         f"{PRINTED[name].name} {demonstration[name].error:.6e}" for name in ("softmax", "output")
     )
-    digits = "every printed digit" if demonstration.reproduced else "not every printed digit"
-    print(f"base {base or 'e'} ({said}): {digits} comes out; errors {errors}")
+    digits = "all printed digits agree" if demonstration.reproduced else "some printed digits differ"
+    print(f"base {base or 'e'} ({said}): {digits}; errors {errors}")
     assert demonstration.reproduced == (base != 2.73)
 
 exact = figure2()

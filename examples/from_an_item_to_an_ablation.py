@@ -1,10 +1,10 @@
 # %% [markdown]
 # # From an item of the dataset to an ablation plot
 #
-# An item is a network and the circuit that it was compiled to have. This notebook (percent format:
-# Jupyter opens it with jupytext) makes one item, reads it back, takes one head away at a time, and
-# plots how many answers break. `locum dataset make -o FOLDER --size 100` makes more, and
-# `locum.experiments.dataset.load(FOLDER)` reads them.
+# An item of the dataset is a compiled network whose circuit is known. This notebook is in the percent
+# format, which Jupyter opens with jupytext. It creates one item, loads the item, ablates one head at a
+# time, and plots how many answers change. `locum dataset make -o FOLDER --size 100` creates more items,
+# and `locum.experiments.dataset.load(FOLDER)` loads them.
 
 # %%
 import sys
@@ -22,18 +22,18 @@ item = load(folder / rows[1]["folder"])
 print(item.program)
 
 # %% [markdown]
-# ## The label
+# ## True heads and decoys
 #
-# The network of this tier has decoys: heads that compute something that nobody uses.
+# The network of this tier contains decoys: heads whose results are not used.
 
 # %%
 for head in item.truth.heads:
     print(head, "true" if head in item.truth.true_heads else "decoy")
 
 # %% [markdown]
-# ## The ablation
+# ## Ablation
 #
-# The share of inputs whose answer changes when a head writes nothing.
+# This code prints the fraction of inputs whose answer changes if the output of a head is set to zero.
 
 # %%
 broken = {}
@@ -48,7 +48,7 @@ for head in item.truth.heads:
 assert all((broken[head] > 0) == (head in item.truth.true_heads) for head in broken)
 
 # %% [markdown]
-# ## The plot
+# ## Plot
 
 # %%
 parts = []
@@ -65,7 +65,7 @@ target.write_text(drawn, encoding="utf-8")
 print("drawn in", target.name)
 
 # %% [markdown]
-# ## What a method finds, scored
+# ## Score of a circuit that activation patching finds
 
 # %%
 found = by_patching(item.network, item.truth, item.pairs[:8])

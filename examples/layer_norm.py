@@ -1,11 +1,13 @@
-"""Keep the layer norms of ``torch.nn.TransformerEncoder``: a compiled network that survives them.
+"""Load a compiled network into ``torch.nn.TransformerEncoder`` without removing its layer norms.
 
-A norm divides the residual stream by its standard deviation, which would destroy what the slots hold.
-Write the stream as [x, −x, C, −C] with a large constant C: its mean is 0, and its variance is that of
-the constants but for a share of |x|²/C². A gain of that constant deviation then gives x back. Whatever
-reads the stream takes (x − (−x))/2, in which the rounding of the mean, common to both halves, cancels.
+A layer norm divides the residual stream by its standard deviation, which would destroy the values in
+the slots. Write the residual stream as [x, −x, C, −C] with a large constant C. The mean of this vector
+is 0, and its variance is the variance of the constants up to a relative error of |x|²/C². The gain of
+the norm is set to the constant standard deviation, so that the norm returns x. Each part of the network
+reads (x − (−x))/2, in which the rounding error of the mean cancels, because it is the same in both
+halves.
 
-The error grows with |x|²/C², so float32 keeps small numbers only.
+The error is proportional to |x|²/C², so only small numbers are possible in float32.
 """
 
 import dataclasses
@@ -20,13 +22,13 @@ from locum.networks.transformer import LayerWeights, Weights
 
 
 def mirrored(weights: Weights, constant: float) -> Weights:
-    """Return weights of twice the width that read and write [x, −x, C, −C]."""
+    """Return weights of twice the width that read and write the residual stream [x, −x, C, −C]."""
     d = weights.W_E.shape[1]
 
-    def written(array: Any) -> Any:  # its last axis is d_model
+    def written(array: Any) -> Any:  # The last axis is d_model.
         return np.concatenate([array, -array, np.zeros((*array.shape[:-1], 2))], axis=-1)
 
-    def read(array: Any) -> Any:  # its last axis but one is d_model
+    def read(array: Any) -> Any:  # The second to last axis is d_model.
         nothing = np.zeros((*array.shape[:-2], 2, array.shape[-1]))
         return np.concatenate([array / 2, -array / 2, nothing], axis=-2)
 

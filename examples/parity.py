@@ -1,6 +1,6 @@
-"""PARITY by two U's in series: the softmax encoder of Chiang and Cholak, run by average-hard attention.
+"""Recognise PARITY by two U's in series, which run the softmax encoder of Chiang and Cholak.
 
-No single layer of hard attention recognises PARITY; U runs the two softmax layers that do.
+No single layer of hard attention recognises PARITY, but two softmax layers do, and U simulates both.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""U in a stock ``torch.nn.TransformerEncoder``: from the file on, there is torch alone.
+"""Run U as a stock ``torch.nn.TransformerEncoder``, which is loaded from a file without Locum.
 
-U(3, 3, 3) is compiled for a host with softmax heads and GELU (recipe native) and written to a file.
-Twenty lines of torch load it into an encoder of torch's own layers, whose norms are left out, give it
-⟨T, X⟩ as its sequence and read off T(X), for attentions T that did not exist when it was written.
-(Its certified bound is looser than what is seen: in float32 rounding alone could come to 4e-3.)
+U(3, 3, 3) is compiled to softmax heads and GELU units (recipe native) and written to a file. About
+twenty lines of PyTorch load the file into an encoder of PyTorch's own layers, whose norms are replaced
+by identities. The encoder receives ⟨T, X⟩ as its sequence and returns T(X), for attention layers T that
+are drawn after the file was written. The certified error bound is larger than the observed errors: in
+float32, the bound on rounding errors alone is 4e-3.
 """
 
 import tempfile
@@ -26,7 +27,7 @@ for dtype, tolerance in (("float64", 1e-9), ("float32", 1e-2)):
     )
     save_file(model.to_encoder().state_dict(), folder / f"{dtype}.safetensors")
 
-# Torch alone from here on. ------------------------------------------------------------------------
+# The code below uses PyTorch only. ----------------------------------------------------------------
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 

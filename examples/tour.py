@@ -1,4 +1,7 @@
-"""A tour of Locum in one minute: what ``make demo`` shows. Needs the light core only."""
+"""Show the main features of Locum in one minute (``make demo``).
+
+Only the core dependencies are required.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ reverse = locum.aggregate(
 print("histogram:", histogram.architecture)
 print("reverse:  ", reverse.architecture)
 
-heading("3. The same from RASP text, with errors that say what is wrong")
+heading("3. The same from RASP text, with errors that name the position and the cause")
 session = Session(example="hello")
 for source in ("frac = aggregate(select(indices, indices, <=), indicator(tokens == \"l\"));",
                "select(tokens, tokens, =<);"):  # fmt: skip
@@ -38,7 +41,11 @@ heading("4. Families: the paper's matrix product at any shape is one small progr
 
 
 def matmul(rows: int, inner: int, columns: int) -> locum.SOp:
-    """Algorithm 3 of the paper: r + c heads fetch rows and columns, r·c heads sum the products."""
+    """Build Algorithm 3 of the paper for two matrices.
+
+    The first layer has r + c heads, which fetch rows and columns; r·c heads of the second layer sum the
+    products.
+    """
     l, m = locum.family(rows), locum.family(columns)
     row = locum.aggregate(
         locum.select(locum.indices, locum.indices % inner + l * inner, "=="), locum.tokens

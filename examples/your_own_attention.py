@@ -1,6 +1,6 @@
-"""Your own attention on U: matrices in, T(X) out, and one U for all of them.
+"""Run your own attention matrices on U: one U returns T(X) for every T.
 
-With torch installed, a real ``nn.MultiheadAttention`` follows.
+If PyTorch is installed, U also runs an ``nn.MultiheadAttention``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Architectures of transformers on U: tries every model type that can be built small."""
+"""Try every model type of the transformers library that can be built small on U."""

@@ -1,7 +1,8 @@
 """Try model types of transformers on U: ``python -m experiments.architectures -o results.jsonl``.
 
-Each model type is built small with random weights, and runs eagerly and on U. A file of results that
-exists is continued. ``--write docs/huggingface.md`` writes the table of the page.
+Each model type is built as a small model with random weights, and runs in eager execution and on U. If
+the file of results exists, only missing trials are run. ``--write docs/architectures.md`` writes the
+table of this page.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from experiments.architectures.table import read_results, summary, write_table
 
 
 class TimeLimitError(BaseException):
-    """A trial that takes too long; not an Exception, so that no library catches it."""
+    """Raised if a trial exceeds its time limit.
+
+    This is not an ``Exception``, so that no library catches it.
+    """
 
 
 def main() -> int:
-    """Read the command line and try the model types."""
+    """Read the command line and try the model types; return 1 if any result is wrong, otherwise 0."""
     parser = argparse.ArgumentParser(description="Try model types of transformers on U.")
     parser.add_argument("types", nargs="*", help="model types (default: all that the library has)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="results, one JSON per line")
@@ -47,7 +51,7 @@ def main() -> int:
 
 
 def try_all(arguments: argparse.Namespace) -> None:
-    """Try each model type that has no result yet."""
+    """Try each model type that has no result in the output file, and append the results."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     import torch
@@ -82,7 +86,7 @@ def try_all(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
-    """Raise an error after some seconds."""
+    """Raise :class:`TimeLimitError` if the body of the context takes longer than ``seconds``."""
 
     def stop(*_: Any) -> None:
         raise TimeLimitError

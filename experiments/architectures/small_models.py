@@ -1,7 +1,8 @@
-"""Build small models of every type that the transformers library has, with random weights.
+"""Build small models of every type in the transformers library, with random weights.
 
-A configuration is made small by the names of its fields: widths, layers, heads, vocabularies, images.
-No model type is named. A type whose small configuration the library rejects is reported as not built.
+The sizes in a configuration are reduced according to the names of its fields, such as widths, layers,
+heads, vocabularies and images. No model type is treated specially. If the library rejects the small
+configuration of a type, the type is reported as not built.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 import transformers
 from transformers.models.auto import modeling_auto
 
-#: Classes with which a model is built, by the name of the task, and the library's list of them.
+#: For each task, the mapping of the library from model types to the classes of their models.
 TASKS: Mapping[str, str] = {
     "base": "MODEL_MAPPING_NAMES",
     "causal LM": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
@@ -29,7 +30,7 @@ TASKS: Mapping[str, str] = {
     "image and text": "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES",
 }
 _VOCABULARY, _POSITIONS, _IMAGE = 99, 64, 16
-#: Fields that the library derives from others, or that name parts which a small model does not have.
+#: Fields that are omitted: the library derives them, or they refer to parts that a small model lacks.
 _DERIVED = (
     "transformers_version", "model_type", "architectures", "dtype", "torch_dtype", "out_features",
     "out_indices", "stage_names", "per_layer_config", "num_labels",
@@ -39,7 +40,7 @@ _WIDTHS = (
     "hidden_dim|input_dim|output_dim|embed_size|model_dim|word_embed_proj_dim|projector_dim|"
     "projection_size|channels"
 )
-#: New values of integer fields, by a pattern of the whole name. The first match is used.
+#: Maximum values of integer fields, by a pattern for the whole name. The first match is used.
 _SIZES: tuple[tuple[str, int], ...] = (
     (r".*(key_value|kv)_heads|num_kv_heads|n_head_kv|multi_query_group_num", 2),
     (r"(.*_)?(num_|n_)?(attention_)?heads?|n_head|.*attention_heads", 4),
@@ -66,7 +67,7 @@ _SIZES: tuple[tuple[str, int], ...] = (
 
 
 def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a configuration with small sizes."""
+    """Return the fields of a model configuration, with sizes reduced to small values."""
     small: dict[str, Any] = {}
     for name, value in values.items():
         if name in _DERIVED:
@@ -97,18 +98,18 @@ def _shrink_field(name: str, value: Any) -> Any:
 
 
 def _spread(values: list[Any], count: int) -> list[Any]:
-    """Return ``count`` entries with as many different values as possible."""
+    """Return ``count`` entries of a list, with as many different values as possible."""
     kinds = list(dict.fromkeys(values))
     return [kinds[i % len(kinds)] for i in range(count)] if kinds else []
 
 
 def model_types(task: str) -> list[str]:
-    """Return the model types that have a class for a task."""
+    """Return the model types for which the library provides a class for this task."""
     return sorted(getattr(modeling_auto, TASKS[task]))
 
 
 def build(model_type: str, task: str, seed: int = 0) -> torch.nn.Module:
-    """Return a small model with random weights, in evaluation mode."""
+    """Return a small model of this type with random weights, in evaluation mode."""
     config_class = transformers.CONFIG_MAPPING[model_type]
     config = config_class(**shrink(config_class().to_dict()))
     if getattr(config, "pad_token_id", None) is None:
@@ -122,7 +123,7 @@ def build(model_type: str, task: str, seed: int = 0) -> torch.nn.Module:
 
 
 def enlarge_weights(model: torch.nn.Module, seed: int) -> None:
-    """Draw weights of 0.15 standard deviation, so that every part of a model matters in the result."""
+    """Add noise of standard deviation 0.1 to all weights, so that every part influences the result."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -131,7 +132,7 @@ def enlarge_weights(model: torch.nn.Module, seed: int) -> None:
 
 
 def sample_inputs(model: torch.nn.Module, seed: int = 0) -> dict[str, torch.Tensor]:
-    """Return inputs for a model, from the names of the parameters of ``forward``."""
+    """Return random inputs for a model, chosen by the parameter names of its method ``forward``."""
     generator = torch.Generator().manual_seed(seed)
     names = inspect.signature(model.forward).parameters
     config = model.config

@@ -1,4 +1,4 @@
-"""The table of docs/huggingface.md, from the results of trials."""
+"""Write the table of docs/architectures.md from the results of trials."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 BEGIN = "<!-- table of model types: python -m experiments.architectures --write -->"
 END = "<!-- end of the table -->"
-#: Outcomes of trials that ran; the other model types were not built small.
+#: Outcomes of trials in which a small model was built and run.
 TRIED = ("right", "wrong", "rejected", "not captured")
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """Return the last result of each trial."""
+    """Return the last result of each trial in a file of results, or an empty list without a file."""
     lines = path.read_text().splitlines() if path.exists() else []
     results = {(r["model_type"], r["task"], r["backward"]): r for r in map(json.loads, lines)}
     return [results[key] for key in sorted(results)]
 
 
 def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return how many model types were tried, and the outcomes of the trials."""
+    """Count the model types that were tried, and the outcomes of the trials."""
     tried = [r for r in results if r["outcome"] in TRIED]
     return {
         "model_types": len({r["model_type"] for r in tried}),
@@ -33,8 +33,8 @@ def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def make_table(results: Sequence[dict[str, Any]]) -> str:
-    """Return the table in Markdown, a row for each model type that was tried."""
-    rows = ["| model type | right on U | rejected |", "|---|---|---|"]
+    """Return a Markdown table with one row for each model type that was tried."""
+    rows = ["| model type | correct | not supported |", "|---|---|---|"]
     for model_type in sorted({r["model_type"] for r in results if r["outcome"] in TRIED}):
         own = [r for r in results if r["model_type"] == model_type and r["outcome"] in TRIED]
         right = ", ".join(_task(r) for r in own if r["outcome"] == "right")
@@ -44,7 +44,7 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
 
 
 def write_table(page: Path, results: Sequence[dict[str, Any]]) -> None:
-    """Replace the table of a page."""
+    """Replace the table of model types in the file ``page``."""
     text = page.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -56,17 +56,17 @@ def _task(result: dict[str, Any]) -> str:
 
 
 def _reason(result: dict[str, Any]) -> str:
-    """Return the reason in a few words."""
+    """Return a short reason why a trial was not right."""
     if result["outcome"] == "not captured":
-        return "PyTorch captures no single graph"
+        return "PyTorch does not capture the model as one graph"
     if result["outcome"] == "wrong":
         return f"**wrong**, {result['detail']}"
     operation, _, problem = result["detail"].partition(":")
     kind = problem.partition(" in module ")[0].strip()
     if "complex" in kind:
-        return f"`{operation}` of complex numbers"
+        return f"the operation `{operation}` on complex numbers"
     if "depend on data" in kind:
-        return f"`{operation}`: a shape that depends on data"
+        return f"the operation `{operation}` with a data-dependent shape"
     if "." not in operation:
-        return "no plan for the program"
-    return f"`{operation}`"
+        return "the program has no plan"
+    return f"the operation `{operation}`"

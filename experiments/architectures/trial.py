@@ -1,4 +1,4 @@
-"""Run a small model eagerly and on U, and compare all tensors of the results."""
+"""Run a small model in eager execution and on U, and compare all tensors of the results."""
 
 from __future__ import annotations
 
@@ -15,38 +15,41 @@ import locum.torch
 from experiments.architectures import small_models
 from locum.errors import LocumError
 
-#: The largest error of a right result, relative to the largest entry of the eager result (float32).
+#: Largest error of a right result in float32, relative to the largest entry of the eager result.
 TOLERANCE = 1e-5
-#: Models with more parameters are not small.
+#: Maximum number of parameters of a small model.
 MOST_PARAMETERS = 3_000_000
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What happened to one model type with one task."""
+    """The outcome of running one model type for one task on U."""
 
     model_type: str
     task: str
     #: ``right``, ``wrong``, ``rejected`` (an error of Locum), ``not captured`` (an error of PyTorch)
     #: or ``not built`` (the library rejects the small configuration or the inputs).
     outcome: str
-    #: The error, or the largest difference.
+    #: The error message, or the largest difference as text.
     detail: str
     difference: float = float("nan")
     share_on_u: float = 0.0
     multiply_adds: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    #: Whether the model ran in training mode, and its gradients were compared.
+    #: Whether the model was run in training mode, and its gradients were compared.
     backward: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the trial for JSON."""
+        """Return the trial as a JSON-compatible dictionary."""
         return asdict(self)
 
 
 def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
-    """Return whether a model type gives eager's results on U; with ``backward``, its gradients, too."""
+    """Compare the results of a small model on U with eager execution.
+
+    With ``backward``, the gradients are also compared.
+    """
     started = time.perf_counter()
 
     def outcome(name: str, detail: object, **numbers: Any) -> Trial:
@@ -63,7 +66,7 @@ def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
         expected = run(other, inputs, backward)
         if not expected[0]:
             return outcome("not built", "an output without tensors")
-    except Exception as error:  # whatever the library raises for a configuration that does not fit
+    except Exception as error:  # The library raises various errors for an invalid configuration.
         return outcome("not built", f"{type(error).__name__}: {first_line(error)}")
     torch._dynamo.reset()
     try:
@@ -94,7 +97,10 @@ def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
 def run(
     model: torch.nn.Module, inputs: dict[str, Any], backward: bool
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Return the tensors of an output, and all gradients with ``backward``, in training mode then."""
+    """Return the tensors in the output of a model, and its gradients.
+
+    With ``backward``, the model is in training mode; otherwise the list of gradients is empty.
+    """
     torch.manual_seed(0)
     if not backward:
         with torch.no_grad():
@@ -109,7 +115,7 @@ def run(
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors of an output of the library, caches included."""
+    """Yield all tensors in an output of the transformers library, including key-value caches."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict) or hasattr(value, "items"):
@@ -126,10 +132,11 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
-    """Return the largest difference, relative to the largest entry; infinite for other shapes.
+    """Return the largest difference between two lists of tensors, relative to the largest entry.
 
-    A tensor whose entries are small beside those of the others is compared with a tenth of the others:
-    a gradient that is zero but for rounding has no correct digit.
+    If shapes or dtypes differ, the result is infinite. A difference is divided by the largest entry of
+    its tensor, or by a tenth of the largest entry of all tensors if that is larger. Otherwise a
+    gradient that is 0 except for rounding errors would have a large relative error.
     """
     if len(expected) != len(found):
         return float("inf")
@@ -150,6 +157,6 @@ def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error, without the place in a file of this machine."""
+    """Return the first line of an error message, without paths of files on this machine."""
     lines = re.sub(r' \(File "[^)]*\)', "", str(error)).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__

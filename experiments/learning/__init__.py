@@ -1,1 +1,1 @@
-"""The results and charts of docs/learning.md; what is trained is in src/locum/learning."""
+"""Tabulate and draw the results of docs/learning.md (``src/locum/experiments/learning`` trains)."""

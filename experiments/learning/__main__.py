@@ -1,6 +1,7 @@
-"""Make a table of the results of sweeps: ``python -m experiments.learning FILE.jsonl… -o results.csv``.
+"""Write a table from results of sweeps: ``python -m experiments.learning FILE.jsonl… -o results.csv``.
 
-A row for each network that was trained; rows with a ``step`` are errors on the way there.
+The table contains one row for each trained network. Rows with a ``step`` contain errors during the
+training.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ COLUMNS = (
 
 
 def rows_of(group: str, found: Result) -> list[dict[str, Any]]:
-    """Return the rows for what one case found."""
+    """Convert the result of one case of a sweep to rows of the table."""
     settings, result = found.settings, found.result
     shared = {
         **{name: value for name, value in settings.items() if name in COLUMNS},
@@ -47,7 +48,7 @@ def rows_of(group: str, found: Result) -> list[dict[str, Any]]:
 
 
 def table(lines: list[bytes]) -> list[dict[str, Any]]:
-    """Return all rows of a file of results, by group and in the order of the grid."""
+    """Return all rows for a file of results, in the order of the groups and of the grid."""
     done = {result.key: result for result in map(read_line, lines) if result.outcome == "done"}
     rows: list[dict[str, Any]] = []
     for group, listed in GROUPS.items():
@@ -59,7 +60,7 @@ def table(lines: list[bytes]) -> list[dict[str, Any]]:
 
 
 def written(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as it stands in the file: six digits are enough.
+    """Return a row as strings for the file, in which floats have six significant digits.
 
     >>> written({"sigma": 0.001, "error": 0.12345678, "seed": 3})
     {'sigma': '0.001', 'error': '0.123457', 'seed': 3}
@@ -68,7 +69,7 @@ def written(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Read the command line, the results, and write the table."""
+    """Read the command line and the results of sweeps, and write the table."""
     parser = argparse.ArgumentParser(description="Make a table of the results of a sweep.")
     parser.add_argument("results", type=Path, nargs="+", help="what locum sweep wrote")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the table, a .csv")

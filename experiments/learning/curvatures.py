@@ -1,4 +1,4 @@
-"""The greatest curvature of the loss at U: ``python -m experiments.learning.curvatures``."""
+"""Print the largest curvature of the loss at U: ``python -m experiments.learning.curvatures``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from locum.experiments.learning.training import sharpness
 
 
 def main() -> None:
-    """Print a table for U of two orders, by what may move, as compiled and balanced."""
+    """Print a table for U of two orders, by the set of trainable weights, as compiled and balanced."""
     parser = argparse.ArgumentParser(description="The greatest curvature of the loss at constructions.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     rows = []

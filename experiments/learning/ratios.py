@@ -1,6 +1,7 @@
-"""The ratio of largest to smallest weight before and after ``model.balanced()``.
+"""Print the ratio of the largest to the smallest weight before and after ``model.balanced()``.
 
-U(2, 2, 2) in each recipe, and the cookbook's programs: ``python -m experiments.learning.ratios``.
+``python -m experiments.learning.ratios`` prints the ratios for U(2, 2, 2) in each recipe and for the
+programs of the cookbook.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import CompileError
-from locum.languages.cookbook import COOKBOOK
-from locum.languages.cookbook.entries import Compiled
+from locum.languages.cookbook import COOKBOOK, Compiled
 from locum.languages.recogniser import Recogniser
 from locum.networks.compiler import compile as compile_program
 from locum.networks.transformer import CompiledTransformer
@@ -22,7 +22,7 @@ from locum.networks.transformer.balancing import Spread
 from locum.simulators import UniversalSimulator
 from locum.simulators.universal_weights import RECIPES
 
-#: Heads and feed-forwards that are asked for; hidden units serve numbers from −1 to 1 up to 10⁻².
+#: Options of the compiler by kind of network. Hidden units support numbers from −1 to 1 up to 10⁻².
 _UNITS = {"ranges": (-1, 1), "tolerance": 1e-2}
 HOSTS: dict[str, dict[str, Any]] = {
     "hard, exact": {"feed_forward": "exact"},
@@ -64,7 +64,7 @@ def _networks() -> Iterator[tuple[str, str, CompiledTransformer | None]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return a row for each network; ratios are None where the recipe has no such network."""
+    """Return a row with the ratios of each network; they are None if the network cannot be compiled."""
     rows = []
     for name, host, model in _networks():
         row: dict[str, Any] = {"network": name, "host": host, "before": None, "after": None}
@@ -77,7 +77,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def _agree(model: CompiledTransformer, balanced: CompiledTransformer) -> bool:
-    """Say whether answers to random inputs of the greatest length are the same to the bit."""
+    """Return whether both networks return exactly equal outputs for random inputs of maximum length."""
     draw, length = np.random.default_rng(0), model.config.lengths[1]
     vocabulary = model.config.vocabulary
     if vocabulary is None:
@@ -90,7 +90,7 @@ def _agree(model: CompiledTransformer, balanced: CompiledTransformer) -> bool:
 
 
 def main() -> None:
-    """Print the table, or one JSON object."""
+    """Print the ratios as a table or as one JSON object."""
     parser = argparse.ArgumentParser(description="Ratios of weights before and after balancing.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     rows = measure()
