@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-sys.dont_write_bytecode = False  # the rewritten tests, too
+sys.dont_write_bytecode = False  # also for the rewritten tests
 
 # No deadlines, and nothing is "too slow": machines differ, and may be busy.
 settings.register_profile(
@@ -106,7 +106,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Seed what a test may draw from without a seed of its own."""
+    """Seed the random number generators that a test may use without a seed."""
     random.seed(0)
     np.random.seed(0)
     if "torch" in sys.modules:
@@ -115,3 +115,14 @@ def pytest_runtest_setup() -> None:
         torch.default_generator.manual_seed(0)
         if torch.cuda.is_initialized():
             torch.cuda.manual_seed_all(0)
+
+
+@pytest.fixture(autouse=True)
+def _names_of_one_test() -> Generator[None]:
+    """Remove names that a test gives with ``.named()``, since equal programs share their nodes."""
+    from locum.graph.labels import _given
+
+    before = dict(_given)
+    yield
+    _given.clear()
+    _given.update(before)

@@ -3,7 +3,7 @@
 The fenced blocks of a page say by their language what they are:
 
 - ``python`` is run, all blocks of a page in one namespace, in their order;
-- ``output`` (or no language), right after a ``python`` block, is what that block prints;
+- ``output``, right after a ``python`` block, is what that block prints;
 - ``console`` has commands behind ``$ `` and, below each, what it prints;
 - ``rasp`` is a program that a session runs, all blocks of a page in one session; an ``output``
   right after it is what the REPL prints, and a statement may fail only where that is shown;
@@ -33,7 +33,7 @@ from tests.cli.commands import command_line
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-KINDS = {"python", "output", "", "console", "rasp", "coq", "text"}
+KINDS = {"python", "output", "console", "rasp", "coq", "text"}
 FENCE = re.compile(
     r"(?:<!-- not run: (?P<reason>[^>]+) -->\n\n?)?"
     r"^```(?P<kind>[\w-]*|\{[\w:-]+\}[^\n]*)\n(?P<text>.*?)^```$",
@@ -97,7 +97,7 @@ def run_page(page: Path, folder: Path) -> int:
             printed = None
             _console(block.text, folder, where)
         elif block.kind == "rasp":
-            may_fail = following is not None and following.kind in ("output", "")
+            may_fail = following is not None and following.kind == "output"
             printed = _rasp(block.text, session, where, may_fail)
         elif block.kind == "coq":
             printed = None

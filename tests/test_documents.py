@@ -123,7 +123,7 @@ def test_commands_in_the_documents_run() -> None:
 
 def test_commands_in_the_documents_exist() -> None:
     for page in PAGES:
-        used = set(re.findall(r"`locum (\w+)(?: (\w+))?", page.read_text(encoding="utf-8")))
+        used = set(re.findall(r"`locum ([a-z]\w*)(?: ([a-z]\w*))?", page.read_text(encoding="utf-8")))
         assert {name for name, _ in used} <= set(COMMANDS), page.name
         for name, second in used:
             command = cli.get_command(click.Context(cli), name)
@@ -135,7 +135,7 @@ def test_every_erratum_has_a_row_a_section_and_a_test() -> None:
     page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     tests = (ROOT / "tests" / "constructions" / "test_errata.py").read_text(encoding="utf-8")
     note = (ROOT / "docs" / "errata-note.md").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    claims = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| E.*$", page, flags=re.MULTILINE)
     assert rows == [erratum.row for erratum in ERRATA.values()]
     sections = page.partition("## Errata\n\n")[2].partition("\n\n## ")[0]
@@ -146,7 +146,7 @@ def test_every_erratum_has_a_row_a_section_and_a_test() -> None:
     ):
         numbers = {n for n, erratum in ERRATA.items() if erratum.severity == severity}
         assert set(re.findall(r"\bE\d+\b", part)) == numbers
-    assert f"{len(ERRATA)} errata" in readme
+    assert f"{len(ERRATA)} errata" in claims
 
 
 def test_every_item_of_the_paper_has_its_row() -> None:

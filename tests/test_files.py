@@ -128,7 +128,7 @@ def test_a_target_that_is_also_read(tmp_path: Path) -> None:
     program.write_text("tokens;")
     (tmp_path / "link").symlink_to(program)
     for target in (program, tmp_path / "link", tmp_path / "." / "s.rasp"):
-        with pytest.raises(InputError, match="it is also read; try another name"):
+        with pytest.raises(InputError, match="the file is also an input; try another name"):
             files.check_target(target, program)
     files.check_target(tmp_path / "s.svg", program, None)
 

@@ -19,6 +19,7 @@ STATE = {
     "execution/fast/plan_cache.py: _blueprints": "a bounded cache of 1,024 entries",
     "execution/fast/plan_cache.py: _plans": "a bounded cache of 1,024 entries",
     "execution/fast/symbolic/reuse.py: _lowered": "a bounded cache of 1,024 entries",
+    "graph/labels.py: _given": "names of nodes, held as long as the node",
     "graph/node.py: _pool": "interned nodes, held weakly",
     "graph/node.py: _process": "one text for each process",
     "languages/formulas.py: _MADE": "interned formulas, held weakly",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import re
 import subprocess
@@ -86,8 +87,8 @@ def test_the_floors_are_those_that_are_declared() -> None:
         ), name
 
 
-def test_every_claim_of_the_readme_names_a_command_that_there_is() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_claim_names_a_command_that_exists() -> None:
+    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
     table = text.partition("| claim | command |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
     assert len(table) >= 10
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
@@ -111,6 +112,42 @@ def test_the_page_on_installing_has_every_extra() -> None:
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert rows == PROJECT["optional-dependencies"].keys() - {"dev"}
+
+
+def test_the_extra_of_everything_has_all_extras_for_users() -> None:
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = re.fullmatch(r"locum\[([\w,]+)\]", everything)
+    assert named is not None
+    assert set(named[1].split(",")) == extras.keys() - OURS - {"all"}
+
+
+def test_the_long_description_has_no_relative_links() -> None:
+    pytest.importorskip("hatchling")
+    hook = importlib.util.spec_from_file_location("hook", ROOT / "packaging" / "long_description.py")
+    assert hook is not None
+    assert hook.loader is not None
+    module = importlib.util.module_from_spec(hook)
+    hook.loader.exec_module(module)
+    text = "![a picture](docs/p.svg) and [a `page`](docs/a.md#b), [RASP](https://example.org/rasp)"
+    assert module.long_description(text, None) == " and a `page`, [RASP](https://example.org/rasp)"
+    linked = module.long_description(text, "https://example.org/locum")
+    assert re.findall(r"\]\(([^)]+)\)", linked) == [
+        "https://example.org/locum/raw/HEAD/docs/p.svg",
+        "https://example.org/locum/blob/HEAD/docs/a.md#b",
+        "https://example.org/rasp",
+    ]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", module.long_description(readme, None))
+    assert all(target.startswith(("https://", "#")) for target in targets), targets
+
+
+def test_the_bill_of_materials_lists_the_vendored_packages() -> None:
+    content = json.loads((ROOT / "packaging" / "codemirror.cdx.json").read_text(encoding="utf-8"))
+    notice = ROOT / "src" / "locum" / "interface" / "playground" / "page" / "CODEMIRROR.txt"
+    packages = notice.read_text(encoding="utf-8").partition("To build")[0].partition("packages:")[2]
+    listed = re.findall(r"(\S+) (\d+\.\d+\.\d+)", packages)
+    assert [(part["name"], part["version"]) for part in content["components"]] == listed
 
 
 def test_make_packages_needs_no_pytest() -> None:
@@ -143,7 +180,8 @@ def test_the_container_file_copies_and_starts_what_there_is() -> None:
         name for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE) for name in line.split()[:-1]
     ]
     # What hatchling reads to build the package.
-    assert {"src", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]} == set(copied)
+    needed = {"src", "packaging", "pyproject.toml", "README.md", *PROJECT["license-files"]}
+    assert {name for name in needed if not name.startswith("src/")} == set(copied)
     assert all((ROOT / name).exists() for name in copied)
     (extras,) = re.findall(r"'/locum\[([\w,]+)\]'", text)
     assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()

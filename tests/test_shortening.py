@@ -37,7 +37,7 @@ def test_reports_round_bounds_up() -> None:
     assert Decimal(line.split()[1]) >= Decimal(bound)
     (gate,) = model.config.report["realised"]
     assert gate["own_error"] > 0.25
-    assert "error 0.251 by itself, 0.251 with what comes in" in details(model)
+    assert "error 0.251 alone, 0.251 including its inputs" in details(model)
 
 
 @pytest.mark.parametrize(

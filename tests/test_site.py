@@ -6,11 +6,13 @@ import functools
 import importlib.util
 import json
 import re
+import shlex
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
-from docs.site import contents, links, notebooks, recipes, reference
+from docs.site import command_pages, contents, links, notebooks, recipes, reference
 from docs.site.openings import DRAWN, opening
 from docs.site.snippets import SNIPPETS
 
@@ -39,7 +41,7 @@ def test_every_page_is_in_the_table_of_contents_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         contents, "written", lambda: ["stray", *(p.stem for p in contents.DOCS.glob("*.md"))]
     )
-    assert contents.complaints() == ["docs/stray.md is in no entry of docs/site/contents.py"]
+    assert contents.complaints() == ["docs/stray.md is in no section of docs/site/contents.py"]
 
 
 def test_every_item_has_its_recipe() -> None:
@@ -48,7 +50,7 @@ def test_every_item_has_its_recipe() -> None:
     for key, item in ITEMS.items():
         page = pages[f"recipes/{key}.md"]
         assert item.claim in page
-        assert all(ERRATA[number].section in page for number in item.errata)
+        assert all(f"- {number} ({ERRATA[number].severity})" in page for number in item.errata)
         assert all(theorem.partition(".")[2] in page for theorem in item.theorems)
         assert "127.0.0.1:8000/#v1=" in page
 
@@ -102,7 +104,10 @@ def test_every_public_name_has_an_example_that_runs() -> None:
     # Examples in docstrings are run as doctests, those of values by the test of generated pages.
     assert reference.without_example() == []
     page = generated()["reference/api.md"]
-    assert all(f"locum.{name}\n" in page for name in locum.__all__)
+    assert {"compile", "map", "sum"} < set(reference.public())
+    assert set(locum.__all__) < set(reference.public())
+    assert all(f"locum.{name}\n" in page for name in reference.public())
+    assert all(f":: locum.{name}\n" in page for name in ("proofs.prove", "torch.simulate"))
 
 
 @needs_torch
@@ -111,6 +116,20 @@ def test_the_reference_has_every_name_and_limit() -> None:
     assert all(f"### {name}\n" in page for name in library_texts())
     assert all(f"`{name}" in page for name in reserved() - library_texts().keys())
     assert all(f"| `{field.name}` |" in generated()["reference/limits.md"] for field in fields(Limits))
+
+
+def test_the_reference_has_every_command_with_a_valid_example() -> None:
+    commands = dict(command_pages.commands())
+    page = command_pages.page()
+    assert commands.keys() == command_pages.EXAMPLES.keys()
+    for name, command in commands.items():
+        assert f"### locum {name}\n" in page
+        program, *words = shlex.split(command_pages.EXAMPLES[name])
+        assert (program, " ".join(words[: len(name.split())])) == ("locum", name)
+        # Options that the command lacks, and missing arguments, are errors.
+        command.make_context(name, words[len(name.split()) :])
+        for parameter in command.params:
+            assert parameter.opts[0] in page or isinstance(parameter, click.Argument), parameter
 
 
 def test_the_page_of_the_graph_is_current() -> None:
@@ -168,16 +187,24 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 
 
 def test_notebooks_are_read_cell_by_cell() -> None:
-    assert notebooks.names() == ["ablation"]
+    assert notebooks.names() == ["ablation", "pytorch", "rasp"]
     assert {f"notebooks/{name}" for name in notebooks.names()} <= set(contents.listed())
     result = list(notebooks.cells("# %% [markdown]\n# # One\n#\n# two\n\n# %%\nx = 1\n"))
     assert result == [("markdown", "# One\n\ntwo"), ("code", "x = 1")]
 
 
 @pytest.mark.parametrize("name", notebooks.names())
-def test_a_notebook_runs_and_draws(name: str, tmp_path: Path) -> None:
+def test_an_executed_notebook_is_current(name: str) -> None:
     if lacking := notebooks.missing(name):
         pytest.skip(f"{lacking[0]} is not installed")
-    drawn = [picture.name for *_, pictures in notebooks.run(name, tmp_path) for picture in pictures]
-    assert drawn == [f"{name}.svg"]
-    assert "head 1.0" in (tmp_path / drawn[0]).read_text(encoding="utf-8")
+    file = notebooks.FOLDER / f"{name}.ipynb"
+    new, old = (
+        json.loads(text)["cells"] for text in (notebooks.executed(name), file.read_text("utf-8"))
+    )
+    hint = "try python -m docs.site.notebooks --write"
+    assert [cell["source"] for cell in new] == [cell["source"] for cell in old], hint
+    for one, other in zip(new, old, strict=True):
+        printed = [[out.get("text") for out in cell.get("outputs", [])] for cell in (one, other)]
+        assert printed[0] == printed[1], hint
+    drawn = sum("data" in out for cell in new for out in cell.get("outputs", []))
+    assert drawn == 1
