@@ -1,9 +1,9 @@
-"""Build the wheel and the sdist, install each into empty environments away from here, and use them.
+"""Build the wheel and the sdist, install them into empty environments, and test them.
 
-``make packages`` runs it. For every Python from 3.11 to 3.14 that is found: the wheel in an environment of
-its own, the commands and blocks of the README in an empty folder, and the playground's page; then the
-sdist's own quick tests, without torch, from the unpacked sdist. ``--json`` prints one object; exit code 1 where
-something did not work.
+``make packages`` runs this script. For every installed Python from 3.11 to 3.14, it installs the wheel,
+runs the commands and blocks of the README in an empty folder, and opens the page of the playground. Then
+it runs the quick tests of the unpacked sdist without PyTorch. ``--json`` prints one JSON object. The exit
+code is 1 if a step fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.documents import blocks, matches
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DIST = ROOT / "build" / "packages"
-#: Commands, and what they must print; those that the README names are run, too.
+#: Commands with patterns of their output. The commands of the README are also run.
 COMMANDS = {
     "locum --version": r"locum \d",
     "locum --help": "simulate",
@@ -39,7 +39,7 @@ COMMANDS = {
     "locum run transpose": r"1\.0, 3\.0",
     "locum paper items --json": '"holds": true',
 }
-#: Commands that go on until they are ended; the playground is started below.
+#: Commands that run until they are stopped; the playground is started below.
 ENDLESS = ("locum playground", "locum repl")
 QUICK = (
     *("tests/test_imports.py", "tests/test_cases.py", "tests/graph", "tests/test_packaging.py"),
@@ -50,11 +50,11 @@ QUICK = (
 
 
 class FailedError(Exception):
-    """Something that a user would have seen fail."""
+    """A step of a user that fails."""
 
 
 def main() -> int:
-    """Build, install, use; return 0 or 1."""
+    """Build, install and test the packages; return 0 or 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", help="one version, such as 3.12")
@@ -123,6 +123,15 @@ def check_content(wheel: Path) -> None:
     foreign = [name for name in names if not re.match(r"locum(-[\d.]+\.dist-info)?/", name)]
     if missing or foreign:
         raise FailedError(f"the wheel lacks {missing} and has {foreign}")
+    extra = ("licenses/LICENSE", "CODEMIRROR.txt", "sboms/codemirror.cdx.json")
+    described = [name for name in names if ".dist-info/" in name]
+    absent = [name for name in extra if not any(entry.endswith(name) for entry in described)]
+    metadata = zipfile.ZipFile(wheel).read(
+        next(name for name in described if name.endswith("METADATA"))
+    )
+    relative = re.findall(r"\]\((?!https?:|#)([^)]+)\)", metadata.decode())
+    if absent or relative:
+        raise FailedError(f"the metadata lack {absent} and have the relative links {relative}")
 
 
 def environment(python: str, folder: Path, *requirements: str) -> Path:
@@ -135,7 +144,7 @@ def environment(python: str, folder: Path, *requirements: str) -> Path:
 
 
 def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
-    """Install the wheel and do what the README says, in an empty folder."""
+    """Install the wheel, and run the blocks and commands of the README in an empty folder."""
     programs = environment(python, folder / "wheel", str(wheel))
     empty = folder / "empty"
     empty.mkdir()
@@ -164,8 +173,9 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
 
 
 def readme_commands() -> list[str]:
-    """List the commands in the README's text and claims; … stands for what the reader has to add."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """List the commands in the README and the claims; … is a part that the reader has to add."""
+    pages = (ROOT / "README.md", ROOT / "docs" / "claims.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     named = dict.fromkeys(re.findall(r"`(locum [^`]+)`", text))
     return [command for command in named if "…" not in command and not command.startswith(ENDLESS)]
 
@@ -239,14 +249,14 @@ def use_sdist(python: str, sdist: Path, folder: Path, everything: bool) -> str:
 
 
 def clean() -> dict[str, str]:
-    """Return the environment without what would lead back to the repository."""
+    """Return the environment without variables that refer to the repository."""
     return {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
     }
 
 
 def run(command: list[str], folder: Path, extra: dict[str, str] | None = None) -> str:
-    """Run a command and return what it prints; where it fails, say so."""
+    """Run a command and return its output; raise an error with the output if the command fails."""
     done = subprocess.run(
         command, cwd=folder, env=clean() | (extra or {}), capture_output=True, text=True, check=False
     )

@@ -1,18 +1,18 @@
 # %% [markdown]
 # # From a program to an ablation in TransformerLens
 #
-# You know every head of this network before you look at it: it was compiled from a program. Here the program is the
-# induction head; at the end, TransformerLens takes one part away at a time, and the plot shows how many answers break.
+# In this notebook, you compile an induction head from a RASP program, so the purpose of every head is known. Then you load the network in
+# TransformerLens, ablate one part at a time, and plot the share of wrong answers.
 #
-# It needs the extras torch and lens: `pip install '.[torch,lens]'` in a clone; `make tutorial` does everything from
-# nothing and leaves `ablation.svg`. The cells are those of a notebook in the percent format, which Jupyter opens with
-# jupytext.
+# The notebook requires the extras `torch` and `lens`: `pip install '.[torch,lens]'` in a clone of the repository. `make tutorial` installs
+# these extras, runs the notebook and writes the plot `ablation.svg`.
 
 # %% [markdown]
 # ## The program
 #
-# What came after the last occurrence of my token? One head fetches the token before each position; a second looks for
-# the last position whose *previous* token is mine, and fetches what stands there.
+# At each position, the program returns the token that followed the last earlier occurrence of the current token, or `?` if the token did not
+# occur before. The first head moves the previous token to each position. The second head attends to the last earlier position whose
+# previous token equals the current token, and returns the token at this position.
 
 # %%
 import itertools
@@ -31,8 +31,8 @@ assert induction("abcab") == ["?", "?", "?", "b", "c"]
 # %% [markdown]
 # ## The weights
 #
-# Softmax heads and relu units: an ordinary transformer, with a certified bound on its error. With `reuse_slots=False` every
-# direction of the residual stream keeps its meaning to the end.
+# `locum.compile` returns a network with softmax heads and ReLU MLPs, and a certified bound on the error of the network. With
+# `reuse_slots=False`, each direction of the residual stream represents the same s-op in all layers.
 
 # %%
 model = locum.compile(
@@ -43,15 +43,18 @@ print("certified error below 0.01:", model.error_bound < 0.01)
 assert model("abcab") == induction("abcab")
 
 # %% [markdown]
-# What each head is for is data, not a guess:
+# `model.circuit` contains a node for each head. The label of a head is its selector, which determines the attention pattern:
 
 # %%
 for head in model.circuit.nodes:
     if head.kind == "head":
-        print(head.id, "computes", head.label)
+        print(f"{head.id}: {head.label}")
 
 # %% [markdown]
 # ## The same network in TransformerLens
+#
+# `to_transformer_lens` returns a TransformerLens model with the same weights. The function `answers` runs this model with hooks and decodes
+# its logits. Without hooks, the answers equal the outputs of the program on all words of four letters.
 
 # %%
 import torch
@@ -61,7 +64,7 @@ words = [list(word) for word in itertools.product("abc", repeat=4)]
 
 
 def answers(hooks):
-    """Run TransformerLens with hooks on all words, and read its logits as answers."""
+    """Run the TransformerLens model with hooks on all words, and decode its logits."""
     given = model.transformer_lens_inputs(words)
     with torch.no_grad():
         logits = hooked.run_with_hooks(given, return_type="logits", fwd_hooks=hooks)
@@ -70,25 +73,25 @@ def answers(hooks):
 
 right = [induction(word) for word in words]
 assert answers([]) == right
-print(len(words), "words, all answered as by the program")
+print("TransformerLens returns the outputs of the program for all", len(words), "words")
 
 # %% [markdown]
-# ## One part less
+# ## Ablate one part at a time
 #
-# A hook sets what a head carries, or what the hidden units of a layer give, to 0 everywhere. The last row is the control:
-# taking away nothing must change nothing.
+# A hook sets the output of one head, or the hidden units of one layer, to 0 at all positions. The function `wrong` compares the answers with
+# the program at the positions where the output of the program is not `?`. The last line of the output is the network without ablation.
 
 
 # %%
 def wrong(hooks):
-    """Return the share of wrong answers, of those where there is something to answer."""
+    """Return the share of wrong answers at positions where the program does not return "?"."""
     pairs = [pair for found, wanted in zip(answers(hooks), right) for pair in zip(found, wanted)]
     asked = [(found, wanted) for found, wanted in pairs if wanted != "?"]
     return sum(found != wanted for found, wanted in asked) / len(asked)
 
 
-def silence(head=None):
-    """Make a hook that sets an activation, or one head of it, to 0."""
+def zero(head=None):
+    """Return a hook that sets an activation to 0, or only the part of one head."""
 
     def hook_function(activation, hook):
         activation[(..., head, slice(None)) if head is not None else ...] = 0.0
@@ -98,24 +101,28 @@ def silence(head=None):
 
 
 broken = {}
-for layer, heads in enumerate(model.architecture.heads):
-    for head in range(heads):
-        broken[f"head {layer}.{head}"] = wrong([(f"blocks.{layer}.attn.hook_z", silence(head))])
-    broken[f"units {layer}"] = wrong([(f"blocks.{layer}.mlp.hook_post", silence())])
+for layer, weights in enumerate(model.weights.layers):
+    for head in range(model.architecture.heads[layer]):
+        broken[f"head {layer}.{head}"] = wrong([(f"blocks.{layer}.attn.hook_z", zero(head))])
+    if weights.feed_forward is not None:
+        broken[f"units {layer}"] = wrong([(f"blocks.{layer}.mlp.hook_post", zero())])
 broken["nothing"] = wrong([])
 for name, share in broken.items():
-    print(f"without {name}: {share:.0%} of the answers are wrong")
+    print(f"{name} ablated: {share:.0%} of the answers are wrong")
 assert broken["nothing"] == 0 and broken["head 0.0"] > 0.9 and broken["head 1.0"] > 0.9
 
 # %% [markdown]
 # ## The plot
+#
+# The bars show the share of wrong answers after each ablation.
 
 # %%
 from locum.interface.display.charts import bar_chart
 
-plot = bar_chart("Wrong answers of the induction program without one of its parts", broken)
+plot = bar_chart("Share of wrong answers after ablating one part", broken)
 Path("ablation.svg").write_text(plot, encoding="utf-8")
 
 # %% [markdown]
-# Both heads are needed; so says the circuit, too, by interventions of its own
-# ([circuits](../circuits.md)): `locum.experiments.circuits.check_circuit(model)`.
+# Both heads are necessary: without either head, all answers are wrong. The hidden units of layer 0 are also necessary, because ablating them
+# makes some answers wrong. `locum.experiments.circuits.check_circuit(model)` checks the whole circuit by interchange interventions
+# ([circuits](../circuits.md)).

@@ -1,5 +1,5 @@
-"""The documentation as a site: ``python -m docs.site`` (``make docs``) builds it into build/docs.
+"""Build the documentation site: ``python -m docs.site`` (``make docs``) writes it to build/docs.
 
-The pages of docs/ are taken as they are; pages of recipes, of the API and of what else is listed in the
-code are generated; notebooks are run. ``contents.py`` says which page stands where.
+The site contains the pages of docs/, generated pages (items of the paper, API, commands, limits), and the
+notebooks with their outputs. ``contents.py`` defines the order of the pages.
 """

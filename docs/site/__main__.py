@@ -1,4 +1,4 @@
-"""Build the site: ``python -m docs.site [--json]`` writes build/docs/html, or says what is wrong."""
+"""Build the site: ``python -m docs.site [--json]`` writes build/docs/html, or prints the problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUILD = ROOT / "build" / "docs"
 
 
 def main() -> int:
-    """Stage, build, check; return 0, 1 where a link is broken, 2 where the pages do not build."""
+    """Build and check the site; return 0 for success, 1 for broken links, 2 for a failed build."""
     try:
         from sphinx.cmd.build import build_main
     except ModuleNotFoundError:
@@ -38,14 +38,14 @@ def main() -> int:
         facts = {"pages": pages, "links": count, "elsewhere": sorted(elsewhere), "wrong": wrong}
         print(json.dumps(facts))
     else:
-        print("\n".join(wrong) or f"{pages} pages, {count:,} links, all of them right,", end=" ")
+        print("\n".join(wrong) or f"{pages} pages, {count:,} links, all links correct,", end=" ")
         print(f"in {time.perf_counter() - begun:.0f} s: {html.relative_to(ROOT) / 'index.html'}")
-        print("Addresses elsewhere, which are not asked:", *sorted(elsewhere), sep="\n  ")
+        print("External addresses (not checked):", *sorted(elsewhere), sep="\n  ")
     return 1 if wrong else 0
 
 
 def generated() -> dict[str, str]:
-    """Write the generated pages, by their path in docs/."""
+    """Return the texts of all generated pages and figures, by their paths in docs/."""
     return {**recipes.pages(), **reference.pages(), **notebooks.pages()}
 
 

@@ -1,10 +1,11 @@
-"""Configure Sphinx; ``docs/site/__main__.py`` runs it on the staged pages."""
+"""Configure Sphinx, which ``docs/site/__main__.py`` runs on the staged pages."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from docs.site.lexers import PlainLexer, RaspLexer
+from docutils import nodes  # type: ignore[import-untyped]
 
 import locum
 
@@ -15,6 +16,8 @@ release = version = locum.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
 nitpicky = False
+# Options such as --json, and quotation marks in commands, are copied unchanged.
+smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 4
@@ -34,14 +37,27 @@ html_css_files = ["locum.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-# Summaries in the search are fetched, which browsers refuse at file://; the search works without.
+# Browsers do not load search summaries from file://, and the search works without summaries.
 html_show_search_summary = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
 
+#: Maximum length of code in a table that is never broken into lines.
+SHORT = 22
+
+
+def mark_short_code(app: Any, doctree: nodes.document) -> None:
+    """Add the class ``short`` to short code in tables."""
+    for table in doctree.findall(nodes.table):
+        for code in table.findall(nodes.literal):
+            if len(code.astext()) <= SHORT:
+                code["classes"].append("short")
+
+
 def setup(app: Any) -> None:
-    """Add the lexers of our own blocks."""
+    """Add the lexers of RASP, outputs and Coq to Sphinx, and mark short code in tables."""
+    app.connect("doctree-read", mark_short_code)
     app.add_lexer("rasp", RaspLexer)
     app.add_lexer("output", PlainLexer)
     app.add_lexer("coq", PlainLexer)

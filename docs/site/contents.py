@@ -1,7 +1,8 @@
-"""Say which page stands where: the one table of contents of the site.
+"""Define the contents of the site: the sections of the sidebar, and the cards of the home page.
 
-A page is the name of a file in docs/ without its ending, or of one that a generator writes
-(``recipes/…``, ``reference/…``, ``notebooks/…``). A page of docs/ that is in no entry fails the build.
+A page is referred to by the name of a file in docs/ without its suffix, or by the name of a generated
+page (``recipes/…``, ``reference/…``, ``notebooks/…``). The build fails if a page of docs/ is in no
+section.
 """
 
 from __future__ import annotations
@@ -14,107 +15,159 @@ DOCS = ROOT / "docs"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One way into the site: for whom it is, what it says first, and its pages in their order."""
+class Section:
+    """A section of the sidebar: a title and its pages in order."""
 
-    key: str
+    title: str
+    pages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card of the home page for one group of readers: a title, a description and pages."""
+
     title: str
     text: str
     pages: tuple[str, ...]
 
 
-ENTRIES = (
-    Entry(
-        "reader",
-        "I read the paper",
-        "Every item of the paper as a recipe that runs; where it is wrong, a counterexample and what is right.",
+SECTIONS = (
+    Section("Get started", ("installing", "tutorial", "notebooks/rasp", "how_u_works", "faq")),
+    Section(
+        "How-to guides",
         (
-            "paper",
-            "recipes/index",
-            "errata",
-            "errata-note",
-            "constructions",
-            "simulators",
-            "torch",
-            "torch_operations",
             "huggingface",
-            "rivals",
-            "frugality",
+            "torch",
+            "notebooks/pytorch",
+            "compiler",
+            "transformer",
+            "notebooks/ablation",
+            "circuits",
+            "hypotheses",
+            "dataset",
+            "languages",
+            "equivalence",
+            "non_regular_languages",
+            "verification",
+            "playground",
+            "hosting",
+            "teaching",
+            "from_tracr",
+            "sweeps",
         ),
     ),
-    Entry(
-        "writer",
-        "I write RASP",
-        "From `indices` to sorting and brackets, with exercises; the language, its library and its dialects.",
+    Section(
+        "Concepts and results",
         (
-            "tutorial",
-            "language",
-            "reference/library",
-            "playground",
             "execution",
             "heads",
-            "languages",
+            "compiler_internals",
+            "prover",
+            "classification",
+            "feed_forwards",
+            "head_counts",
+            "looped_transformers",
+            "learning",
+            "benchmarks",
+            "claims",
+        ),
+    ),
+    Section("The paper", ("paper", "recipes/index", "errata", "errata-note", "proofs", "theorems")),
+    Section(
+        "Reference",
+        (
+            "README",
+            "language",
+            "reference/library",
             "c_rasp",
             "b_rasp",
             "rasp_l",
+            "simulators",
+            "constructions",
+            "compiler_options",
+            "certificates",
+            "torch_operations",
+            "architectures",
+            "trained_networks",
+            "operations",
+            "reference/commands",
+            "reference/api",
+            "reference/limits",
+            "glossary",
         ),
     ),
-    Entry(
-        "interpreter",
+)
+
+CARDS = (
+    Card(
+        "I am new to RASP",
+        "Learn RASP step by step, from the first s-op to sorting and brackets, with exercises.",
+        ("tutorial", "notebooks/rasp", "playground", "language", "glossary"),
+    ),
+    Card(
+        "I have read the paper",
+        "Run each item of the paper as a program, and read its errata and proofs.",
+        ("how_u_works", "paper", "recipes/index", "errata", "simulators", "looped_transformers"),
+    ),
+    Card(
+        "I use trained models",
+        "Run PyTorch and Hugging Face models on U, compare the results with eager execution, and record attention patterns.",
+        ("huggingface", "torch", "notebooks/pytorch", "architectures", "hypotheses"),
+    ),
+    Card(
         "I interpret transformers",
-        "From a program to weights whose every head is known, and on to an ablation in TransformerLens.",
-        (
-            "notebooks/ablation",
-            "compiler",
-            "circuits",
-            "dataset",
-            "transformer",
-            "feed_forwards",
-            "learning",
-            "from_tracr",
-        ),
+        "Compile programs to transformers whose circuits are known, and ablate and patch these transformers.",
+        ("notebooks/ablation", "compiler", "circuits", "dataset", "transformer", "hypotheses"),
     ),
-    Entry(
-        "prover",
-        "I prove",
-        "For all inputs by symbols, for all shapes by Coq, and floats with certified bounds.",
-        ("verification", "proofs", "sweeps"),
+    Card(
+        "I prove theorems",
+        "Prove statements for all inputs with certificates, check theorems for all shapes in Coq, and certify errors.",
+        ("verification", "certificates", "proofs", "theorems"),
     ),
-    Entry(
-        "reference",
-        "Reference",
-        "What there is, in one place each.",
-        ("installing", "README", "reference/api", "operations", "glossary", "reference/limits"),
+    Card(
+        "I study formal languages",
+        "Write programs in C-RASP, B-RASP and temporal logic, and find the kinds of attention that recognise a language.",
+        ("languages", "classification", "c_rasp", "b_rasp", "rasp_l"),
     ),
 )
 
 
 def listed() -> list[str]:
-    """List every page of every entry."""
-    return [page for entry in ENTRIES for page in entry.pages]
+    """Return the names of the pages of all sections, in order."""
+    return [page for section in SECTIONS for page in section.pages]
 
 
 def written() -> list[str]:
-    """List the pages that are written by hand: every Markdown file of docs/, by its name."""
+    """Return the names of the Markdown files in docs/, without their suffix."""
     return sorted(path.stem for path in DOCS.glob("*.md"))
 
 
 def complaints() -> list[str]:
-    """Say what is wrong with the table: pages in no entry, in two, or in none of the folders."""
+    """Return messages about wrong contents of the site.
+
+    A page of docs/ must be in exactly one section, a page of a section must exist, and a page of a card
+    must be in a section.
+    """
     pages = listed()
     by_hand = {page for page in pages if "/" not in page}
     return [
         *(
-            f"docs/{page}.md is in no entry of docs/site/contents.py"
+            f"docs/{page}.md is in no section of docs/site/contents.py"
             for page in written()
             if page not in pages
         ),
         *(
-            f"docs/site/contents.py names {page}, which docs/ has not"
+            f"docs/site/contents.py names {page}, which is not in docs/"
             for page in sorted(by_hand - {*written()})
         ),
         *(
             f"docs/site/contents.py names {page} twice"
             for page in sorted({p for p in pages if pages.count(p) > 1})
+        ),
+        *(
+            f"the card {card.title!r} names {page}, which is in no section"
+            for card in CARDS
+            for page in card.pages
+            if page not in pages
         ),
     ]

@@ -1,4 +1,4 @@
-"""Colour the blocks of our own languages: RASP; outputs and statements of Coq stay plain."""
+"""Define lexers for code blocks: RASP text is highlighted, and outputs and Coq are plain text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, String, Tex
 
 
 class RaspLexer(RegexLexer):  # type: ignore[misc, unused-ignore]
-    """Colour RASP text."""
+    """A lexer that highlights RASP text."""
 
     name = "RASP"
     aliases = ("rasp",)
@@ -72,6 +72,6 @@ class RaspLexer(RegexLexer):  # type: ignore[misc, unused-ignore]
 
 
 class PlainLexer(TextLexer):  # type: ignore[misc, unused-ignore]
-    """Leave outputs as they are."""
+    """A lexer that does not highlight its text, for outputs and Coq."""
 
     aliases = ("output", "coq")

@@ -1,4 +1,7 @@
-"""Check every link of the built pages: files and anchors that are there, nothing loaded from elsewhere."""
+"""Check the links of the built pages.
+
+Linked files and anchors must exist, and a page may load only files of the site.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from urllib.parse import unquote, urldefrag, urlsplit
 from locum.errors import InputError
 from locum.interface.playground.share import state
 
-#: Where ``locum playground`` serves its page unless told otherwise.
+#: Default address of ``locum playground``.
 PLAYGROUND = "http://127.0.0.1:8000/"
-#: Attributes by which a page loads something when it is opened.
+#: Pairs of a tag and an attribute that load a file when a page is opened.
 LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 
 
 @dataclass
 class Page(HTMLParser):
-    """The links and anchors of one page."""
+    """A parser that collects the links and anchors of one HTML page."""
 
     links: list[tuple[str, str, str]] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
@@ -27,7 +30,7 @@ class Page(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what an element refers to and what may refer to it."""
+        """Record the links and the anchor of an element."""
         for name, value in attrs:
             if name in ("href", "src") and value is not None:
                 self.links.append((tag, name, value))
@@ -36,14 +39,18 @@ class Page(HTMLParser):
 
 
 def read(path: Path) -> Page:
-    """Read the links and anchors of a file."""
+    """Parse an HTML file and return its links and anchors."""
     page = Page()
     page.feed(path.read_text(encoding="utf-8"))
     return page
 
 
 def check(folder: Path) -> tuple[list[str], int, set[str]]:
-    """Return what is wrong, how many links were checked, and the addresses that lead elsewhere."""
+    """Check the links of all HTML files in a folder.
+
+    Return messages about wrong links, the number of links, and the external addresses, which are not
+    checked.
+    """
     pages = {path.resolve(): read(path) for path in folder.rglob("*.html")}
     wrong: list[str] = []
     elsewhere: set[str] = set()
@@ -67,13 +74,13 @@ def check(folder: Path) -> tuple[list[str], int, set[str]]:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                wrong.append(f"{where}: links to {value}, and there is no such file")
+                wrong.append(f"{where}: links to {value}, but this file does not exist")
             elif (
                 parts.fragment
                 and target in pages
                 and unquote(parts.fragment) not in pages[target].anchors
             ):
-                wrong.append(f"{where}: links to {value}, and there is no such place on that page")
+                wrong.append(f"{where}: links to {value}, but the page has no such anchor")
     return wrong, count, elsewhere
 
 

@@ -1,38 +1,46 @@
-"""Run notebooks in the percent format and write each as a page with what its cells print and draw.
+"""Run notebooks in the percent format, and write them as pages and as executed ``.ipynb`` files.
 
-A cell begins with ``# %%``; one of text with ``# %% [markdown]``, its lines behind ``# ``. Pictures are the SVG files that
-a cell writes. ``python -m docs.site.notebooks NAME FOLDER`` runs one in a folder, which keeps what it writes.
+A cell begins with ``# %%``. A text cell begins with ``# %% [markdown]``, and each of its lines begins
+with ``# ``. The outputs of a cell are its printed text, the SVG files that it writes, and the figure
+that is its last expression.
+
+``python -m docs.site.notebooks NAME FOLDER`` runs a notebook in a folder. ``python -m
+docs.site.notebooks --write`` runs all notebooks and writes the ``.ipynb`` files.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 from docs.site.contents import DOCS
 
 FOLDER = DOCS / "notebooks"
-#: What a notebook needs beside the core; without it the page has no outputs, and says so.
-NEEDS = {"ablation": ("torch", "transformer_lens")}
+#: Modules that a notebook requires in addition to Locum's core dependencies, by notebook. If a module
+#: is not installed, the page shows no outputs.
+NEEDS = {"ablation": ("torch", "transformer_lens"), "pytorch": ("torch",)}
 
 
 def names() -> list[str]:
-    """List the notebooks."""
+    """Return the names of all notebooks in docs/notebooks, in alphabetical order."""
     return sorted(path.stem for path in FOLDER.glob("*.py"))
 
 
 def cells(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the cells of a notebook: markdown or code, and its text.
+    r"""Yield the kind ("markdown" or "code") and the text of each cell of a notebook.
 
-    >>> list(cells("# %% [markdown]\\n# # One\\n\\n# %%\\nx = 1\\n"))
+    >>> list(cells("# %% [markdown]\n# # One\n\n# %%\nx = 1\n"))
     [('markdown', '# One'), ('code', 'x = 1')]
     """
     pieces = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)[1:]
@@ -44,14 +52,14 @@ def cells(text: str) -> Iterator[tuple[str, str]]:
 
 
 def missing(name: str) -> list[str]:
-    """List what a notebook needs and is not installed."""
+    """Return the modules that a notebook requires but that are not installed."""
     return [module for module in NEEDS.get(name, ()) if importlib.util.find_spec(module) is None]
 
 
 def run(name: str, folder: Path) -> Iterator[tuple[str, str, str, list[Path]]]:
-    """Run a notebook in a folder; yield each cell with what it prints and the pictures it writes."""
+    """Run a notebook in a folder; yield the kind, text, printed output and figures of each cell."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for kind, text in cells((FOLDER / f"{name}.py").read_text(encoding="utf-8")):
+    for number, (kind, text) in enumerate(cells(read(name))):
         before, printed = set(folder.glob("*.svg")), io.StringIO()
         if kind == "code":
             with (
@@ -59,23 +67,78 @@ def run(name: str, folder: Path) -> Iterator[tuple[str, str, str, list[Path]]]:
                 contextlib.redirect_stdout(printed),
                 warnings.catch_warnings(),
             ):
-                warnings.simplefilter("ignore")  # of the packages that it shows
-                exec(compile(text, f"{name}.py", "exec"), namespace)
+                warnings.simplefilter("ignore")  # Ignore warnings of imported packages.
+                shown = _execute(text, name, namespace)
+                if hasattr(shown, "_repr_svg_"):
+                    Path(f"{name}-{number}.svg").write_text(shown._repr_svg_(), encoding="utf-8")
         yield kind, text, printed.getvalue(), sorted(set(folder.glob("*.svg")) - before)
 
 
+def read(name: str) -> str:
+    """Return the source text of the notebook ``name``, in the percent format."""
+    return (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+
+
+def _execute(text: str, name: str, namespace: dict[str, object]) -> object:
+    """Run a code cell and return the value of its last expression, or None."""
+    tree = ast.parse(text)
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, f"{name}.py", "exec"), namespace)
+        return None
+    tree.body.pop()
+    exec(compile(tree, f"{name}.py", "exec"), namespace)
+    return eval(compile(ast.Expression(last.value), f"{name}.py", "eval"), namespace)  # noqa: S307
+
+
+def executed(name: str) -> str:
+    """Run a notebook and return the content of its ``.ipynb`` file with outputs."""
+    written = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (kind, text, printed, pictures) in enumerate(run(name, Path(folder))):
+            cell: dict[str, object] = {
+                "cell_type": kind,
+                "id": f"{name}-{number}",
+                "metadata": {},
+                "source": _lines(text),
+            }
+            if kind == "code":
+                outputs: list[dict[str, object]] = []
+                if printed:
+                    outputs.append({"name": "stdout", "output_type": "stream", "text": _lines(printed)})
+                outputs += [
+                    {
+                        "data": {"image/svg+xml": _lines(picture.read_text(encoding="utf-8"))},
+                        "metadata": {},
+                        "output_type": "display_data",
+                    }
+                    for picture in pictures
+                ]
+                cell |= {"execution_count": None, "outputs": outputs}
+            written.append(cell)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {
+        "cells": written,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
 def pages() -> dict[str, str]:
-    """Return the pages of all notebooks and their pictures, by their path in docs/."""
+    """Return the pages and figures of all notebooks, by their paths in docs/."""
     written = {}
     for name in names():
         if lacking := missing(name):
-            parts = [
-                _cell(kind, text)
-                for kind, text in cells((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
-            ]
+            parts = [_cell(kind, text) for kind, text in cells(read(name))]
             parts.insert(
                 1,
-                f"*Shown without its outputs: {', '.join(lacking)} was not installed where this was built.*",
+                f"*This page shows no outputs, because the site was built without {', '.join(lacking)}.*",
             )
             written[f"notebooks/{name}.md"] = "\n\n".join(parts) + "\n"
             continue
@@ -86,18 +149,28 @@ def pages() -> dict[str, str]:
                 if printed:
                     parts.append(f"```output\n{printed.rstrip()}\n```")
                 for picture in pictures:
-                    written[f"notebooks/{name}-{picture.name}"] = picture.read_text(encoding="utf-8")
-                    parts.append(f"![{picture.stem}]({name}-{picture.name})")
+                    svg = picture.read_text(encoding="utf-8")
+                    written[f"notebooks/{picture.name}"] = svg
+                    title = re.search(r"<title>([^<]+)", svg)
+                    alt = re.sub(r"[\[\]]", "", unescape(title[1])) if title else picture.stem
+                    parts.append(f":::{{container}} picture\n![{alt}]({picture.name})\n:::")
         written[f"notebooks/{name}.md"] = "\n\n".join(parts) + "\n"
     return written
 
 
 def _cell(kind: str, text: str) -> str:
-    return text if kind == "markdown" else f"```python\n{text}\n```"
+    if kind == "markdown":
+        return re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", text)
+    return f"```python\n{text}\n```"
 
 
 def main() -> int:
-    """Run one notebook in a folder, and say what it prints and where its pictures are."""
+    """Run one notebook in a folder and print its output, or write all ``.ipynb`` files."""
+    if sys.argv[1:] == ["--write"]:
+        for name in names():
+            (FOLDER / f"{name}.ipynb").write_text(executed(name), encoding="utf-8")
+            print(f"docs/notebooks/{name}.ipynb")
+        return 0
     name, folder = sys.argv[1], Path(sys.argv[2])
     if name not in names():
         print(f"expected one of {', '.join(names())}, got {name}", file=sys.stderr)

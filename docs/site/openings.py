@@ -1,7 +1,8 @@
-"""Say what the playground opens for each item of the paper: the state that a link carries.
+"""Define the state of the playground that the link on the page of each item of the paper opens.
 
-A listing is opened as it is printed, a construction without one as RASP on tokens that show it, and U on its
-own page where that page has the kind of T; the other kinds of U are opened as the program they are, on ⟨T, X⟩.
+For an item with a listing, the link opens the printed text. For a construction without a listing, it
+opens RASP text with an example. For an item about U, it opens the playground's page for U if that page
+supports the kind of T. Otherwise it opens U as a program on ⟨T, X⟩.
 
 >>> from locum.paper.items import ITEMS
 >>> opening(ITEMS["hard-attention"]).state["u"]["temperature"]
@@ -32,34 +33,34 @@ from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.sampling import random_module
 
 _ABSOLUTE = c.lipschitz_network(abs, [-1.0, 0.0, 1.0])
-#: Programs that are drawn and opened where the paper has no listing: the s-op and its tokens.
+#: Programs of items without a listing: the s-op that is drawn and opened, and its tokens.
 DRAWN: dict[str, tuple[SOp, list[Any]]] = {
     "aggregation": (c.summed(select(indices, indices, "<="), tokens), [3.0, 1.0, 4.0, 1.0, 5.0]),
     "sum": (c.summed(full, tokens, 3), [1.0, 2.0, 4.0]),
     "multihead": (c.multihead(c.row_sums, 2, c.Matrix(tokens, 2, 2)).sop, [float(n) for n in range(8)]),
     "k-parity": (c.k_parity(tokens, (1, 4, 6)), [0, 1, 0, 0, 1, 0, 1]),
     "encoder-parts": (c.layer_norm(c.Matrix(tokens, 2, 3)).sop, [0.5, -1.0, 2.0, 1.5, 0.0, -0.75]),
-    # Two numbers, and room for the hidden ones.
+    # The input consists of two numbers, and of positions for the hidden values of the network.
     "lipschitz": (_ABSOLUTE.program(2).sop, [0.5, -0.75, *[0.0] * 10]),
 }
-#: Items that are drawn and opened by another's listing.
+#: Items that use the listing of another item, with this other item.
 LIKE = {"complexity": "matmul"}
 _TWO = [[1.0, 0.5], [0.0, -1.0]]
 _THREE = [[1.0, 0.5, 0.0], [0.0, -1.0, 0.5], [0.5, 0.0, 1.0]]
 
 
 class Opening(NamedTuple):
-    """The state of the playground for an item, and what is to be said of it (or nothing)."""
+    """The state that the playground opens for an item, and an optional note for the item's page."""
 
     state: dict[str, Any]
     note: str = ""
 
 
 def opening(item: Item) -> Opening:
-    """Return what the playground opens for this item."""
+    """Return the state that the playground opens for an item of the paper."""
     names = ITEMS[LIKE.get(item.key, item.key)].listings
     if names:
-        # A listing sets its own example; the input beside it is the same.
+        # The listing sets a running example, which is also used as the input.
         example = json.dumps(Program(Path(names[-1])).tokens)
         return Opening({"source": listings.text(names[-1]), "input": example, "pane": "heads"})
     if item.key in DRAWN:
@@ -76,7 +77,7 @@ def _page_of_u(X: Any, A: Any, V: Any, note: str = "", **settings: Any) -> Calla
 
 
 def _program_of_u(*order: int, **options: Any) -> Callable[[], Opening]:
-    """Open U for this kind of T as a program, on ⟨T, X⟩ for a random T and X."""
+    """Return a function that opens U of an order as a program on ⟨T, X⟩ with random T and X."""
 
     def opened() -> Opening:
         kind = Order.of(*order, **options)
@@ -92,9 +93,9 @@ def _on_u(U: LayerSimulator, encoded: Any) -> Opening:
     values = np.round(encoded, 2).tolist()
     result = U.program(values)
     read = U.decode(result).ravel().tolist()
-    assert result[: len(read)] == read  # as the note says
+    assert result[: len(read)] == read  # The note below states this.
     return _rasp(U.program, values)._replace(
-        note="It is U as a program; its input is ⟨T, X⟩, and its first values are T(X)."
+        note="The program is U. Its input is ⟨T, X⟩, and its first values are T(X)."
     )
 
 
@@ -115,13 +116,13 @@ def _decoders() -> Opening:
 
 def _languages() -> Opening:
     return _rasp(c.k_parity(tokens, (0, 2)), [1, 0, 1])._replace(
-        note="It is k-PARITY as RASP: on U, its tokens are more than the playground takes."
+        note="The program computes k-PARITY in RASP. On U, k-PARITY has more tokens than the playground accepts."
     )
 
 
 _OF_U: dict[str, Callable[[], Opening]] = {
     "positions": _page_of_u(
-        _TWO, _TWO, _TWO, "Its tokens ⟨T, X⟩ are matrices, side by side and row by row."
+        _TWO, _TWO, _TWO, "The tokens ⟨T, X⟩ are the entries of the matrices, row by row."
     ),
     "attention": _page_of_u(_TWO, _TWO, _TWO),
     "figure-2": _page_of_u(FIGURE_X.tolist(), FIGURE_T.A.tolist(), FIGURE_T.V.tolist(), base=2.718),

@@ -13,9 +13,9 @@ PAGE = DOCS / "operations.md"
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the Markdown text of docs/operations.md."""
     sections = "\n\n".join(
-        f"## {group.capitalize()}\n\n| operation | takes → gives | meaning |\n|---|---|---|\n"
+        f"## {group.capitalize()}\n\n| operation | inputs → output | meaning |\n|---|---|---|\n"
         + "\n".join(
             f"| `{row.name}`{attributes(row.attributes)} | "
             f"{', '.join(sort.value for sort in row.takes)} → {row.gives.value} | {escape(row.meaning)} |"
@@ -25,24 +25,25 @@ def page() -> str:
     )
     return f"""# Operations of the graph
 
-Use this page to look up the operations that a program consists of. RASP text, Python and the dialects become graphs of
-these operations. [language.md](language.md) describes the language.
+Use this page to look up the operations that a program consists of. Locum converts [RASP text](language.md),
+Python programs, and programs in [B-RASP](b_rasp.md), [C-RASP](c_rasp.md) and [RASP-L](rasp_l.md) to graphs of these operations.
 
-`python -m docs.site.operations` writes this page from `locum.graph.OPERATIONS`, which has {len(OPERATIONS)} operations. The
-attributes of an operation are in parentheses. q is a query, k is a key.
+`locum.graph.OPERATIONS` defines all {len(OPERATIONS)} operations. The command `python -m docs.site.operations` writes this page
+from this table. Parentheses after an operation contain its attributes. In the column *meaning*, a, b and c are the inputs in
+their order, and k is a key.
 
 {sections}
 """
 
 
 def attributes(names: Iterable[str]) -> str:
-    """Return the attributes in parentheses, if there are any."""
+    """Format the names of attributes in parentheses, or return an empty string if there are none."""
     listed = ", ".join(f"`{name}`" for name in names)
     return f" ({listed})" if listed else ""
 
 
 def escape(text: str) -> str:
-    """Return text for a cell of a table."""
+    """Escape characters that have a meaning in a Markdown table."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
 
 

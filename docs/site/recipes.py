@@ -1,7 +1,8 @@
-"""Write a page for each item of the paper, and one that lists them all, from the one list of items.
+"""Write a page for each item of the paper, and an index of these pages.
 
-Each has the paper's claim, the formula, a picture, RASP, Python, heads by layer, what is proven, errata and a
-link into the playground. Nothing on it is written by hand but the few lines of Python in ``snippets.py``.
+A page contains the claim of the paper, the formula, a figure, RASP text, Python code, the numbers of
+heads by layer, proofs, errata and a link to the playground. ``snippets.py`` contains the Python code,
+and the other parts are generated.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,12 +30,27 @@ from locum.paper.items import ITEMS
 from locum.rasp import Session, to_rasp
 from locum.rasp.drawing.flow import flow_svg
 
-#: Items about layouts, where there is nothing to draw.
+#: Maximum number of heads that a figure draws in each layer, and the width of a page in pixels.
+_HEADS, _PAGE = 2, 760.0
+#: Maximum number of letters in a line of RASP text.
+_LINE = 90
+#: Keys of items without a figure, which are about the layout of tokens.
 _NO_PICTURE = {"positions"}
+#: The item whose page shows the figure of U.
+_UNIVERSAL = "attention"
+#: Subjects of items whose key does not name the subject.
+_SUBJECTS = {
+    "cofactor": "cofactors",
+    "identify-shift": "identify and shift",
+    "match": "Match₂ and Match₃",
+    "matmul": "matrix product",
+    "maxmin": "sorting pairs",
+    "multihead": "blocks in parallel",
+}
 
 
 def pages() -> dict[str, str]:
-    """Return the pages and pictures of all items, by their path in docs/."""
+    """Return the pages and figures of all items, by their paths in docs/."""
     written = {}
     findings = {key: examine(item) for key, item in ITEMS.items()}
     for key, finding in findings.items():
@@ -45,18 +62,19 @@ def pages() -> dict[str, str]:
 
 
 def index(findings: dict[str, Finding]) -> str:
-    """Write the page that lists the items."""
+    """Return the Markdown text of the page that lists all items with their verdicts."""
     rows = "\n".join(
-        f"| [{finding.item.operation}]({key}.md) | {finding.item.paper} | {finding.verdict} | "
+        f"| [{_title(finding.item)}]({key}.md) | {finding.item.operation} | {finding.verdict} | "
         f"{', '.join(finding.item.errata) or '–'} |"
         for key, finding in findings.items()
     )
     tree = "\n".join(findings)
-    return f"""# Recipes
+    return f"""# Recipes: the items of the paper as programs
 
-Every item of the paper as a program: formula, picture, RASP, Python, heads by layer, proofs, errata.
+Use these pages to run each item of the paper. A page contains the formula of the item, a figure, RASP text, Python code, the heads in each
+layer, proofs and errata.
 
-| recipe | in the paper | verdict | errata |
+| item of the paper | operation | verdict | errata |
 |---|---|---|---|
 {rows}
 
@@ -69,7 +87,7 @@ Every item of the paper as a program: formula, picture, RASP, Python, heads by l
 
 
 def page(finding: Finding) -> str:
-    """Write the page of one item."""
+    """Return the Markdown text of the page of one item of the paper."""
     item = finding.item
     parts = [
         f"# {_title(item)}",
@@ -88,20 +106,20 @@ def page(finding: Finding) -> str:
 
 
 def picture(item: Item) -> str | None:
-    """Draw an item's program at work; None where U's own picture stands for it, or nothing is to be drawn."""
+    """Draw the program of an item on an example as SVG, or return None if there is no program."""
     if item.key in DRAWN:
         program, values = DRAWN[item.key]
-        return flow_svg(program.node, values, item.key.replace("-", "_"))
-    names = ITEMS[LIKE.get(item.key, item.key)].listings
+        return flow_svg(program.node, values, item.key.replace("-", "_"), most=_HEADS, page=_PAGE)
+    names = item.listings
     if not names:
         return None
     loaded = Program(Path(names[-1]))
     name, value = loaded.sop(None)
-    return flow_svg(value.node, loaded.tokens, name, loaded.names())
+    return flow_svg(value.node, loaded.tokens, name, loaded.names(), most=_HEADS, page=_PAGE)
 
 
 def output_of(code: str) -> str:
-    """Run a snippet and return what it prints."""
+    """Run Python code and return its printed output."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "snippet", "exec"), {"__name__": "__main__"})
@@ -110,14 +128,19 @@ def output_of(code: str) -> str:
 
 def _facts(finding: Finding) -> str:
     functions = ", ".join(f"`{name}`" for name in finding.item.functions)
-    return f"**In the paper**: {finding.item.paper}. **Verdict**: {finding.verdict}. **Functions**: {functions}."
+    return f"**Operation**: {finding.item.operation}. **Verdict**: {finding.verdict}. **Functions**: {functions}."
 
 
 def _title(item: Item) -> str:
-    """Return the item's operation as a title: words begin with a capital, names and formulas stay."""
-    first = item.operation[0]
-    named = item.operation.split(",")[0] in item.functions or not first.isascii()
-    return item.operation if named else first.upper() + item.operation[1:]
+    """Return the title of an item's page: the location in the paper and the subject.
+
+    An example is "Theorem 1: attention".
+    """
+    if item.key in _SUBJECTS:
+        return f"{item.paper}: {_SUBJECTS[item.key]}"
+    words = item.key.split("-")
+    place = item.paper.lower().replace("-", "")
+    return item.paper if all(word in place for word in words) else f"{item.paper}: {' '.join(words)}"
 
 
 def _formula(item: Item) -> Iterator[str]:
@@ -127,18 +150,30 @@ def _formula(item: Item) -> Iterator[str]:
     claim = stated(item.quick_proofs[-1])
     text = re.sub(r", P being <code>.*?</code>$", "", sentence(claim))
     yield f'<div class="formula"><p>{text[:1].upper() + text[1:]}</p></div>'
-    yield "This is the formula that is proven, at one of its shapes. P⟨…⟩ is what the program P gives on these tokens."
+    yield (
+        "This formula is proven; here it is shown for one shape. P⟨…⟩ denotes the output of the program P on these "
+        "tokens."
+    )
 
 
 def _picture_part(item: Item) -> Iterator[str]:
     if item.key in _NO_PICTURE:
         return
-    yield "## Picture"
+    yield "## Figure"
+    if item.key in LIKE:
+        yield f"See [the figure of {LIKE[item.key]}]({LIKE[item.key]}.md#figure)."
+        return
+    if picture(item) is None and item.key != _UNIVERSAL:
+        yield f"[The figure of Theorem 1]({_UNIVERSAL}.md#figure) shows how U reads T and X as tokens."
+        return
     if picture(item) is None:
-        yield "![The matrices of T and the rows of X become tokens; U answers T(X)](../pictures/universal.svg)"
+        yield "![The matrices of T and the rows of X become tokens; U returns T(X)](../pictures/universal.svg)"
         return
     yield f":::{{container}} picture\n![The heads of the program, layer by layer]({item.key}.svg)\n:::"
-    yield "Layers are columns; queries are rows, keys are columns; below stands what is read, on the right what comes out."
+    yield (
+        "Each row of the figure is a layer. In an attention pattern, rows are queries and columns are keys. The "
+        "values are below the pattern, and the results are on its right."
+    )
 
 
 def _heads(finding: Finding) -> Iterator[str]:
@@ -152,35 +187,57 @@ def _heads(finding: Finding) -> Iterator[str]:
     )
     yield f"| program | layers | heads in each | heads |\n|---|---|---|---|\n{rows}"
     if claimed is not None:
-        numbers = ", ".join(map(str, claimed)) or "none"
-        agrees = "it is what is counted" if finding.counted else "**that is not what is counted**"
-        yield f"The paper claims heads {numbers} for its recipe, the first row: {agrees}."
+        numbers = (
+            f"these heads in each layer: {', '.join(map(str, claimed))}" if claimed else "no heads"
+        )
+        agrees = "equals" if finding.counted else "**differs from**"
+        yield f"For its recipe, the paper states {numbers}. This claim {agrees} the count in the first row."
 
 
 def _rasp(item: Item) -> Iterator[str]:
     yield "## RASP"
     for name in item.listings:
-        text = listings.text(name)
+        text = wrapped(listings.text(name).strip()) + "\n"
         yield f"`locum run {name}`:"
-        yield f"```rasp\n{text.strip()}\n```"
+        yield f"```rasp\n{text}```"
         yield f"```output\n{shown(text)}```"
     if item.listings:
         return
-    programs = item.programs() or ({"at work": DRAWN[item.key][0]} if item.key in DRAWN else {})
+    programs = item.programs() or ({"the figure": DRAWN[item.key][0]} if item.key in DRAWN else {})
     if not programs:
-        yield f"There is no listing and no program of its own: see `{item.command}`."
+        yield f"The paper contains no listing for this item. To check the item, run `{item.command}`."
         return
     recipe, program = min(programs.items(), key=lambda pair: len(to_rasp(pair[1])))
-    yield f"The paper has no listing. The program of *{recipe}*, as `locum.rasp.to_rasp` writes it:"
-    # Read back, it is the same object: what stands here is the program that was counted and checked.
-    ((_, read_back),) = Session().script(to_rasp(program))
+    yield (
+        "The paper contains no listing for this item. `locum.rasp.to_rasp` returns this text for the program of "
+        f"*{recipe}*:"
+    )
+    text = wrapped(to_rasp(program).strip())
+    # Reading the text returns the same node, so the text is the program whose heads were counted.
+    ((_, read_back),) = Session().script(text)
     assert read_back.node is program.node
-    yield "<!-- not run: it takes tokens of one number; the build reads it back as the same program -->"
-    yield f"```rasp\n{to_rasp(program).strip()}\n```"
+    yield "<!-- not run: it needs one number per token; the build reads it again as the same program -->"
+    yield f"```rasp\n{text}\n```"
+
+
+def wrapped(text: str) -> str:
+    """Break long lines of RASP text at spaces; comments and lines with strings are not broken.
+
+    >>> wrapped("x = " + "+ ".join(["1 "] * 60) + ";").count("\\n")
+    2
+    """
+    lines = []
+    for line in text.splitlines():
+        is_code = not set("#'\"") & set(line)
+        long = textwrap.wrap(
+            line, _LINE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        )
+        lines += long if is_code and len(line) > _LINE else [line]
+    return "\n".join(lines)
 
 
 def shown(text: str) -> str:
-    """Return what a session prints for a program."""
+    """Return the output that a session prints for a program in RASP text."""
     printed = "".join(result.printed for result in Session().execute(text))
     return re.sub(r"\n?$", "\n", printed)
 
@@ -194,9 +251,9 @@ def _python(item: Item) -> Iterator[str]:
 
 
 def _proofs(item: Item) -> Iterator[str]:
-    yield "## What is proven"
+    yield "## Proofs"
     if not item.proofs and not item.theorems:
-        yield f"Not proven; measured: {item.measured} (`locum paper items`)."
+        yield f"This item is not proven. `locum paper items` checks {item.measured}."
         return
     if item.proofs:
         shapes = ", ".join(
@@ -204,29 +261,39 @@ def _proofs(item: Item) -> Iterator[str]:
             for one in item.quick_proofs
         )
         yield (
-            f"For all inputs, at {len(item.proofs)} shapes and recipes, by symbols ([how](../verification.md)); "
-            f"`make prove` proves them all, with certificates. Some that take seconds: {shapes}."
+            f"The item is proven for all inputs, at {len(item.proofs)} combinations of shapes and recipes "
+            f"([verification](../verification.md)). `make prove` proves all of these claims with certificates. "
+            f"`locum prove claim` proves each of these claims in seconds: {shapes}."
         )
     if item.theorems:
         names = ", ".join(
             f"[{theorem['theorem']}](../../{theorem['file']})" for theorem in item.all_shapes
         )
-        yield f"For all shapes, by Coq (`make coq`; [the statements](../proofs.md)): {names}."
+        yield (
+            "These [theorems in Coq](../theorems.md) hold for all inputs of all shapes, and `make coq` checks them: "
+            f"{names}."
+        )
 
 
 def _errata(item: Item) -> Iterator[str]:
     if not item.errata:
         return
-    yield "## Errata"
-    yield from (ERRATA[number].section for number in item.errata)
-    yield "All errata of the paper: [errata](../errata.md)."
+    # Searches for "errata" find the page of all errata first.
+    yield "## Corrections"
+    rows = "\n".join(
+        f"- {number} ({ERRATA[number].severity}): {ERRATA[number].where}" for number in item.errata
+    )
+    yield (
+        f"{rows}\n\nEach row states the severity and the place in the paper. The page [errata](../errata.md) contains the "
+        "quotes, counterexamples and corrections."
+    )
 
 
 def _further(item: Item) -> Iterator[str]:
-    yield "## Go on"
+    yield "## Run it"
     opened = opening(item)
     yield (
-        f"- `{item.command}` shows it at work.\n"
-        f"- [Open it in the playground]({PLAYGROUND}{fragment(opened.state)}), when `locum playground` runs. "
-        f"{opened.note}".rstrip()
+        f"- `{item.command}`\n"
+        f"- [Open the item in the playground]({PLAYGROUND}{fragment(opened.state)}) while `locum playground` is "
+        f"running. {opened.note}".rstrip()
     )

@@ -1,4 +1,4 @@
-"""Write the reference: the public names from their docstrings, the names of RASP, the limits from their constants."""
+"""Write the reference pages: the API from docstrings, the library of RASP text, and the limits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import importlib
 import inspect
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
+
+from docs.site import command_pages
 
 import locum
 from locum.interface.playground.playground_worker import Limits as WorkerLimits
@@ -13,44 +16,49 @@ from locum.rasp.text.builtins import EXTENSIONS
 from locum.rasp.text.describing import library_texts, meanings, reserved
 from locum.rasp.text.limits import Limits
 
-#: Sections of the page on the API: title, and the rooms whose names stand there.
+#: Sections of the page on the API for the names of ``locum``: titles, and the packages that define the
+#: names of each section.
 SECTIONS = {
     "Programs": ("locum.rasp",),
-    "What a program is": ("locum.graph.architecture",),
-    "Weights": ("locum.networks.compiler", "locum.networks.transformer"),
+    "Compiled transformers": ("locum.networks.compiler", "locum.networks.transformer"),
     "Simulation": ("locum.simulators",),
-    "Proofs": ("locum.proofs",),
-    "Languages": ("locum.languages",),
     "Errors": ("locum.errors",),
 }
-#: Values, not functions: what each is, and an example.
+#: Sections for the functions and classes of other packages: titles and packages.
+PACKAGES = {
+    "PyTorch models": "locum.torch",
+    "Circuits": "locum.experiments.circuits",
+    "Languages": "locum.languages",
+    "Proofs": "locum.proofs",
+}
+#: Public values without a docstring, each with a description, an example and the output of the example.
 VALUES = {
     "tokens": (
-        "The input as it is given (RASP text calls it `tokens_asis`).",
+        "The unchanged input. In RASP text, this s-op is called `tokens_asis`.",
         'tokens("abc")',
         "['a', 'b', 'c']",
     ),
     "tokens_str": (
-        "The input as strings: what RASP text calls `tokens`.",
+        "The input converted to strings. In RASP text, this s-op is called `tokens`.",
         "tokens_str([10, 9])",
         "['10', '9']",
     ),
-    "tokens_int": ("The input as integers.", 'tokens_int("12")', "[1, 2]"),
-    "tokens_float": ("The input as floats.", 'tokens_float("12")', "[1.0, 2.0]"),
-    "tokens_bool": ("The input as booleans.", "tokens_bool([0, 3])", "[False, True]"),
-    "indices": ("The position of each token, from 0.", 'indices("abc")', "[0, 1, 2]"),
-    "length": ("The number of tokens, at every position.", 'length("abc")', "[3, 3, 3]"),
+    "tokens_int": ("The input converted to integers.", 'tokens_int("12")', "[1, 2]"),
+    "tokens_float": ("The input converted to floats.", 'tokens_float("12")', "[1.0, 2.0]"),
+    "tokens_bool": ("The input converted to booleans.", "tokens_bool([0, 3])", "[False, True]"),
+    "indices": ("The position of each token, counted from 0.", 'indices("abc")', "[0, 1, 2]"),
+    "length": ("The number of tokens of the input, at every position.", 'length("abc")', "[3, 3, 3]"),
     "full": (
-        "Every query attends to every key.",
+        "The selector in which every query attends to every key.",
         'full("ab").tolist()',
         "[[True, True], [True, True]]",
     ),
 }
-#: Above blocks of the library.
+#: Comment above the code blocks of the library, so that the tests of documents do not run them.
 NOT_RUN = "<!-- not run: every session runs it at its start -->"
-#: Classes whose inherited members a user calls.
+#: Classes whose inherited members are also listed on the page of the API.
 WHOLE = {"UniversalSimulator", "CompiledTransformer"}
-#: Limits that are constants of modules: what each limits, and where it is.
+#: Limits that are constants of modules: the limited quantity, the module, and the name of the constant.
 CONSTANTS = (
     ("bits of an integer in a session", "locum.budget", "MAX_BITS"),
     ("characters of a string in a session", "locum.budget", "MAX_STRING"),
@@ -58,13 +66,13 @@ CONSTANTS = (
     ("members of one family", "locum.graph.operations", "LARGEST_FAMILY"),
     ("tokens of U", "locum.simulators.simulator", "MAX_TOKENS"),
     (
-        "order of a matrix that `inverse` inverts by cofactors unless told otherwise",
+        "order of a matrix that `inverse` inverts by cofactors by default",
         "locum.constructions.inverse",
         "LARGEST_COFACTOR_ORDER",
     ),
     ("tokens that `locum run --draw` draws", "locum.rasp.drawing.flow", "MAX_LENGTH"),
     (
-        "values of which the compiler lists combinations",
+        "combinations of values that the compiler lists for an s-op",
         "locum.networks.compiler.program.sources",
         "MAX_COMBINATIONS",
     ),
@@ -83,59 +91,82 @@ CONSTANTS = (
 
 
 def pages() -> dict[str, str]:
-    """Return the pages of the reference, by their path in docs/."""
+    """Return the Markdown texts of the reference pages, by their paths in docs/."""
     return {
         "reference/api.md": api(),
+        "reference/commands.md": command_pages.page(),
         "reference/library.md": library(),
         "reference/limits.md": limits(),
     }
 
 
+def public() -> list[str]:
+    """Return the public names of ``locum``, including names of Python builtins such as ``compile``."""
+    names = [name for name in dir(locum) if not name.startswith("_")]
+    return [name for name in names if not inspect.ismodule(getattr(locum, name))]
+
+
 def without_example() -> list[str]:
-    """List the public names that have no runnable example."""
+    """Return the public names whose docstrings contain no runnable example."""
     return [
         name
-        for name in locum.__all__
+        for name in public()
         if name not in VALUES and ">>>" not in (inspect.getdoc(getattr(locum, name)) or "")
     ]
 
 
 def api() -> str:
-    """Write the page of the public names."""
-    modules = {name: getattr(locum, name).__module__ for name in locum.__all__}
+    """Return the Markdown text of the page that documents every public name of ``locum``."""
+    modules = {name: getattr(locum, name).__module__ for name in public()}
     parts = [
         "# API reference",
-        "Every public name of `locum`, with an example that the tests run. The pages of the entries say more of each.",
+        (
+            "Use this page to look up the public functions, classes and values of `locum`, and of its packages for PyTorch models, "
+            "circuits, languages and proofs. The tests run all examples."
+        ),
     ]
-    left = set(locum.__all__)
-    for title, rooms in SECTIONS.items():
-        names = [name for name in locum.__all__ if modules[name].startswith(rooms)]
+    left = set(modules)
+    for title, packages in SECTIONS.items():
+        names = [name for name in modules if modules[name].startswith(packages)]
         left -= set(names)
         parts += [f"## {title}", *(_entry(name) for name in names)]
+    for title, package in PACKAGES.items():
+        module = importlib.import_module(package)
+        values = {name: getattr(module, name) for name in module.__all__}
+        described = [name for name, value in values.items() if callable(value)]
+        parts += [f"## {title}", *(_described(f"{package}.{name}", values[name]) for name in described)]
     if left:
-        raise ValueError(f"in no section of the API: {sorted(left)}")
+        raise ValueError(
+            f"SECTIONS: expected a section for every public name, got none for {sorted(left)}"
+        )
     return "\n\n".join(parts) + "\n"
 
 
 def _entry(name: str) -> str:
-    """Write one name: what Sphinx makes of its docstring, or a value with its example."""
+    """Return the entry of a public name: a directive for a docstring, or a description of a value."""
     value = getattr(locum, name)
     if name in VALUES:
         text, code, printed = VALUES[name]
         kind = type(value).__name__
         head = f"````{{py:data}} {name}\n:type: {kind}\n:canonical: locum.{name}\n"
         return f"{head}\n{text}\n\n```python\nfrom locum import {name}\n\nprint({code})\n```\n```output\n{printed}\n```\n````"
-    lines = [f".. autofunction:: locum.{name}"]
+    return _described(f"locum.{name}", value)
+
+
+def _described(path: str, value: Any) -> str:
+    """Return the directive that shows the docstring of a function or a class."""
+    lines = [f".. autofunction:: {path}"]
     if inspect.isclass(value):
-        lines = [f".. autoclass:: locum.{name}"]
+        lines = [f".. autoclass:: {path}"]
         if not issubclass(value, Exception):
-            lines += ["   :members:", *(["   :inherited-members:"] if name in WHOLE else [])]
+            is_whole = path.removeprefix("locum.") in WHOLE
+            lines += ["   :members:", *(["   :inherited-members:"] if is_whole else [])]
     body = "\n".join(lines)
     return f"```{{eval-rst}}\n{body}\n```"
 
 
 def library() -> str:
-    """Write the page of the names that RASP text has from the start."""
+    """Return the Markdown text of the page on the names that every RASP program can use."""
     words = meanings()
     own = sorted(reserved() - library_texts().keys())
     grammar = sorted(words.keys() - reserved() - {"tokens", *EXTENSIONS})
@@ -143,30 +174,30 @@ def library() -> str:
         f"### {name}\n\n{NOT_RUN}\n```rasp\n{text}\n```"
         for name, text in sorted(library_texts().items())
     )
-    return f"""# The names of RASP text
+    return f"""# Library of RASP text
 
-What a RASP program finds when it begins. `locum repl` says the same: `help names`, and `?name`.
+Use this page to look up the names that every RASP program can use. In `locum repl`, `help names` and `?name` print the same text.
 
-## Reserved
+## Reserved names
 
-No program may set these.
+Programs cannot assign to these names.
 
 {_table(own)}
 
-## Words of the grammar
+## Keywords and commands
 
 {_table(grammar)}
 
-## What programs may set
+## Names that programs can redefine
 
-`tokens` is `tokens_str` at first; `tokens = tokens_int;` makes sorting and sums of numbers mean what one expects. The
-others are extensions of Locum, whose names a program may use for its own ends.
+`tokens` equals `tokens_str` by default. To sort and add numbers, write `tokens = tokens_int;`. The other names in this table are extensions
+of Locum.
 
 {_table(["tokens", *sorted(EXTENSIONS)])}
 
-## The library
+## Library functions
 
-Functions written in RASP; their names are reserved, too.
+These functions are written in RASP. Their names are also reserved.
 
 {functions}
 """
@@ -181,7 +212,7 @@ def _table(names: Iterable[str]) -> str:
 
 
 def limits() -> str:
-    """Write the page of the limits."""
+    """Return the Markdown text of the page on the limits of programs, sizes and requests."""
     text = inspect.getsource(Limits)
     session = "\n".join(
         f"| `{field.name}` | {field.default:,} | {_comment(text, field.name)} |"
@@ -197,44 +228,48 @@ def limits() -> str:
     )
     return f"""# Limits
 
-What is refused, and where the bound is. Every one is refused with a message that names it; nothing is cut silently.
-The numbers on this page are read from the code.
+Use this page to look up the limits of Locum and their values. If an input exceeds a limit, Locum raises an error that names the limit. The
+only exception is `cells`: a larger selector is displayed in part. The values on this page are read from the code.
 
-## A RASP text
+## Limits on RASP text
 
-A session, `locum run` and `locum repl` have these ([how they are counted](../language.md#limits)). They are fields of
-`locum.rasp.Limits` and can be raised: `Session(limits=Limits(steps=10_000_000))`.
+These limits apply to sessions, `locum run` and `locum repl` ([language reference](../language.md#limits)). The limits are fields of
+`locum.rasp.Limits`. To raise a limit in Python, pass it to the session: `Session(limits=Limits(steps=10_000_000))`.
 
-| field | default | what it limits |
+| field | default | limited quantity |
 |---|---|---|
 {session}
 
-## The playground's workers
+## Limits on a request to the playground
 
-| field | default | what it limits |
+| field | default | limited quantity |
 |---|---|---|
 {worker}
 
-## Sizes
+## Limits on sizes
 
-| what | at most | where |
+| limited quantity | maximum | constant |
 |---|---|---|
 {constants}
 
-## What is not done
+## Further limits
 
-- **U** needs room: where a product has more entries than there are tokens, the sequence is padded ([errata](../errata.md), E17).
-- **The compiler** refuses what a network cannot hold ([what compiles](../compiler.md#what-compiles)), and says where its numbers
-  may differ from the program's ([differences](../compiler.md#differences)).
-- **Fast execution** leaves to dense execution what it has no plan for, and says so ([execution](../execution.md)).
-- **Proofs** are for all inputs at the shapes named; for all shapes, only what [Coq](../proofs.md) proves.
-- **The limits of processes** in the playground need Linux or macOS.
-- **Python** 3.11 or newer.
+- **U.** If a matrix product has more entries than the sequence has tokens, U pads the sequence ([errata](../errata.md), E17).
+- **Compiler.** `locum.compile` raises `CompileError` if a program does not fit into a network
+  ([supported programs](../compiler.md#supported-programs)). The outputs of a network may
+  [differ from dense execution](../compiler.md#differences-from-dense-execution).
+- **Fast execution.** If there is no plan for a program, fast execution warns and uses dense execution ([execution](../execution.md)).
+- **Proofs.** A proof holds for all inputs of the given shapes. [Theorems in Coq](../proofs.md) hold for all shapes.
+- **Playground.** The limits of worker processes require Linux or macOS.
+- **Python.** Locum requires Python 3.11 or newer.
 """
 
 
 def _comment(source: str, name: str) -> str:
-    """Return the comment above a field; fields that share one have it both."""
+    """Return the comment above a field of a class as Markdown.
+
+    Consecutive fields may share a comment.
+    """
     lines: list[str] = []
     fresh = True
     for line in map(str.strip, source.splitlines()):
@@ -242,7 +277,7 @@ def _comment(source: str, name: str) -> str:
             lines = [*([] if fresh else lines), line.removeprefix("#:").strip()]
             fresh = False
         elif line.startswith(f"{name}:"):
-            return " ".join(lines)
+            return " ".join(lines).replace("``", "`")
         else:
             fresh = True
-    raise ValueError(f"there is no field {name}")
+    raise ValueError(f"expected a field {name} with a comment, got none")

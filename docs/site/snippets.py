@@ -1,4 +1,4 @@
-"""Show each item of the paper in a few lines of Python: key of the item → program that asserts what it shows."""
+"""Define the Python code on the page of each item of the paper; the code also asserts its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ chance = np.random.default_rng(0)
 
 
 def _serves(n: int, d: int, *orders: str) -> str:
-    """Show that U serves a random T on n rows of d numbers, of each of the orders."""
+    """Return code that checks U on an n×d matrix X, with a random T for each of ``orders``."""
     lines = ",\n    ".join(f"Order.of({n}, {d}, {order})" for order in orders)
     return f"""{_U}X = chance.normal(size=({n}, {d}))
 for order in [

@@ -1,6 +1,6 @@
-"""Stage the sources of the site: the pages as they are, the home page, and what generators write.
+"""Copy the sources of the site to a folder: the pages of docs/, the home page, and generated pages.
 
-The stage has the form of the repository, so that a link that works there works here.
+The folder has the structure of the repository, so relative links between pages remain valid.
 """
 
 from __future__ import annotations
@@ -10,22 +10,27 @@ import re
 import shutil
 from pathlib import Path
 
-from docs.site.contents import DOCS, ENTRIES, ROOT, Entry
+from docs.site.contents import CARDS, DOCS, ROOT, SECTIONS, Card
 
-#: Links to files of the repository that are not pages; these files are offered as downloads.
+#: Links to files of the repository that are not pages. The site contains copies of these files.
 LINK = re.compile(r"\]\(((?:\.\./)*[\w./-]+\.(?!md\b)\w+)\)")
-#: Pages beside docs/, with their titles in the sidebar.
-ROOT_PAGES = {"README": "Read me", "CONTRIBUTING": "Contributing", "CHANGELOG": "Changelog"}
+#: Titles in the sidebar for pages outside of docs/, by the name of the page.
+ROOT_PAGES = {"README": "README", "CONTRIBUTING": "Contributing", "CHANGELOG": "Changelog"}
 
 
 def stage(folder: Path, generated: dict[str, str]) -> None:
-    """Fill ``folder`` with the sources: ``generated`` has pages (and pictures) by their path in docs/."""
+    """Write the sources of the site to ``folder``.
+
+    ``generated`` contains the texts of generated pages and figures, by their paths in docs/.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copytree(DOCS / "pictures", folder / "docs" / "pictures")
     for page in (*(ROOT / f"{name}.md" for name in ROOT_PAGES), *DOCS.glob("*.md")):
-        # A notebook is a file of the repository, and a page of the site.
-        text = re.sub(r"\]\(([\w/]*notebooks/\w+)\.py\)", r"](\1.md)", page.read_text(encoding="utf-8"))
+        # On the site, a notebook is a Markdown page.
+        text = re.sub(
+            r"\]\(([\w/]*notebooks/\w+)\.(?:py|ipynb)\)", r"](\1.md)", page.read_text(encoding="utf-8")
+        )
         (folder / page.relative_to(ROOT)).write_text(text, encoding="utf-8")
     for path, text in generated.items():
         target = folder / "docs" / path
@@ -34,7 +39,7 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
     (folder / "index.md").write_text(home(folder), encoding="utf-8")
     for page in folder.rglob("*.md"):
         for link in LINK.findall(page.read_text(encoding="utf-8")):
-            # A copy, not a symbolic link to the folder: builders of packages follow those.
+            # The file is copied, because tools that build packages follow symbolic links.
             target = Path(os.path.normpath(page.parent / link))
             file = ROOT / target.relative_to(folder)
             if file.is_file() and not target.exists():
@@ -43,41 +48,39 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
 
 
 def home(folder: Path) -> str:
-    """Write the home page: the sentence and picture of the README, the entries, the tables of contents."""
+    """Return the home page: the first part of the README, the cards, and the tables of contents."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    sentence = readme.partition("\n\n")[2].partition("\n\n")[0]
-    cards = "\n".join(_card(entry, folder) for entry in ENTRIES if entry.key != "reference")
-    trees = "\n".join(_tree(entry.title, [f"docs/{page}" for page in entry.pages]) for entry in ENTRIES)
-    project = _tree("The project", [f"{title} <{name}>" for name, title in ROOT_PAGES.items()])
+    top = readme.partition("\n\n")[2].partition("\n## From RASP to weights")[0]
+    what, heading, install = top.partition("## Install")
+    cards = "\n".join(_card(card, folder) for card in CARDS)
+    trees = "\n".join(_tree(part.title, [f"docs/{page}" for page in part.pages]) for part in SECTIONS)
+    project = _tree("Project", [f"{title} <{name}>" for name, title in ROOT_PAGES.items()])
     return f"""# Locum
 
-{sentence}
-
-![The matrices of T and the rows of X become tokens; U answers T(X)](docs/pictures/universal.svg)
-
+{what}
 ::::{{container}} entries
 {cards}
 ::::
 
-New here: [at a glance](README.md), [what one can do](docs/README.md), [the words](docs/glossary.md).
+{heading}{install}
 
 {trees}
 {project}"""
 
 
 def title(path: Path) -> str:
-    """Return the title of a page: its first heading."""
+    """Return the first heading of the page at ``path``."""
     found = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
-        raise ValueError(f"{path.name} has no heading of the first level")
+        raise ValueError(f"{path.name}: expected a heading of the first level, got none")
     return found[1]
 
 
-def _card(entry: Entry, folder: Path) -> str:
+def _card(card: Card, folder: Path) -> str:
     links = "\n".join(
-        f"- [{title(folder / 'docs' / f'{page}.md')}](docs/{page}.md)" for page in entry.pages[:5]
+        f"- [{title(folder / 'docs' / f'{page}.md')}](docs/{page}.md)" for page in card.pages
     )
-    return f":::{{container}} entry\n{entry.title}\n\n{entry.text}\n\n{links}\n:::"
+    return f":::{{container}} entry\n{card.title}\n\n{card.text}\n\n{links}\n:::"
 
 
 def _tree(caption: str, pages: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -19,44 +20,48 @@ PAGE = DOCS / "torch_operations.md"
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the Markdown text of docs/torch_operations.md."""
     version = torch.__version__.partition("+")[0]
     sections = "\n\n".join(section(kind) for kind in KINDS)
     tables = "\n".join(f"| {kind} | {names(of.split())} |" for kind, of in OPERATIONS_BY_KIND.items())
-    drawn = names(packet.__name__ for packet in RANDOM)
+    drawn = lines(packet.__name__ for packet in RANDOM)
     return f"""# Supported PyTorch operations
 
-Use this page to look up which ATen operations the backend `torch.compile(model, backend="locum")` runs on U.
-[torch.md](torch.md) describes the backend. Error messages name an operation as this page does, such as `aten.mm.default`.
+Use this page to look up which ATen operations `torch.compile(model, backend="locum")` runs on U, the universal simulator.
+[PyTorch models on U](torch.md) describes the backend. Error messages and this page use the same names of operations, such as
+`aten.mm.default`.
 
-`python -m docs.site.torch_operations` writes this page from `locum.torch.table.TABLE`, which has {len(TABLE)} overloads.
-The lists are those of PyTorch {version}.
+U computes an operation if Locum has a *construction* for it: a function that returns a RASP program for the operation.
+`locum.torch.table.TABLE` maps {len(TABLE)} overloads to constructions. The command `python -m docs.site.torch_operations`
+writes this page from the table. The lists on this page apply to PyTorch {version}.
 
-A captured graph has four kinds of operations:
+A graph that PyTorch captures can contain four kinds of operations:
 
-- operations with a construction, which U computes;
-- operations that PyTorch decomposes into others before the backend receives the graph;
-- operations that PyTorch runs on the host;
-- all others, which raise `UnsupportedOperationError`.
+- U computes operations with a construction.
+- PyTorch decomposes some operations into simpler operations before the backend receives the graph.
+- PyTorch runs some operations on the host.
+- All other operations raise `UnsupportedOperationError`.
 
 {sections}
 
 ## Decomposed operations
 
-PyTorch replaces these operations by others. U computes them if it computes the operations that replace them.
+PyTorch replaces each of these operations by simpler operations. An operation is supported if U computes all operations
+that replace it.
 
-{names(decomposed())}
+{lines(decomposed())}
 
-Composite operations, such as `linear`, `matmul`, `einsum` and `scaled_dot_product_attention`, are replaced in the same way.
+PyTorch also replaces composite operations, such as `linear`, `matmul`, `einsum` and `scaled_dot_product_attention`.
 
 ## Operations on the host
 
-PyTorch draws random numbers with its own generator, as in eager execution:
+PyTorch computes random numbers with its own generator, as in eager execution. These operations are:
 
 {drawn}
 
-With `host="allowed"`, PyTorch also computes tables that depend only on integers, positions and shapes. These operations and
-views can be part of a table. With `host="forbidden"`, U computes them if they have a construction.
+With `host="allowed"`, PyTorch also computes tensors that depend only on integers, positions and shapes, such as masks. The
+computation of such a tensor can contain views and the operations below. With `host="forbidden"`, U computes these operations
+if they have a construction.
 
 | kind | operations |
 |---|---|
@@ -65,24 +70,27 @@ views can be part of a table. With `host="forbidden"`, U computes them if they h
 
 
 def section(kind: str) -> str:
-    """Return the table of the overloads of a kind; overloads with the same result share a row."""
+    """Return a table of the overloads of one kind; overloads with equal descriptions share a row."""
     overloads: dict[str, list[str]] = {}
     for row in TABLE.values():
         if row.kind == kind:
             overloads.setdefault(description(row), []).append(f"`{row.name}`")
     rows = "\n".join(f"| {'<br>'.join(of)} | {result} |" for result, of in overloads.items())
-    return f"## {kind.capitalize()}\n\n| overloads | result |\n|---|---|\n{rows}"
+    return f"## {kind.capitalize()}\n\n| overloads | description |\n|---|---|\n{rows}"
 
 
 def description(row: Row) -> str:
-    """Return the first sentence of a construction's docstring, without the markup of Sphinx."""
+    """Return the first paragraph of a construction's docstring as Markdown, without Sphinx markup."""
     text = (inspect.getdoc(row.construct) or "").partition("\n\n")[0].replace("\n", " ")
     text = re.sub(r":\w+:`(\w+)`", r"`\1`", text.replace("``", "`"))
     return re.sub(r"(?<!\\)\|", r"\\|", text)
 
 
 def decomposed() -> list[str]:
-    """Return the ATen operations that the backend has decomposed, without composite operations."""
+    """Return the names of the ATen operations that the backend lets PyTorch decompose.
+
+    Composite operations, which PyTorch always decomposes, are omitted.
+    """
     return [
         overload.overloadpacket.__name__
         for overload in decompositions()
@@ -92,8 +100,15 @@ def decomposed() -> list[str]:
     ]
 
 
+def lines(of: Iterable[str]) -> str:
+    """Format the names of operations as a list with one line for each first letter."""
+    ordered = sorted(set(of), key=lambda name: (name.strip("_"), name))
+    groups = itertools.groupby(ordered, key=lambda name: name.strip("_")[0])
+    return "\n".join(f"- {', '.join(f'`{name}`' for name in group)}" for _, group in groups)
+
+
 def names(of: Iterable[str]) -> str:
-    """Return the names of operations in their order, without repetitions."""
+    """Format the distinct names of operations as a sequence in alphabetical order."""
     return ", ".join(f"`{name}`" for name in sorted(set(of)))
 
 
