@@ -33,6 +33,8 @@ _QUADS: tuple[Shape, ...] = (
 )  # fmt: skip
 _FIVES: tuple[Shape, ...] = tuple((n, d, d_v, 1 + (n + d) % 5, h) for n, d, d_v, h in _QUADS)
 _SIXES: tuple[Shape, ...] = tuple((*sizes, 1 + sum(sizes) % 7, h) for *sizes, h in _FIVES)
+#: Shapes with many more rows than columns, at which n² is greater than the number of tokens.
+_LONG: tuple[Shape, ...] = ((12, 1, 2, 1, 1), (31, 1, 24, 1, 4))
 #: Shapes of matrices whose entries can be divided into pairs, or into groups.
 _EVEN: tuple[Shape, ...] = (
     (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 3), (3, 2), (1, 8), (8, 1), (4, 4), (6, 5), (8, 8),
@@ -258,7 +260,7 @@ TIES = (
     Tie("linear_elu", (*_ORDER, "w"), _kind("linear", feature_map="elu+1"), _rows("elu_U n d dv w", "n dv"),
         "elu_U_simulates", "Kinds.v", _QUADS, tokens=sequences.ELU),
     Tie("linformer", (*_ORDER, "w", "k"), _kind("linformer"), _rows("linformer_U n d dv w k", "n dv"),
-        "linformer_U_simulates", "Kinds.v", _FIVES, tokens=sequences.LINFORMER),
+        "linformer_U_simulates", "Kinds.v", (*_FIVES, *_LONG), tokens=sequences.LINFORMER),
     # The program contains k^(−1/2) as a float, which is an exact fraction for k = 4.
     Tie("performer", (*_ORDER, "w"), lambda n, d, d_v, w: _kind("performer")(n, d, d_v, w, 4),
         _rows("performer_U (Fraction 1 2) (Fraction 1 2) n d dv w 4", "n dv"),
