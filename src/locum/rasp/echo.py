@@ -94,7 +94,10 @@ def atom(value: object) -> str:
 
 
 def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: bool = False) -> str:
-    """Format an s-op and its value on the example; ``full`` prints input and output as aligned rows."""
+    """Format an s-op and its value on the example.
+
+    With ``full``, input and output are printed as aligned rows, unless all values are equal.
+    """
     head = f"     s-op: {name}\n"
     if values is None:
         return head
@@ -115,7 +118,7 @@ def selector_block(
 def applied_block(
     tokens: Any, value: Any, is_selector: bool, full: bool = False, most: int | None = None
 ) -> str:
-    """Format the value of an s-op or selector on an input."""
+    """Format the value of an s-op or selector on an input, as the REPL prints it after a call."""
     if is_selector:
         return f"\t = \n{_indented_grid(value, tokens, most)}"
     if full and not _is_uniform(value):
@@ -155,7 +158,7 @@ def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any, most: int | N
 def _rows(tokens: Any, values: Sequence[object]) -> str:
     """Format the input above the output in aligned columns.
 
-    In a boolean output, only the rarer of T and F is printed.
+    In a boolean output, the more frequent of T and F is left blank.
     """
     above = [str(token) for token in tokens]
     below = [str(value) for value in values]

@@ -1,7 +1,6 @@
 """Define small standard programs, such as sorting, parity and bracket matching.
 
-Tests and benchmarks of the compiler use these programs. They are also the first programs of circuit
-datasets.
+Tests and benchmarks of the compiler use these programs. Circuit datasets also contain them.
 
 >>> EVERYDAY["parity"].program("10110")
 [1, 1, 1, 1, 1]
@@ -51,7 +50,7 @@ def sort(values: SOp, by: SOp) -> SOp:
 
 
 _count = selector_width(_same)
-#: The most frequent token, at every position. If several are most frequent, the first of them.
+#: The most frequent token, at every position. If there are several, it is the one that occurs first.
 _most_frequent = aggregate(best(best(full, _count), -indices), tokens)
 _first = selector_width(_same & _before) == 0
 _sort_freq = sort(where(_first, tokens, "-"), -where(_first, _count, -1))
@@ -67,7 +66,7 @@ _decides = select(_digits, 1, "!=") & select(indices, indices, ">")
 _carry = aggregate(best(_decides, -indices), _digits, 0) == 2
 _binary_addition = (_digits + indicator(_carry)) % 2
 
-# Brackets of two kinds: each closing bracket is compared with the latest position at the depth below.
+# Brackets of two kinds: each closing bracket is compared with the latest earlier bracket at its level.
 # P: a prefix of balanced text; T: balanced; F: can no longer become balanced.
 _opening = member(tokens, "([")
 _depth = round((indices + 1) * aggregate(_up_to_here, where(_opening, 1, -1)))

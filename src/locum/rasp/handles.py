@@ -140,7 +140,7 @@ class Handle:
     def named(self, name: str) -> Self:
         """Name this s-op or selector in labels and figures of compiled networks, and return it.
 
-        The name is not part of the program. A later name for the same program replaces it.
+        The name is not part of the program. A later name for the same program replaces an earlier name.
 
         >>> import locum
         >>> previous = locum.select(locum.indices, locum.indices - 1, "==").named("previous")
@@ -285,8 +285,8 @@ class SOp(Handle):
     ) -> Plan:
         """Return the plan that the fast executor uses to run the s-op on ``length`` tokens.
 
-        ``.explain()`` prints the steps of the plan, and ``.counts`` counts its operations. See
-        :func:`locum.execution.fast.plan` for the options.
+        ``.explain()`` returns the steps of the plan as text, and ``.counts`` contains the number of
+        operations of each kind. See :func:`locum.execution.fast.plan` for the options.
         """
         from locum.execution import fast
 
@@ -395,7 +395,7 @@ class SOp(Handle):
         """Return an s-op that is constant: its value at every position is the value of this s-op at
         ``place``.
 
-        A negative ``place`` counts from the end.
+        A negative ``place`` counts from the end. If the input has no such position, the value is 0.
         """
         index: int = Setting("an integer").read(place, "index of an s-op", GraphError)
         position: Operand = index if index >= 0 else SOp(build("length")) + index

@@ -78,8 +78,8 @@ def select(
 
     ``predicate`` is ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``, or a Python function of a key and a
     query. A function is tabulated over ``over``, which contains a list of key values and a list of
-    query values. If the function raises for a listed key and query, ``select`` raises an error. Running
-    the program on a value that is not listed is also an error.
+    query values. If the function raises an error for a listed key and query, ``select`` raises
+    GraphError. Running the program on a value that is not listed raises ExecutionError.
 
     >>> select(indices, indices, "<")("ab").tolist()
     [[False, False], [True, False]]
@@ -280,8 +280,8 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
 def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = None) -> SOp:
     """Look up the value in a finite table.
 
-    If a value is not in the table, the result is ``default``. Without a default, such a value is an
-    error.
+    If a value is not in the table, the result is ``default``. Without a default, running the program on
+    such a value raises ExecutionError.
 
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
@@ -430,7 +430,7 @@ def floor(value: Operand) -> SOp:
 
 
 def stable_hash(program: Handle) -> str:
-    """Return a hash of the program's structure that is equal on all machines.
+    """Return a hash of the program's structure, which is the same on all machines.
 
     >>> stable_hash(indices + 1)[:12]
     '7e73ed341244'

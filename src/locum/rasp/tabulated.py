@@ -3,8 +3,8 @@
 A graph contains names of functions, not Python code. A function is therefore called once on every
 combination of its arguments' values, and the graph contains the results as a lookup table. For a
 predicate, the graph contains the classes of queries that select the same keys. If all other values are
-numbers or booleans, ``None`` is encoded as a smaller number. Otherwise ``None`` is encoded as a string,
-usually "None".
+numbers or booleans, ``None`` is encoded as a smaller negative integer. Otherwise ``None`` is encoded as
+a string, usually "None".
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
 
     With one s-op, ``over`` lists its values; with several, ``over`` contains one list of values for
     each s-op. A program contains no vocabulary, so ``over`` is required.
-    ``locum.networks.compiler.values_of`` lists the values of an s-op that has finitely many. Running
-    the program on a value that is not listed, or on which the function raised, is an error. If the
-    results are of different kinds, or are not atoms (such as tuples), they are converted to text.
+    ``locum.networks.compiler.values_of`` lists the values of an s-op if there are finitely many.
+    Running the program on a value that is not listed, or for which the function raises, is an error.
+    Results other than None are converted to text unless they are all strings, or all numbers or
+    booleans.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -56,9 +57,9 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
 class Domain:
     """The values of an s-op, as Python values and as the atoms that represent them.
 
-    With ``own``, the values are atoms, and each of them except None represents itself. Otherwise, if
-    the values are of different kinds or are not atoms (such as tuples), their Python text represents
-    them.
+    With ``own``, the values are atoms, and each of them except None represents itself. The same is true
+    without ``own`` if all values except None are strings, or if all are numbers or booleans. Otherwise,
+    the Python text of each value represents the value.
     """
 
     def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:
@@ -243,8 +244,8 @@ def selector(
 ) -> Node:
     """Return the selector of a predicate, built from the classes of queries that select the same keys.
 
-    ``holds`` returns a boolean for every listed key and query. Running the program on other values is
-    an error.
+    ``holds`` must return a boolean for every listed key and query. Running the program on other values
+    is an error.
     """
     rows: dict[tuple[Atom, ...], list[Atom]] = {}
     selected: dict[Atom, tuple[Atom, ...]] = {}

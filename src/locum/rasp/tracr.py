@@ -3,9 +3,11 @@
 Tracr is not imported: its objects are recognised by the names of their classes. Functions (the lambdas
 of ``Map`` and ``SequenceMap``) are called on s-ops, and the resulting s-op is used if it computes the
 same values. Otherwise the functions become lookup tables over all values of their arguments. Predicates
-that are not comparisons become classes of keys and queries. Tracr's ``None`` becomes a smaller number
-if all other values are numbers, and otherwise a string such as "None". If Tracr's evaluation returns no
-value, or a value that is not an atom (a mean of None), running the program is an error.
+that are not comparisons are converted to comparisons of classes of keys with classes of queries.
+
+Tracr's ``None`` becomes a smaller number if all other values are numbers, and otherwise a string such
+as "None". If Tracr's evaluation returns no value, or a value that is not an atom, such as a mean of
+None, running the converted program raises an error.
 """
 
 from __future__ import annotations
@@ -292,8 +294,8 @@ def _share_of_none(selector: Selector, value: _Imported) -> SOp:
 
 
 def _selects_one(selector: Any) -> bool:
-    """Return whether a Tracr selector selects at most one key because it compares the keys' indices by
-    ==.
+    """Return whether a Tracr selector compares the indices of the keys with ``==``, and thus selects at
+    most one key.
     """
     if _is(selector, "SelectorAnd"):
         return _selects_one(selector.fst) or _selects_one(selector.snd)
@@ -348,8 +350,9 @@ def _of_one_type(rows: list[tuple[tuple[Any, ...], Any]]) -> list[tuple[tuple[An
 
 
 def _results(function: Callable[..., Any], arguments: Sequence[_Imported]) -> Domain | None:
-    """Return the results of a function on all values of its arguments, or None if there are
-    too many.
+    """Return the results of a function on all values of its arguments.
+
+    Return None if these values are unknown or if there are too many combinations of values.
     """
     listed = [argument.listed for argument in arguments]
     known = [values for values in listed if values is not None]
@@ -359,7 +362,10 @@ def _results(function: Callable[..., Any], arguments: Sequence[_Imported]) -> Do
 
 
 def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain | None:
-    """Return the possible means of up to ``count`` integers, or None if there are too many."""
+    """Return the values in ``default`` and all means of up to ``count`` integers from ``values``.
+
+    Return None if the values are unknown or not integers, or if there are too many means.
+    """
     numbers = [value for value in values.all if value is not None] if values is not None else []
     if not numbers or not all(isinstance(value, int) for value in numbers):
         return None
@@ -376,9 +382,7 @@ def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain 
 def _agree(
     function: Callable[..., Any], sets: Sequence[Domain], defined: Sequence[tuple[Any, Any]]
 ) -> bool:
-    """Return whether a function computes the same values on s-ops as on plain values, where it is
-    defined.
-    """
+    """Return whether a function computes the results in ``defined`` also if it is called on s-ops."""
     rows = [row for row, _ in defined]
     columns = [lookup(tokens, dict(enumerate(row[i] for row in rows))) for i in range(len(sets))]
     try:

@@ -1,11 +1,13 @@
 """Draw a program on an input: layers as columns, heads as grids, values as arrows.
 
-Each head is drawn as in RASPy: queries on the left, keys on top, the values that the head reads at the
-bottom, and the output of the head on the right. A head with several values is drawn with a row and a
-column for each value. On a narrow page, layers are rows, and the input and the output are at the top
-and at the bottom. ``length`` and ``selector_width`` are drawn as the heads that define them, so the
-picture contains the layers and heads that ``analyse`` counts. Long inputs are drawn without labels, and
-only the first heads of large families are drawn.
+Each head is drawn as in RASPy. Queries are on the left, and keys are at the top. The values that the
+head reads are at the bottom, and the output of the head is on the right. A head with several values is
+drawn with a row and a column for each value. On a page of limited width, layers are rows, the input is
+at the top, and the output is at the bottom.
+
+``length`` and ``selector_width`` are drawn as the heads that define them. The figure therefore contains
+the layers and heads that ``locum run --count`` reports. Long inputs are drawn without labels, and only
+the first heads of large families are drawn.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class ShownHead:
     label: str
     pattern: Sequence[Sequence[bool]]
     values: tuple[ShownValue, ...]
-    #: The aggregates that the head computes: ``closed`` with the index of the family filled in, and
-    #: ``open`` as in the program.
+    #: The aggregates that the head computes. In ``closed``, the index of a family is replaced by its
+    #: value in this head. ``open`` contains the aggregates of the program.
     closed: tuple[Node, ...]
     open: tuple[Node, ...]
     #: A note on what is omitted: further values and, in the last head of a family, further heads.
@@ -89,7 +91,7 @@ def _aggregates(node: Node, member: Sequence[int]) -> Iterator[Node]:
 
     ``member`` contains the indices of the head in the families of its selector. An aggregate that
     depends on other families is yielded once for each of their members. Equal selectors may depend on
-    different families, which correspond in the order of occurrence.
+    different families; the first families of both selectors correspond, then the second, and so on.
     """
     own = dict(zip(_families(node.inputs[0]), member, strict=True))
     others = sorted(node.free - own.keys(), key=lambda family: str(family.attributes["name"]))
@@ -135,12 +137,12 @@ class _Panel:
 
 @dataclass
 class _Sheet:
-    """The drawing of one input, with all sizes that depend on the length of the input."""
+    """The drawing of a program on one input, with all sizes that depend on the length of the input."""
 
     tokens: list[Any]
     cell: float
     label: float
-    #: The width of a column, in which the values of the program are readable.
+    #: The width of a column of the grid, chosen so that values are readable.
     wide: float
     #: Whether layers are rows.
     narrow: bool
@@ -179,7 +181,8 @@ class _Sheet:
         """Return the label of a token, and a font size at which the label fits into a width of
         ``room``.
 
-        A shortened label is marked, because the first digits of a number are a different number.
+        A shortened label ends with an ellipsis, because the first digits of a number are a different
+        number.
         """
         word = shortened(echo.scalar(token), _LABEL)
         most = max(_SMALLEST, self.cell * 0.5)
@@ -209,9 +212,9 @@ def flow_svg(
 ) -> str:
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
-    ``names`` maps nodes to their names in the program, which the titles of heads use. ``most`` is the
-    maximum number of heads drawn in each layer; a note counts the omitted heads. ``page`` is the width
-    of a page in pixels: layers become rows, and heads that do not fit are also omitted.
+    ``names`` maps nodes to the names that the titles of heads show. ``most`` is the maximum number of
+    heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a page in
+    pixels, is given, layers are drawn as rows, and heads that do not fit into the width are omitted.
 
     >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9
@@ -261,7 +264,7 @@ def flow_svg(
 def _sheet(
     tokens: list[Any], columns: list[list[_Panel]], result: Sequence[Any], *, narrow: bool
 ) -> _Sheet:
-    """Return the sizes of a drawing."""
+    """Return an empty drawing, whose sizes depend on the lengths of the input and of its values."""
     cell = float(max(7, min(24, 640 // len(tokens))))
     reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
     # The output is below the input only on a narrow page.
@@ -404,7 +407,7 @@ def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
             sheet.value(left + place * sheet.wide, y, sheet.wide, value.reads[place], "in")
             sheet.value(x, top + place * cell, sheet.label, value.gives[place], "out")
         if len(head.values) > 1 and sheet.named:
-            # The number of the value is written where its row and its column meet.
+            # The index of the value is written where the row and the column of the value meet.
             centre, baseline = x + sheet.label / 2, y + cell * 0.66
             size = max(_SMALLEST, cell * 0.5)
             drawing.text(centre, baseline, str(number), "soft", size=size, at="middle")
@@ -428,7 +431,8 @@ def _draw_flow(
 ) -> float:
     """Draw lines from the input and from each head to the heads that read them, and to the output.
 
-    Return the space for lines that pass a layer, which are after all panels.
+    Lines that skip a layer are drawn below all panels, or to the right of all panels if layers are
+    rows. Return the height or width that these lines need.
     """
     panels = [panel for column in columns for panel in column]
     by_head: dict[Node, list[_Panel]] = {node: [p] for p in panels for node in p.head.closed}
@@ -467,7 +471,10 @@ def _draw_flow(
 def _curve(
     start: tuple[float, float], end: tuple[float, float], lane: float | None, narrow: bool
 ) -> str:
-    """Return the path of a line; ``lane`` is its distance from the edge if it passes a layer."""
+    """Return the SVG path data of a line.
+
+    A line that skips a layer follows the coordinate ``lane``: y, or x in a narrow figure.
+    """
     # A narrow figure runs from top to bottom, so its coordinates are swapped.
     (x0, y0), (x1, y1) = (start[::-1], end[::-1]) if narrow else (start, end)
     bend = max(30.0, min(60.0, (x1 - x0) / 2)) if not narrow else (x1 - x0) / 2

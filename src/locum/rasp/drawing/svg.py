@@ -80,7 +80,7 @@ class Drawing:
         line: bool = True,
         opacity: float = 1.0,
     ) -> None:
-        """Add a rectangle; ``opacity`` is the opacity of its filling."""
+        """Add a rectangle; ``opacity`` is the opacity of its fill."""
         style = f'class="{kind} line"' if line else f'class="{kind}"'
         style += f' fill-opacity="{opacity:.2f}"' if opacity < 1 else ""
         self._parts.append(
@@ -88,7 +88,7 @@ class Drawing:
         )
 
     def path(self, steps: str, kind: str = "flow") -> None:
-        """Add a curve without filling; ``steps`` is the SVG path data."""
+        """Add a curve without a fill; ``steps`` is the SVG path data."""
         self._parts.append(f'<path d="{steps}" class="{kind}" fill="none" stroke-width="1.4"/>')
 
     def begin(self, title: str) -> None:

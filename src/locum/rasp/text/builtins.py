@@ -4,8 +4,8 @@
 functions that correspond to operations of the graph, and Locum's extensions. Functions that *can* be
 written in RASP are in ``library.rasp``.
 
-Each function builds a node from s-ops or selectors. It also accepts plain values if the same function
-of RASP's library accepts them.
+Each function builds a node from s-ops or selectors. A function also accepts plain values if the
+corresponding function of RASP accepts them.
 """
 
 from __future__ import annotations
@@ -142,15 +142,15 @@ def library_scope(machine: Machine, names: Names) -> Scope:
 
 
 def program_scope(library: Scope) -> Scope:
-    """Return a scope for a program, which can assign ``tokens`` and extensions but no library names."""
+    """Return a scope in which a program can assign ``tokens`` and extensions, but no library names."""
     known = {name for scope in library.chain() for name in scope.names}
     reserved = (known | BASE) - {"tokens", *EXTENSIONS}
     return Scope(library, frozenset(reserved), remembers=True)
 
 
 def take_away(scope: Scope, name: str) -> None:
-    """Make every call of the library function ``name`` an error, including calls through aliases and
-    lists.
+    """Let every call of the library function ``name`` raise an error, including calls through aliases
+    and lists.
 
     Parameters and local functions with the same name are not affected.
     """

@@ -30,7 +30,7 @@ def find(name: str, folders: Sequence[Path]) -> Path:
 def read(path: Path, name: str, characters: int) -> str:
     """Return the text of a file with all line endings as newlines.
 
-    A file of more than ``4 * characters`` bytes is an error.
+    :class:`RaspError` is raised if the file is larger than ``4 * characters`` bytes or cannot be read.
     """
     try:
         text = read_text(path, limit=4 * characters)

@@ -29,7 +29,7 @@ from locum.rasp.text.machine import (
 from locum.rasp.text.mistakes import RaspError
 from locum.rasp.text.operator_rules import OPERATOR_RULES
 
-#: Steps for making and binding a family.
+#: Steps for creating a family and assigning it to a name.
 _FAMILY = 15
 
 
@@ -248,7 +248,7 @@ def define(machine: Machine, tree: Syntax, scope: Scope) -> None:
 def loop(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Run the body of a ``for`` loop for each item of a list or dict.
 
-    The names are assigned in the enclosing scope.
+    The loop variables are assigned in the enclosing scope.
     """
     machine.budget.spend(1)
     names, iterable, *body = tree.children

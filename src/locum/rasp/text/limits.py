@@ -1,7 +1,7 @@
 """Limit the resources of RASP texts, so that hostile or erroneous input ends in an error.
 
-The defaults keep any text and any session below two seconds of work and one gigabyte of memory on an
-ordinary machine. All limits are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
+On an ordinary machine, the defaults limit a text to two seconds of work, and a session to one gigabyte
+of memory. All limits are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Limits:
     text: int = 500_000
     #: Depth of nested brackets.
     nesting: int = 500
-    #: Steps for one statement, and for all statements of a text and its parsing. A step is about five
-    #: microseconds: a loop iteration, a statement, two parts of an expression.
+    #: Steps for one statement, and for all statements of a text and its parsing. A step takes about
+    #: five microseconds. An iteration of a loop, for example, costs at least one step.
     steps: int = 100_000
     text_steps: int = 150_000
     #: Bytes of memory for the values of a session and for intermediate results.
@@ -30,7 +30,8 @@ class Limits:
     loads: int = 100
     #: Number of list members that one statement builds.
     items: int = 5_000_000
-    #: Number of displayed list and dict members per statement, depth of nested lists, and characters.
+    #: Limits on the display of a statement: number of members of lists and dicts, depth of nested
+    #: lists, and number of characters.
     shown: int = 20_000
     depth: int = 100
     characters: int = 200_000

@@ -52,7 +52,10 @@ def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
 
 
 def name_shown(tree: Any) -> str:
-    """Return the name under which an expression statement is displayed: its name, or ``out``."""
+    """Return the name that the display of an expression statement shows.
+
+    If the expression is a name, the display shows this name, otherwise ``out``.
+    """
     expression = tree.children[0]
     return str(expression.children[0]) if expression.data == "name" else "out"
 
@@ -123,7 +126,7 @@ def dict_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def list_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Build a list by evaluating an expression for each item of another list."""
+    """Build a list by evaluating an expression for each item of a list or dict."""
     member, names, iterable = tree.children
     result = []
     for item in machine.items((yield iterable, scope), "a comprehension"):
@@ -133,7 +136,7 @@ def list_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluati
 
 
 def dict_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Build a dict by evaluating a pair for each item of a list."""
+    """Build a dict by evaluating a key and a value for each item of a list or dict."""
     pair, names, iterable = tree.children
     result: dict[Value, Value] = {}
     for item in machine.items((yield iterable, scope), "a comprehension"):

@@ -30,7 +30,8 @@ from locum.rasp.text.mistakes import RaspError, cut, from_execution
 from locum.rasp.text.naming import Names
 from locum.rasp.text.reader import Source
 
-#: Names longer than this, and names beyond this number, are not suggested for a misspelt name.
+#: Maximum length of a name that is suggested for a misspelt name, and maximum number of candidates. If
+#: there are more candidates, no name is suggested.
 _LONGEST_HINT, _MOST_HINTS = 30, 500
 
 

@@ -15,7 +15,7 @@ from locum.graph import COMPARISONS, OPERATIONS, Node, Sort, is_atom, sort_of
 from locum.graph.atoms import short
 from locum.rasp.handles import Selector, SOp
 
-#: Maximum lengths of a name and of a list in a call; the kind of value is displayed instead.
+#: Maximum lengths of a name and of a list in a call. Of longer ones, only the kind is displayed.
 LONGEST, _LONGEST_ARGUMENT = 30, 20
 
 
@@ -48,7 +48,7 @@ class Names:
         return f"{function}({' , '.join(parts)})"
 
     def members(self, atoms: Sequence[Any]) -> str:
-        """Return a list of atoms as text, shortened to the maximum length of a name."""
+        """Return a list of atoms as text, with at most ``LONGEST`` atoms and characters per string."""
         some = [atom[:LONGEST] if isinstance(atom, str) else atom for atom in atoms[:LONGEST]]
         return f"[{', '.join(short(atom) for atom in some)}]"
 

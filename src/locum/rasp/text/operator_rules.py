@@ -198,7 +198,9 @@ def conditional(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def contains(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Evaluate ``in``: whether a list contains an atom or the values of an s-op, or an s-op contains an
+    """Evaluate ``value in collection``: test whether a list or an s-op contains a value.
+
+    If ``value`` is an s-op, each of its values is tested. If ``collection`` is an s-op, ``value`` is an
     atom.
     """
     value, collection = yield from machine.each(tree.children, scope)

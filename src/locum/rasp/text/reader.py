@@ -59,7 +59,7 @@ def worked_out() -> Lark:
 
 
 def tables(parser: Lark) -> dict[str, Any]:
-    """Return the tables of a parser as plain data that does not vary between runs of Python.
+    """Return the tables of a parser as a JSON-compatible dictionary, the same in all runs of Python.
 
     Lark numbers its states and tokens in an order that varies between runs. The returned tables number
     the tokens by name, and the states in the order of a traversal.
@@ -208,7 +208,7 @@ class Reader:
         return bool(self._piece.tokens or self._ahead.tokens)
 
     def feed(self, text: str) -> Iterator[Statement]:
-        """Read further whole lines of text, and yield the statements that they complete."""
+        """Read further complete lines of text, and yield the statements that end in these lines."""
         self.budget.spend_on_text(_FEEDING)
         if not self.waiting:
             self.source, self._characters = Source(), 0

@@ -2,8 +2,8 @@
 
 The REPL, the command line, notebooks and the playground use sessions. A session contains the defined
 names, an example input for s-ops, an example input for selectors, and display switches. Building a
-program never depends on the examples. Only displayed values are computed on an example, and each part
-of a program is computed once.
+program never depends on the examples. Results are computed on an example, and each part of a program is
+computed once.
 
 >>> session = Session(example="hello")
 >>> for result in session.execute("x = indices + 1; select(tokens, tokens, ==);"):
@@ -99,8 +99,9 @@ class Session:
         return list(self._results(self._statements_of(text)))
 
     def feed(self, lines: str) -> list[Result]:
-        """Run the statements that further lines of a long text complete; :meth:`end` runs the last
-        statement.
+        """Run the statements that end in these further lines of a text.
+
+        After the last line, :meth:`end` runs the remaining statement.
         """
         return list(self.feeding(lines))
 
@@ -405,7 +406,7 @@ class Session:
         return Machine(RULES, self, self.limits, self.budget, self.display_names, origin)
 
 
-#: Methods that run a statement at top level; other statements return no value.
+#: Methods that run a statement at top level and display its result. Other statements display no value.
 _RUN: Mapping[str, Callable[[Session, Syntax], Result]] = MappingProxyType(
     {
         "show": Session._run_show,

@@ -1,7 +1,6 @@
 """Run and display values on the examples of a session, and run the commands of the REPL.
 
-Only displayed values are computed. Every part of a program is computed once per example, because values
-are kept until the example changes.
+Every part of a program is computed once per example, because values are kept until the example changes.
 """
 
 from __future__ import annotations
@@ -228,7 +227,9 @@ class Examples:
         self.budget.spend(count / _VALUES + characters / _CHARACTERS)
 
     def quietly(self, value: Value, name: str) -> str:
-        """Return the display of a loaded name, without running its value on the example."""
+        """Return the text that the REPL prints for a loaded name, without running the value on the
+        example.
+        """
         return self.result(value, name, run=False).printed
 
     def on_example(self, node: Node) -> Any:
