@@ -61,8 +61,8 @@ class Slots:
         )
 
     def unit(self, name: str, place: int = 0, scale: float = 1.0) -> Floats:
-        """Return ``scale`` times the unit vector of one slot: number ``place`` of the group
-        ``name``.
+        """Return the unit vector of the slot with index ``place`` in the group ``name``, times
+        ``scale``.
         """
         direction = np.zeros(self.size)
         direction[self[name][place]] = scale
@@ -100,8 +100,9 @@ class Units:
         self._outputs.append(row)
 
     def linear(self, weight: Floats, bias: float, slot: int, factor: float = 1.0) -> None:
-        """Add hidden units that add factor · (weight·x + bias) to a slot, since x = relu(x) −
-        relu(−x).
+        """Add two hidden units that together add factor · (weight·x + bias) to a slot.
+
+        The units compute relu(z) and relu(−z), whose difference is z.
         """
         self.add(weight, bias, {slot: factor})
         self.add(-weight, -bias, {slot: -factor})
@@ -109,10 +110,10 @@ class Units:
     def gated(
         self, weight: Floats, gate: Floats, offset: float, slot: int, bound: float, factor: float = 1.0
     ) -> None:
-        """Add hidden units that add factor · weight·x to a slot if gate·x + offset is 1, and nothing if
-        it is 0.
+        """Add hidden units that add factor · weight·x to a slot if gate·x + offset is 1.
 
-        ``bound`` must exceed |weight·x|: if the gate is 0, it makes both pre-activations negative.
+        If gate·x + offset is 0, the slot does not change. ``bound`` must exceed |weight·x|, so that
+        both pre-activations are then negative.
         """
         shift = bound * (offset - 1)
         self.add(weight + bound * gate, shift, {slot: factor})
@@ -128,8 +129,8 @@ class Units:
     ) -> None:
         """Add hidden units that copy the slots ``source`` to ``target`` if gate·x + offset is 1.
 
-        If gate·x + offset is 0, the target does not change. ``bound`` must exceed the differences
-        between source and target.
+        If gate·x + offset is 0, the target does not change. ``bound`` must exceed the absolute
+        differences between source and target.
         """
         for here, there in zip(source, target, strict=True):
             difference = np.zeros(self.slots.size)
@@ -139,7 +140,8 @@ class Units:
     def round_codes(self, group: Sequence[int]) -> None:
         """Add hidden units that round each slot of ``group`` to ±1.
 
-        The new value is relu(2x + 1) − relu(2x − 1) − 1, which is ±1 for |x| ≥ 1/2, and 0 for x = 0.
+        The new value is relu(2x + 1) − relu(2x − 1) − 1. This value is the sign of x if |x| ≥ 1/2, and
+        2x otherwise.
         """
         eye = np.eye(self.slots.size)
         for slot in group:
@@ -155,7 +157,7 @@ class Units:
         ``terms``.
 
         The result is written to the slots ``target``, which must be 0, at positions where the slot
-        ``gate`` is 1. A subtracted number enters as its bitwise complement, so that 1 + Σ is its two's
+        ``gate`` is 1. A subtracted number n enters as its bitwise complement, because −n is 1 plus this
         complement. Bit i is computed from the sum s of the lowest i + 1 bits, as [s ≥ 2ⁱ] − [s ≥ 2ⁱ⁺¹]
         + [s ≥ 3·2ⁱ]. Each step function is a ramp of width 1/2, so that small errors of the bits have
         no effect.
@@ -226,7 +228,7 @@ def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) 
 def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) -> Floats:
     """Return ``matrix`` as floats; raise ``InputError`` unless it is a matrix of finite real numbers.
 
-    ``name`` names the matrix in the message, and ``shape`` is the required shape.
+    ``name`` is the name of the matrix in the message. ``shape`` is the required shape, or None.
 
     >>> real_matrix([[1, 2]], "A").tolist()
     [[1.0, 2.0]]
@@ -271,8 +273,8 @@ def sharpness(positions: int, error: float) -> float:
     """Return a factor λ for attention scores that bounds the total weight of wrong positions by
     ``error``.
 
-    The inner products of different ±1 codes differ by at least 2, so each wrong key has a weight of at
-    most e^(−2λ).
+    For a wrong key, the inner product of the ±1 codes is at least 2 smaller than for the correct key.
+    Each wrong key therefore has a weight of at most e^(−2λ).
     """
     return float(np.log(positions / error) / 2)
 
@@ -307,7 +309,7 @@ class LoopedBlock:
     def architecture(self) -> TransformerArchitecture:
         """Sizes of the block.
 
-        The embeddings are empty, because the state is given directly as a residual stream.
+        The embeddings are zero, because the state is given directly as a residual stream.
         """
         return TransformerArchitecture.of(self.config, self.weights)
 

@@ -1,15 +1,15 @@
 """Run FLEQ machines: one looped block interprets an instruction set of matrix functions.
 
 An instruction (a, b, c, function, flag, target) sets register c to the function of registers a and b.
-It then continues at ``target`` if entry (0, 0) of register ``flag`` is at most 0, and at the next
-instruction otherwise. Registers contain r × r matrices. The functions are T(a) = aᵀ, MUL(a, b) = aᵀb
-and SUB(a, b) = b − a. Flags are integers.
+The machine then continues at ``target`` if entry (0, 0) of register ``flag`` is at most 0, and at the
+next instruction otherwise. This entry must be an integer. Registers contain r × r matrices. The
+functions are T(a) = aᵀ, MUL(a, b) = aᵀb and SUB(a, b) = b − a.
 
 This machine is a reconstruction. The published interpreter has 9 layers plus the layers of the largest
-function, 13 in total, but its layout is not published. The reconstruction computes all functions in
-parallel and keeps the requested result. It has 8 layers of at most 3 heads. The first r² positions are
-the workspace, with one position for each entry (i, j). One empty position follows, then r positions for
-each register (its columns), then one position for each instruction.
+function, 13 in total, but its layout is not published. The reconstruction has 8 layers of at most 3
+heads. The layers compute all functions and keep the requested result. The first r² positions are the
+workspace, with one position for each entry (i, j). The next position is empty. The remaining positions
+contain the columns of the registers, with r positions per register, and then the instructions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from locum.settings import require_integer, require_number
 #: Functions of a and b, in the order of their flags in an instruction.
 FUNCTIONS = ("T", "MUL", "SUB")
 _ERROR = 1e-16
-#: Slots with temporary results, which each pass clears before the next.
+#: Groups of slots with temporary results, which are cleared at the end of each pass.
 _TEMPORARY = (
     "fetched", "A", "B", "entry", "swapped", "row", "product", "transposed", "result", "buffer", "flag",
     "following",
@@ -146,7 +146,7 @@ class FleqMachine(LoopedBlock):
     def execute(
         self, registers: Sequence[Any], program: Sequence[Instruction], passes: int
     ) -> tuple[list[Floats], int]:
-        """Return the registers and the index of the next instruction after this number of passes."""
+        """Return the registers and the index of the next instruction after ``passes`` passes."""
         state = self.read(self.state(registers, program))
         for following in self.passes(registers, program, passes):
             state = following
@@ -157,8 +157,8 @@ class FleqMachine(LoopedBlock):
     ) -> Iterator[tuple[list[Floats], int]]:
         """Yield the registers and the index of the next instruction after each pass.
 
-        Numbers that reach ``bound`` raise ``InputError`` before the pass, because the hidden units that
-        select one function would not fully suppress the other functions.
+        ``InputError`` is raised before a pass in which a number would reach ``bound``. In such a pass,
+        the hidden units that select one function would not fully suppress the other functions.
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)
@@ -235,7 +235,8 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         )
 
     def only_in_workspace(units: Units, group: Sequence[int], most: float) -> None:
-        # At other positions, the query is 0 and attention is uniform, so its result is removed.
+        # At other positions, the query is 0 and attention is uniform, so the output of the head is
+        # removed.
         for slot in group:
             units.gated(eye[slot], -working, 1.0, slot, most, -1.0)
 

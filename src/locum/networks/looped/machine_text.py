@@ -59,7 +59,7 @@ _TOKEN = re.compile(
 
 
 class MachineTextError(InputError):
-    """An error in a program text, with the line and column at which it occurs."""
+    """Raised for an error in a program text; ``line`` and ``column`` are the position of the error."""
 
     def __init__(self, kind: str, problem: str, line: int, column: int) -> None:
         self.line, self.column = line, column
@@ -345,7 +345,7 @@ def _frozen(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 
 
 class _Reader:
-    """A base class of both readers, which splits a text into labels and statements."""
+    """The base class of the SUBLEQ and FLEQ readers, which splits a text into labels and statements."""
 
     kind = ""
 

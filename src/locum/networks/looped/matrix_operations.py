@@ -1,14 +1,15 @@
 """Multiply, transpose and invert matrices by looped transformers (reconstructions).
 
 :class:`Product` computes AᵀB in two layers, through a softmax in its nearly linear range. The positions
-are the columns of A, the columns of B, and one empty position that receives nearly all attention. The
-weight of column i of A for column j of B is then e^(−C)·(1 + δ·aᵢ·bⱼ + …). It is linear in the product
-aᵢ·bⱼ up to terms of higher order. Let M be the largest |aᵢ·bⱼ|. With one head, a bias subtracts the
-constant 1/δ, and the error is δ·M²/2, so half of the digits are lost for any δ. With two heads of
-opposite signs ±δ, the even terms cancel, and the error is δ²·M³/6.
+are the columns of A, the columns of B, and one empty position that receives nearly all attention. Let C
+be the score of the empty position. The weight of column i of A for column j of B is then
+e^(−C)·(1 + δ·aᵢ·bⱼ + …), which is linear in the product aᵢ·bⱼ up to terms of higher order. Let M be the
+largest |aᵢ·bⱼ|. With one head, a bias subtracts the constant 1/δ, and the error is about δ·M²/2, so
+half of the digits are lost for any δ. With two heads of opposite signs ±δ, the even terms cancel, and
+the error is about δ²·M³/6.
 
-:class:`Transposition` has four layers with one head at most (the published size is 4r × r²). Position c
-= i·r + j represents the entry (i, j). The columns of A are at positions 0 … r − 1.
+:class:`Transposition` has four layers of at most one head; the published size is 4r × r². Position c =
+i·r + j represents the entry (i, j). The columns of A are at positions 0 … r − 1.
 
 1. Position (i, j) reads column j; hidden units keep entry i.
 2. Position (i, j) reads the entry of position (j, i).
@@ -142,7 +143,7 @@ class Transposition(LoopedBlock):
         """
         order = require_integer(order, "the order")
         error = require_number(error, "error", 0.0, 1e-3)
-        # A gate loses digits below its bound times the unit roundoff.
+        # The error of a gated value is about the bound times the unit roundoff.
         self.order, self.bound = order, require_number(bound, "bound", 0.0, 1e6)
         r, n = order, order * order
         bits, group = bits_for(n), bits_for(r)
@@ -243,9 +244,9 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
 def invert(A: Any, iterations: int = 30) -> Floats:
     """Return the inverse of A, computed by the FLEQ machine in ``iterations`` Newton iterations.
 
-    A is scaled to entries of about 8 before the run, and the inverse is rescaled after the run. The
-    scaling is necessary because the errors of products grow with both matrices. If the iteration has
-    not converged because A is singular or nearly singular, ``InputError`` is raised.
+    Before the run, A is scaled such that its largest absolute entry is 8, and the inverse is rescaled
+    after the run. The scaling is necessary because the error of a product grows with both factors. If
+    the iteration does not converge, for example because A is singular, ``InputError`` is raised.
     """
     A = real_matrix(A, "A")
     scale = float(np.abs(A).max()) / 8 if A.size else 0.0

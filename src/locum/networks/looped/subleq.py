@@ -1,7 +1,7 @@
 """Run a SUBLEQ machine, a computer with one instruction, in seven looped layers of at most two heads.
 
 The command ``a b c`` subtracts word a from word b. If the result is at most 0, the machine continues at
-command c, otherwise at the next command. Words have N bits in two's complement and wrap around.
+command c, otherwise at the next command. Words have ``bits`` bits in two's complement and wrap around.
 Position 0 is the scratchpad. Memory words and commands follow, one token each. One step of the machine
 is therefore an ordinary :class:`CompiledTransformer` with the scratchpad as its sink
 (:meth:`SubleqMachine.model`).
