@@ -41,8 +41,8 @@ _OF_A_LIST = frozenset(
 def real_slots(weights: Weights) -> Iterator[Marks]:
     """Yield masks [slot] of the slots of the residual stream that may depend on tokens.
 
-    The order is: before the attention and before the feed-forward of each layer, then at the end. A
-    network of n layers has 2n + 1 masks.
+    For each layer, the masks before the attention and before the feed-forward are yielded. The last
+    mask is the mask after all layers. A network of n layers has 2n + 1 masks.
     """
     real: Marks = (weights.W_E != 0).any(axis=0)
     for layer in weights.layers:
@@ -138,7 +138,7 @@ class Spread:
 
     @classmethod
     def of(cls, weights: Weights) -> Spread:
-        """Return the spread of the non-zero weights; both numbers are 1 if all weights are 0."""
+        """Return the largest and the smallest absolute weight; both are 1 if all weights are 0."""
         sizes = np.concatenate([np.abs(tensor[tensor != 0]).ravel() for _, tensor in weights.named()])
         if not sizes.size:
             return cls(1.0, 1.0)
@@ -158,8 +158,8 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
     """Return an equivalent configuration and weights of similar magnitudes.
 
     In the new configuration, ``report["balanced"]`` contains the largest and smallest weight before and
-    after balancing. It also contains, for each slot, the exponent of 2 by which the stored value
-    exceeds the labelled value. ``ranges`` excludes tokens so large that activations could overflow.
+    after balancing. This entry also contains, for each slot, the exponent e such that the stored value
+    is 2ᵉ times the labelled value. ``ranges`` excludes tokens so large that activations could overflow.
     """
     weights.require_no_norms("balanced")
     limit = int(np.finfo(config.dtype).maxexp) // 4
@@ -198,8 +198,9 @@ def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] 
 
 
 def slot_exponents(config: Config, width: int) -> Whole:
-    """Return for each slot the exponent of 2 by which its value exceeds its label; 0 if not
-    balanced.
+    """Return, for each slot, the exponent e such that the stored value is 2ᵉ times the labelled value.
+
+    All exponents are 0 if the network is not balanced.
     """
     said = config.report.get("balanced")
     listed = said.get("slots") if isinstance(said, dict) else None
@@ -318,8 +319,8 @@ def _recovered(weights: Weights, exponents: Whole, balanced: Weights) -> bool:
 
 @dataclass(frozen=True)
 class _System:
-    """The logarithms of all non-zero weights, and the sparse matrix that maps factor exponents to
-    weights.
+    """The logarithms of all non-zero weights, and the sparse matrix that maps exponents of factors to
+    changes of these logarithms.
     """
 
     logarithms: NDArray[np.float64]

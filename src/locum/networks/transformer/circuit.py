@@ -66,8 +66,8 @@ class CircuitNode:
     #: Fingerprint of the s-op that this part computes (``graph/fingerprints.py``).
     sop: str = ""
     role: str = ""
-    #: Labels of s-ops that depend on this s-op in the program but not in the network. There, a table
-    #: computes these s-ops directly from the sources of this s-op.
+    #: Labels of s-ops that depend on this s-op in the program but not in the network. In the network, a
+    #: table computes these s-ops directly from the sources of this s-op.
     passed_by: tuple[str, ...] = ()
     #: Fingerprints of the s-ops that an embedding column represents, up to a factor and a constant.
     embeds: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class CircuitEdge:
     #: Whether replacing the signal by the signal of another input changes some output; None: not
     #: computed.
     necessary: bool | None = None
-    #: Whether this replacement alone turns some output into the different output for the other input.
+    #: Whether this replacement alone changes some output to the output for the other input.
     sufficient: bool | None = None
     #: How the edge is necessary: "alone"; "length", only for inputs of different lengths; or "jointly",
     #: only together with edges that are not necessary by themselves. Empty if the edge is not
@@ -151,7 +151,7 @@ class Circuit:
         return tuple(edge for edge in self.edges if edge.necessary)
 
     def data(self) -> dict[str, Any]:
-        """Return the circuit as data for JSON; empty fields of nodes and edges are omitted."""
+        """Return the circuit as a JSON-compatible dictionary; empty fields are omitted."""
         return {
             "nodes": [_plain(node) for node in self.nodes],
             "edges": [_plain(edge) for edge in self.edges],
@@ -167,7 +167,7 @@ class Circuit:
     def read(cls, data: Any) -> Circuit:
         """Return the circuit described by ``data``, in the format that :meth:`data` returns.
 
-        Other data raise ``InputError``.
+        ``InputError`` is raised for data in another format.
         """
         if not isinstance(data, Mapping):
             raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")
@@ -290,8 +290,9 @@ class Found(tuple[CircuitNode, ...]):
 
 
 def parts_of(circuit: Circuit, program: Node, sop: Node) -> Found:
-    """Return the nodes of ``circuit`` that compute the s-op ``sop`` of ``program``, or attend by the
-    selector ``sop``.
+    """Return the nodes of ``circuit`` that represent ``sop``, an s-op or a selector of ``program``.
+
+    The attribute ``how`` of the result states how the nodes represent ``sop``.
     """
     names = fingerprints(program, sop)
     order = list(postorder(program))
@@ -324,7 +325,7 @@ def parts_of(circuit: Circuit, program: Node, sop: Node) -> Found:
 def _found(
     circuit: Circuit, users: Mapping[Node, Sequence[Node]], names: Mapping[Node, str], sop: Node
 ) -> Found:
-    """Return the nodes that compute ``sop``, or from whose outputs it can be recovered."""
+    """Return the nodes that compute ``sop``, or from whose outputs ``sop`` can be recovered."""
     computing = circuit.computing(names[sop])
     if not computing and sort_of(sop) is Sort.SELECTOR:
         heads = (circuit.attending(names[user]) for user in users.get(sop, ()))

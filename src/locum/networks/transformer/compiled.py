@@ -105,7 +105,7 @@ class CompiledTransformer(Interventions):
         return float(bound) if isinstance(bound, (int, float)) else math.inf
 
     def report(self) -> str:
-        """Return the compiler's report as text: sizes, realisations of the s-ops, and error bounds."""
+        """Return the compiler's report as text: sizes, implementations of s-ops, and error bounds."""
         data = {"name": self.config.name} if self.config.name else {}
         report = {name: value for name, value in self.config.report.items() if name != "circuit"}
         if self.config.inputs:  # conditions as text, without their automata
@@ -183,14 +183,15 @@ class CompiledTransformer(Interventions):
 
         - ``computed``: these nodes compute the s-op. A function of the token alone, or of the position
           alone, is a column of an embedding; ``tokens`` and ``indices`` are all columns of their
-          embedding. For a selector, the nodes are the heads that attend by it.
-        - ``combined``: the compiler rewrote the s-op, or it is a linear combination; the nodes compute
-          its parts.
+          embedding. For a selector, the nodes are the heads that attend by this selector.
+        - ``combined``: the s-op was rewritten by the compiler, or is a linear combination of the
+        outputs
+          of these nodes.
         - ``merged``: the nodes compute later s-ops by tables that bypass this s-op.
-        - ``absent``: the output does not depend on the s-op, or the network was compiled from another
-          program, as U is.
+        - ``absent``: no node represents the s-op. Either the output does not depend on the s-op, or the
+          network was compiled from another program, as U is.
 
-        An s-op that is not in the program raises ``InputError``.
+        ``InputError`` is raised for an s-op that is not part of the program.
         """
         return parts_of(self.circuit, self.program, node_of(sop))
 
@@ -305,7 +306,7 @@ class CompiledTransformer(Interventions):
 
         Slots, queries and keys, values and outputs, and ReLU and gated units are rescaled by powers of
         two. Outputs and :attr:`error_bound` are bitwise equal (``balancing.py``). Labels, heads and the
-        circuit do not change. :meth:`residual` shows slots in the units of their labels, but
+        circuit do not change. :meth:`residual` shows the values of slots without this scaling, but
         activations at hooks are scaled.
         """
         return CompiledTransformer(*balance(self.config, self.weights))
@@ -327,7 +328,7 @@ class CompiledTransformer(Interventions):
         mode.
 
         The layer norms of the encoder are replaced by identities. The network must have softmax
-        attention and GELU or ReLU feed-forwards.
+        attention and no layer norms. All feed-forwards must be ReLU, or all must be GELU.
         """
         with _needs("torch", "torch"):
             from locum.networks.transformer.exports.torch_module import StockEncoder
@@ -367,8 +368,8 @@ class CompiledTransformer(Interventions):
     def transformer_lens_inputs(self, inputs: Any) -> Any:
         """Return ``inputs`` as the input tensor of the TransformerLens model.
 
-        The tensor contains token ids. For a model on numbers, it is the residual stream, to be passed
-        with ``start_at_layer=0``.
+        The tensor contains token ids. For a model on numbers, the tensor is the residual stream, which
+        must be passed with ``start_at_layer=0``.
         """
         with _needs("torch", "torch"):
             import torch
@@ -398,8 +399,8 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
     """Return the model in a folder written by :meth:`CompiledTransformer.save`, with bitwise equal
     weights.
 
-    An invalid folder, or weights of more than ``limit`` bytes, raise ``InputError``. The size is
-    checked before the weights are read.
+    ``InputError`` is raised for an invalid folder, and for weights of more than ``limit`` bytes. The
+    size is checked before the weights are read.
 
     >>> import locum, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

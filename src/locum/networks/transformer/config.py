@@ -38,8 +38,8 @@ class Config:
     heads: tuple[tuple[str, ...], ...]
     #: Tokens for which the program is undefined, each with the reason.
     undefined: tuple[tuple[Atom, str], ...] = ()
-    #: Labels of s-ops and selectors that may be undefined on some inputs. The weights compute a
-    #: meaningless number for them.
+    #: Labels of s-ops and selectors that may be undefined on some inputs. On such inputs, the weights
+    #: compute a meaningless number.
     partial: tuple[str, ...] = ()
     #: Programs (graphs as JSON) that run on an input before the network. An input for which one of them
     #: raises an error is rejected.
@@ -56,7 +56,7 @@ class Config:
     ranges: tuple[tuple[float, float], ...] | None = None
     #: Whether every head has a causal mask. The sink is then the begin marker of a decoder.
     causal: bool = False
-    #: Report of the compiler: options, realisations, error bounds, temperatures.
+    #: Report of the compiler: options, implementations of the s-ops, error bounds, temperatures.
     report: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

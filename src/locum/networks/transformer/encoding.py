@@ -121,10 +121,10 @@ class Encoding:
             dense.evaluate_all(self._checks, row, FloatDomain())
 
     def decode(self, logits: Any) -> Any:
-        """Return the outputs for logits [batch, position, d_vocab_out], as an array of values of one
-        type.
+        """Return the outputs for logits [batch, position, d_vocab_out] as an array.
 
-        The array has dtype object if it mixes strings and numbers or contains integers beyond 64 bits.
+        The array has the dtype ``object`` if it may contain strings and other values, or if it contains
+        an integer of 2⁵³ or more. Otherwise, all values have one type.
         """
         self._check_shape(logits)
         if not np.isfinite(logits).all():
@@ -246,7 +246,7 @@ class Encoding:
 
     @functools.cached_property
     def _bound(self) -> float:
-        """Largest difference between a number and the value that it represents; 0 if unknown."""
+        """Bound on the difference between a number and the program's output; 0 if no bound is known."""
         bound = self.config.report.get("error_bound")
         return float(bound) if isinstance(bound, (int, float)) and math.isfinite(bound) else 0.0
 

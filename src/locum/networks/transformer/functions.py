@@ -1,11 +1,11 @@
 """Define the instructions of symbolic feed-forwards, which compute any function at a position.
 
-:class:`Functions` is a straight-line program on numbers. It is plain data that can be saved as JSON,
-and loading it executes no code. Its instructions are the elementwise operations of program graphs on
-floats, and ``table``, which looks up a value by several numbers. Booleans are represented as 1 and 0.
+:class:`Functions` is a straight-line program on numbers. A program can be saved as JSON, and loading it
+executes no code. The instructions are the elementwise operations of program graphs on floats, and
+``table``, which looks up a value by several numbers. Booleans are represented as 1 and 0.
 
-Undefined operations, such as a division by zero or a result that is too large, return NaN. The caller
-raises the error.
+Undefined operations, such as a division by zero, return NaN. Results that are too large are NaN or
+infinite. The caller raises the error.
 
 >>> import numpy as np
 >>> twice = Functions(1, (Instruction("add", (0, 0)),), (1,))
@@ -33,7 +33,7 @@ from locum.graph.atoms import EXACT_INTEGERS
 class Instruction:
     """One operation of a symbolic feed-forward.
 
-    Its inputs are indices into the list of arguments followed by all earlier results.
+    ``inputs`` contains indices into a list of all arguments and all earlier results.
     """
 
     op: str
@@ -104,9 +104,9 @@ def _table(
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:
-    """Return a mask of the places where the dtype represents all integers up to both operands exactly.
+    """Return a mask of the elements for which both operands are within the exact integers of the dtype.
 
-    Elsewhere, remainders are meaningless.
+    For larger operands, remainders are meaningless.
     """
     limit = EXACT_INTEGERS[arrays.float_name]
     return (abs(a) <= limit) & (abs(b) <= limit)

@@ -1,7 +1,8 @@
 """Define conditions on the inputs of a network, which are saved with its weights.
 
 A condition is an automaton over the vocabulary, or a RASP program that must return true at every
-position of an input. Both are data: a program from a file runs only by dense execution.
+position of an input. Loading a condition from a file executes no code. Programs of conditions run only
+by dense execution.
 """
 
 from __future__ import annotations

@@ -260,8 +260,8 @@ class Interventions:
         ``over`` is ``inputs``. ``positions`` are the input positions at which the component is changed;
         None: all.
 
-        In a balanced network, a number is in the units of the slot labels. Heads and hidden units of a
-        balanced network have no such units and can only be set to 0.
+        In a balanced network, a number for slots is multiplied by the scale of each slot. Heads and
+        hidden units of a balanced network can only be set to 0.
         """
         return self._change(
             inputs, component, head, places, positions, self._ablation(value, inputs, over, seed)
@@ -485,9 +485,9 @@ def _value_error(value: object) -> InputError:
 
 
 def _filled(config: Config, part: Place | Path, value: float, now: Any) -> Any:
-    """Return an array like ``now`` filled with ``value``, in the units of the slot labels.
+    """Return an array of the shape of ``now`` that is filled with ``value``.
 
-    In a balanced network, the number is multiplied by the power of two of each slot.
+    In a balanced network, ``value`` is multiplied by the scale of each slot, which is a power of two.
     """
     filled = now * 0
     if value == 0 or "balanced" not in config.report:

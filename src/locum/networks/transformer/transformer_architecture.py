@@ -15,7 +15,7 @@ from locum.text import text_rows
 
 @dataclass(frozen=True)
 class TransformerArchitecture:
-    """The sizes of a transformer; ``heads`` is the number of heads of each layer."""
+    """The sizes of a transformer; ``heads`` contains the number of heads of each layer."""
 
     layers: int
     heads: tuple[int, ...]
@@ -49,7 +49,7 @@ class TransformerArchitecture:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the sizes as plain data for JSON."""
+        """Return the sizes as a JSON-compatible dictionary."""
         return dataclasses.asdict(self) | {"heads": list(self.heads)}
 
     def _repr_html_(self) -> str:

@@ -6,10 +6,11 @@ largest score) or softmax attention. Scores are q·k, not divided by √d_head. 
 networks without layer norms. A network with layer norms is pre-norm: attention, feed-forward and
 unembedding read the normalised stream.
 
-- ``W_E`` [d_vocab, d_model]: the embedding of each token. For real-valued tokens, it has one row, which
-  is multiplied by the token.
+- ``W_E`` [d_vocab, d_model]: the embedding of each token. For real-valued tokens, ``W_E`` has one row,
+  which is multiplied by the token.
 - ``W_pos`` [n_ctx, d_model]: the embedding of each position. In a network with a sink, position 0 is
-  the sink, an extra first token. A head attends to the sink if it selects no other key.
+  the sink, an extra first token. A head attends to the sink if it selects no other key, or to count the
+  selected keys.
 - ``W_Q``, ``W_K``, ``W_V`` [head, d_model, d_head]; ``b_Q``, ``b_K``, ``b_V`` [head, d_head]; ``W_O``
   [head, d_head, d_model]; ``b_O`` [d_model]: the heads.
 - ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]: the
@@ -135,8 +136,8 @@ class Weights:
         return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
 
     def require_soft(self, host: str) -> None:
-        """Raise ``CompileError`` if there is a hard head; ``host`` names the target that requires
-        softmax.
+        """Raise ``CompileError`` if there is a hard head; ``host`` is the name of the export format in
+        the message.
         """
         for number, layer in enumerate(self.layers):
             if layer.attention is not None and HARD in layer.attention.kinds:
@@ -154,8 +155,8 @@ class Weights:
         return normalise(layer.norm1 if ".attn." in hook else layer.norm2, stream)
 
     def require_no_norms(self, what: str) -> None:
-        """Raise ``CompileError`` if there are layer norms; ``what`` names the operation that forbids
-        them.
+        """Raise ``CompileError`` if there are layer norms; ``what`` is the name of the operation in the
+        message.
         """
         if self.norm is not None:
             raise CompileError(

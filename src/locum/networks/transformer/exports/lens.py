@@ -1,10 +1,10 @@
 """Export a compiled transformer to TransformerLens: configuration, weights and inputs.
 
 In TransformerLens, all layers have the same d_head, d_mlp and number of heads. Smaller layers are
-padded with zeros. Its gated feed-forward adds ``b_in`` after the product of gate and input, whereas
-Locum adds ``b_in`` before. Since TransformerLens 4.0, neither the gated feed-forward nor the
-unembedding has biases. The export stores these biases in an extra last slot of the residual stream,
-which is always 1. The other slots keep their order.
+padded with zeros. The gated feed-forward of TransformerLens adds ``b_in`` after the product of gate and
+input, whereas Locum adds ``b_in`` before. Since TransformerLens 4.0, neither the gated feed-forward nor
+the unembedding has biases. The export therefore adds a last slot to the residual stream, which is
+always 1, and reads these biases from this slot. The other slots keep their order.
 
 In a network with layer norms, an extra slot would change the variance. A normalised stream divided by w
 sums to 0, so the direction 1/w is unused. ``ln_final.b`` is therefore 1 in this direction, and ``W_U``
@@ -143,8 +143,9 @@ def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
 def inputs(config: Config, weights: Weights, encoded: Any, stream: Array) -> Any:
     """Return the input array of TransformerLens for a batch.
 
-    The array contains token ids, preceded by the id of the sink. For a model on numbers, it is the
-    residual stream, with the extra slot of ones if the model has no layer norms.
+    The array contains token ids, preceded by the id of the sink if there is one. For a model on
+    numbers, the array is the residual stream, with an extra slot of ones if the model has no layer
+    norms.
     """
     if config.vocabulary is None and weights.norm is not None:
         return stream

@@ -52,15 +52,15 @@ class Graph:
         return name
 
     def number(self, value: Any) -> str:
-        """Return the name of a constant of the graph's dtype."""
+        """Add a constant of the graph's dtype to the graph, and return its name."""
         return self.constant(np.asarray(value, dtype=self.dtype))
 
     def whole(self, value: Any) -> str:
-        """Return the name of a constant of type int64."""
+        """Add a constant of type int64 to the graph, and return its name."""
         return self.constant(np.asarray(value, dtype=np.int64))
 
     def constant(self, array: Any) -> str:
-        """Return the name of a constant; equal constants are stored once."""
+        """Add a constant to the graph, and return its name; equal constants are stored once."""
         key = (array.dtype.name, array.shape, array.tobytes())
         if key not in self._constants:
             self._constants[key] = f"constant {len(self._constants)}"

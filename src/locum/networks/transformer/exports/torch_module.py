@@ -355,7 +355,7 @@ class _FeedForward(nn.Module):
 class IdentityNorm(nn.Identity):
     """An identity that replaces a layer norm.
 
-    PyTorch reads its ``eps``, and skips the fast path if both norms of a layer have different values.
+    PyTorch reads ``eps``, and skips the fast path if the two norms of a layer have different values.
     """
 
     def __init__(self, eps: float) -> None:
@@ -472,8 +472,9 @@ def _ahead(stream: Tensor) -> Tensor:
 
 
 def _activation(weights: Weights, host: str) -> str:
-    """Return the common activation of all feed-forwards; raise ``CompileError`` if stock layers lack
-    it.
+    """Return the activation of all feed-forwards: ``relu`` or ``gelu``.
+
+    ``CompileError`` is raised if the network has other or different feed-forwards, or hard heads.
     """
     weights.require_soft(host)
     kinds = weights.feed_forwards

@@ -49,7 +49,7 @@ def refuse(where: str, expected: str, value: Any) -> NoReturn:
 
 
 def to_data(value: Any) -> Any:
-    """Convert ``value`` to data for JSON; fields with default values are omitted.
+    """Convert ``value`` to JSON-compatible data; fields with default values are omitted.
 
     Values that JSON does not support, such as infinities, are written as in graph files.
     """
@@ -80,7 +80,7 @@ def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
 def from_data(kind: Any, value: Any, where: str) -> Any:
     """Return the object of type ``kind`` from which :func:`to_data` created ``value``.
 
-    Data that do not match ``kind`` raise ``InputError`` with the location ``where``.
+    ``InputError`` with the location ``where`` is raised for data that do not match ``kind``.
     """
     if kind == Atom:
         return _attribute(value, where, "a boolean, a number or a string")

@@ -1,8 +1,7 @@
 """List the tensors of a transformer by name and shape, without their values.
 
 :class:`Shape` is the part of ``config.json`` that describes the weights; :class:`Config` is the other
-part. A shape is plain data, so the tensors of a file can be checked and their bytes counted before they
-are read.
+part. A shape contains no tensors, so the sizes in a file can be checked before any tensor is read.
 """
 
 from __future__ import annotations
