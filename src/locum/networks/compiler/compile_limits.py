@@ -68,7 +68,7 @@ def read_limit(value: Any) -> Limit:
 
 
 class LimitExceededError(CompileError):
-    """An error that is raised if a compilation exceeds one of the limits.
+    """Raised if a compilation exceeds one of the limits.
 
     ``resource`` is the name of the limit. ``found`` states the limit and the actual amount.
     """
@@ -166,7 +166,7 @@ def time_left() -> float:
 def claim(owner: Node, nodes: Iterable[Node]) -> None:
     """Attribute the costs of ``nodes`` to ``owner``, the s-op for which a stage made them.
 
-    Nodes that already have an owner keep it.
+    Nodes that already have an owner keep this owner.
     """
     meter = _meter.get()
     if meter is not None:
@@ -175,7 +175,9 @@ def claim(owner: Node, nodes: Iterable[Node]) -> None:
 
 
 def owners() -> Mapping[Node, Node]:
-    """Map each node that a stage made to the node of the program for which it was made."""
+    """Return a mapping from nodes that stages made to the nodes of the program for which they were
+    made.
+    """
     meter = _meter.get()
     return {} if meter is None else meter.owners
 

@@ -46,7 +46,7 @@ _SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: 
 
 
 def report(lowered: Lowered, fitted: Fitted | None) -> dict[str, Any]:
-    """Return the report of a compiled network as data for JSON.
+    """Return the report of a compiled network as a JSON-compatible dictionary.
 
     The report describes the scores of heads, hidden units, softmax temperatures, the error bound, and
     values that depend on rounding. ``fitted`` is None if the network has no bound and no hidden units.

@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
 
 
 #: A function that makes a network with tables ("exact") or with smaller forms ("small"). For "small",
-#: it returns None if the program has no smaller forms.
+#: the result is None if the program has no smaller forms.
 Make = Callable[[str], Candidate | None]
 
 

@@ -83,11 +83,12 @@ class Tracing:
         return tuple(self._helpers.get(node, ())) if origin is None else (origin,)
 
     def made_for(self, root: Node) -> dict[Node, tuple[str, ...]]:
-        """Map each part of the network to the s-ops of the program for which it was made.
+        """Return a mapping from parts of the network to the s-ops of the program for which they were
+        made.
 
-        S-ops are given by their fingerprints, and ``root`` is the program. Only s-ops that are no part
-        of the network are listed. The compiler rewrote these s-ops, or they are linear combinations of
-        parts.
+        S-ops are given by their fingerprints, and ``root`` is the program. Only s-ops without a
+        separate part of the network are listed. The compiler rewrote these s-ops, or they are linear
+        combinations of parts.
         """
         lowered, names = self.lowered, fingerprints(root)
         held = {unit.node for unit in lowered.network.units} | set(lowered.holds.values())

@@ -124,7 +124,7 @@ class Encoding:
         """Return the outputs for logits [batch, position, d_vocab_out] as an array.
 
         The array has the dtype ``object`` if it may contain strings and other values, or if it contains
-        an integer of 2⁵³ or more. Otherwise, all values have one type.
+        very large integers. Otherwise, all values have one type.
         """
         self._check_shape(logits)
         if not np.isfinite(logits).all():

@@ -1,9 +1,11 @@
 """Find the positions at which signals are needed, and the keys that heads may select.
 
-The universal simulator U computes at every position, but only positions inside of matrices are needed.
-The ranges of hidden units need not include other positions. The analysis runs backwards. The output is
-needed at every position, and the values of a head where its pattern allows. The argument of a mask is
-needed where the mask is open, if the mask depends only on positions.
+The universal simulator U computes numbers at every position, but needs only numbers at positions that
+contain matrix entries. The ranges of hidden units need not include numbers at other positions.
+
+The analysis runs from the output to the embeddings. The output is needed at every position. A value of
+a head is needed at the keys that the head may select. A masked number is needed where the mask is 1, if
+the mask depends only on positions.
 """
 
 from __future__ import annotations

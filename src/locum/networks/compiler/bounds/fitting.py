@@ -1,8 +1,9 @@
 """Bound the error of a network, and choose hidden units and temperatures that meet the tolerance.
 
-:class:`Bounds` propagates errors through the whole network, for a common tolerance of all gates and
-heads. The compiler decreases this tolerance until the bound meets the goal. The report contains the
-bound of the final network, with the actual errors of its parts.
+A *gate* is a function that the hidden units of a feed-forward compute. :class:`Bounds` propagates
+errors through the whole network, for a common tolerance of all gates and heads. The compiler changes
+this tolerance until the bound meets the goal. The report contains the bound of the final network, with
+the actual errors of its parts.
 """
 
 from __future__ import annotations
@@ -151,7 +152,8 @@ class Fitted:
     bounds: Bounds
     output: ErrorInterval
     tolerance: float
-    #: The possible outputs by their codes, if the network decodes the nearest of few outputs.
+    #: The possible outputs, by the numbers that represent them, if the outputs are finitely many. The
+    #: network then returns the output whose number is nearest.
     outputs: Mapping[float, Atom] = field(default_factory=dict)
     #: The largest error at any position. Rounding errors are excluded if numbers have no bounds.
     error: float = field(init=False)
@@ -177,7 +179,10 @@ class Fitted:
         return self.bounds.hidden
 
     def beta(self, head: Head) -> float | None:
-        """Return the inverse temperature of a softmax head that approximates a hard one, or None."""
+        """Return the inverse temperature of a softmax head that approximates a hard head.
+
+        Return None for other heads.
+        """
         temperature = self.bounds.temperatures.get(head)
         return None if temperature is None else temperature.beta
 
@@ -194,8 +199,9 @@ def nearest(codes: Iterable[float]) -> float:
 def fit(lowered: Lowered, slots: Slots, outputs: Mapping[float, Atom] | None = None) -> Fitted | None:
     """Find hidden units for every gate and a temperature for every head, and bound the error.
 
-    ``outputs`` contains the possible outputs by their codes, if there are few. Return None for hard
-    heads with symbolic feed-forwards if the network is too large to bound its rounding errors.
+    ``outputs`` contains the possible outputs, by the numbers that represent them, if the outputs are
+    finitely many. Return None for hard heads with symbolic feed-forwards if the network is too large to
+    bound its rounding errors.
     """
     target = lowered.roles.known.target
     cells = len(lowered.network.heads) * target.longest**2
@@ -216,7 +222,8 @@ class _Fitting:
         self.asked = target.tolerance
         if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
-        # Of few outputs, the nearest is decoded. Otherwise, the output is the number with its error.
+        # Of finitely many outputs, the nearest is decoded. Otherwise, the output is a number with an
+        # error.
         few, apart = len(outputs) > 1, nearest(outputs)
         near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
         self.limit = math.inf if kind == "exact" else near
@@ -355,7 +362,7 @@ class _Fitting:
     ) -> tuple[float, float]:
         """Return a power of two as the inverse temperature β, and the error for which it was chosen.
 
-        With an error of 0, all other keys have weight 0.
+        If this error is 0, all keys that are not selected have weight 0.
         """
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least, error = full, 0.0
@@ -377,12 +384,12 @@ class _Fitting:
         return "the output"
 
     def _abbreviate(self, unit: Unit) -> str:
-        """Return the text of a unit's s-op, or of the s-op for which it was made."""
+        """Return the text of a unit's s-op, or of the s-op for which the compiler created this s-op."""
         return self.lowered.roles.made_for(unit.node) or abbreviate(unit.node)
 
 
 class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
-    """An exception that is raised if units cannot meet a tolerance; a smaller one may be possible."""
+    """Raised if hidden units cannot meet a tolerance; a smaller tolerance may be possible."""
 
     def __init__(self, problem: str, where: str, needed: float) -> None:
         super().__init__(problem)

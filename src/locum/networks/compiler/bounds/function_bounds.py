@@ -137,7 +137,7 @@ class FunctionBounds:
         return ErrorInterval(zero + low, zero + high, zero, step if exact else 0.0)
 
     def _any(self, interval: ErrorInterval) -> ErrorInterval:
-        """Return the interval with the largest possible error: the number may be any number in it."""
+        """Return the interval with the error for a network that computes any number of the interval."""
         return replace(interval, error=interval.high - interval.low, step=0.0)
 
     def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:

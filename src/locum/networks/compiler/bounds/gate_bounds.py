@@ -1,9 +1,10 @@
-"""Bound the errors of gates: the errors of their hidden units, and the propagated errors of arguments.
+"""Bound the errors of gates, which are functions that hidden units compute.
 
-The error of a product is |a|·δb + |b|·δa + δa·δb. The error of a curve is at most its largest slope
-times the error of its argument. Tables, ramps and rounded integers *stop* errors: on a plateau, an
-error of the argument has no effect. Exponentials that are summed have relative errors. The errors of
-the exponentials of a softmax are bounded together.
+The error of a gate consists of the error of its hidden units and of the propagated errors of its
+arguments. The propagated error of a product is at most |a|·δb + |b|·δa + δa·δb. For a smooth function,
+it is at most the largest slope times the error of the argument. Tables, ramps and rounded integers
+*stop* errors: on a plateau, an error of the argument has no effect. For exponentials that are summed,
+relative errors are bounded. The errors of the exponentials of a softmax are bounded together.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class GateBounds:
     def summands(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, scale: float
     ) -> Summands:
-        """Return the numbers that the units of a gate add to a slot, multiplied by ``scale``."""
+        """Return the sizes of the numbers that the units of a gate add to a slot, times ``scale``."""
         size = abs(scale) * (hidden.weight + abs(hidden.constant))
         rounded = Summands(size, hidden.terms, 0.0, 0.0)
         dtype = self.intervals.target.dtype
@@ -200,7 +201,10 @@ class GateBounds:
         return rounding, unbounded
 
     def _cancelled(self, gate: Gate, arguments: list[ErrorInterval]) -> float:
-        """Return the largest ratio of the absolute terms of an argument to the argument itself."""
+        """Return the largest ratio of the sum of absolute terms of an argument to the argument.
+
+        Both are the maximum over all positions. The result is at least 1.
+        """
         most = 1.0
         for form, part in zip(gate.arguments, arguments, strict=True):
             gross = self.intervals.gross(form)

@@ -1,9 +1,9 @@
 """Bound the errors of heads and of the sink.
 
 Suppose that the scores of a head have errors up to δ, and that unselected keys have a share λ of the
-attention weight. The mean then changes by at most (λ + tanh(β·δ/2)) times the spread of the values. The
-reason is that factors between e^−a and e^a move at most tanh(a/2) of weights that sum to 1. The worst
-case is two groups with weights in the ratio 1 : e^a.
+attention weight. The mean then changes by at most (λ + tanh(β·δ/2)) times the difference between the
+largest and the smallest value. The reason is that factors between e^−a and e^a move at most tanh(a/2)
+of weights that sum to 1. The worst case is two groups with weights in the ratio 1 : e^a.
 
 The inputs are the error intervals of the signals that a head reads. The outputs are the intervals of
 the signals that it writes, and the inverse temperature of a softmax head that approximates a hard head.
@@ -66,7 +66,7 @@ class SinkBounds:
             self.held[slots] = self.error[slots] = 0.0
 
     def read_error(self, form: Form) -> float:
-        """Return a bound on the absolute value of a form that should read 0 at the sink."""
+        """Return a bound on the absolute value at the sink of a form that should be 0 there."""
         coefficients = self._coefficients(form)
         carried = self._carried(coefficients)
         single = len(coefficients) == 1 and set(map(abs, coefficients.values())) == {1.0}
@@ -163,8 +163,9 @@ class SinkBounds:
         return sums_exactly(self._weight(coefficients, form), step, self.dtype)
 
 
-#: A function that returns an inverse temperature, and the error for which it was chosen. Its arguments
-#: are the head, the spread of its values, and the minimum number of selected keys.
+#: A function that returns an inverse temperature, and the error for which it was chosen. The arguments
+#: are the head, the difference between its largest and smallest value, and the minimum number of
+#: selected keys.
 ChooseTemperature = Callable[[Head, float, float], tuple[float, float]]
 
 #: For each type, a number z for which exp(−z) is 0.
@@ -198,7 +199,8 @@ class _Mean:
     least: float
     most: float
     chosen: Vector
-    #: For each query, the spread of the values with attention weight, if it may be smaller.
+    #: For each query, a bound on the difference between two values with attention weight. None: the
+    #: difference between ``most`` and ``least``.
     spread: Vector | None = None
     #: Whether at most one key is selected, so that the head moves its value unchanged.
     single: bool = False

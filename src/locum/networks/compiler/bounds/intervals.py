@@ -116,7 +116,8 @@ def representation_error(numbers: Vector, dtype: str) -> float:
 def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bool) -> ErrorInterval:
     """Return the error interval of a form.
 
-    ``weight`` is the sum of its absolute terms. ``unbounded`` means that rounding errors are excluded.
+    ``weight`` is the sum of the absolute terms of the form. ``unbounded`` means that rounding errors
+    are excluded.
     """
     positions, dtype = intervals.size, intervals.target.dtype
     fixed = np.full(positions, form.constant)  # includes every part that depends only on the position

@@ -1,8 +1,9 @@
 """Represent the contents of the residual stream: signals, affine forms and gates.
 
 A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals.
-The matrices of a transformer are linear and read forms, so sums and constant factors need no layers.
-The module also contains helpers that decide whether sums in floating point are exact.
+The matrices of a transformer are linear and read forms, so sums and constant factors need no layers. A
+*gate* is a function of one or two forms that the hidden units of a feed-forward compute. The module
+also contains helpers that decide whether sums in floating point are exact.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ class Ramp(_OfOneForm):
 
 @dataclass(frozen=True, eq=False)
 class Table(_OfOneForm):
-    """A gate that maps each of its keys, in increasing order, to a value."""
+    """A gate that maps each key to a value; ``keys`` are in increasing order."""
 
     x: Form
     keys: Vector

@@ -50,7 +50,8 @@ class KeptSops:
     def embeds(self, node: Node) -> bool:
         """Return whether an s-op is a column of the embeddings.
 
-        It must depend only on the position or only on the token, and not be computed from a kept s-op.
+        Such an s-op depends only on the position or only on the token, and is not computed from a kept
+        s-op.
         """
         if node in self.known.kept or not self.known.is_foldable(node):
             return False

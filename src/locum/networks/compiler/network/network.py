@@ -56,7 +56,8 @@ class Value:
     form: Form
     into: Signal
     at_sink: float
-    #: Whether the value is the mark of the sink, so that the head writes its attention weight.
+    #: Whether the value is 1 at the sink and 0 elsewhere, so that the head writes the attention weight
+    #: of the sink.
     share: bool = False
 
 
@@ -364,8 +365,8 @@ def _room(network: Network, dtype: str) -> dict[Signal, float]:
 def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
     """Return the signals whose hidden units add numbers, possibly large, without rounding.
 
-    The numbers are on one grid. In a sum with another number such as 0.1, they would be rounded, so
-    these signals have separate slots.
+    The numbers are multiples of one power of two. A sum with another number, such as 0.1, would be
+    rounded, so these signals have separate slots.
     """
     return {
         unit.into

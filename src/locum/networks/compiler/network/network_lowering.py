@@ -274,7 +274,10 @@ class _Lowering:
         return network
 
     def holds(self) -> dict[Signal, Node]:
-        """Return the s-op that each signal represents; an attention weight represents its count."""
+        """Return the s-op that each signal represents.
+
+        An attention weight represents the count that is computed from this weight.
+        """
         shares = {signal: self.roles.counted(node) for node, signal in self._shares.items()}
         return {signal: node for node, signal in self._signals.items()} | shares
 
@@ -290,9 +293,9 @@ class _Lowering:
     def counts_sink(self, node: Node) -> bool:
         """Return whether the head that counts a width or a length also attends to the sink.
 
-        A width is always counted with the sink, which needs no additional signal. The length is counted
-        by an existing head that attends everywhere, if there is one. With hidden units, the length is
-        counted without the sink, since tables are chosen before the heads.
+        A width is always counted with the sink, since this needs no additional signal. The length is
+        counted by an existing head that attends everywhere, if there is one. With hidden units, the
+        length is counted without the sink, since tables are chosen before the heads.
         """
         if self.roles.counted(node).op != "length":
             return True
@@ -380,9 +383,10 @@ class _Lowering:
         return self._signals[node]
 
     def _gate(self, node: Node) -> Gate | None:
-        """Return the gate of an s-op, preceded by another unit if its result is rounded.
+        """Return the gate of an s-op; None for symbolic feed-forwards.
 
-        Return None for symbolic feed-forwards.
+        If the result must be rounded in a separate layer, add a unit with the gate of the s-op, and
+        return the gate that rounds the output of this unit.
         """
         gate = self.roles.gate(node, self.linear)
         if gate is None or self.roles.delay(node) == 1:

@@ -176,11 +176,11 @@ class Roles:
         return None
 
     def made_for(self, node: Node) -> str | None:
-        """Return the text of the s-op for which an s-op was made; None if the roles did not make it."""
+        """Return the text of the s-op for which this class created ``node``; otherwise return None."""
         return None
 
     def names(self, label: Callable[[Node], str]) -> dict[Node, str]:
-        """Return names for s-ops that the roles made, given the labels of other s-ops."""
+        """Return names for the s-ops that this class created, given the labels of the other s-ops."""
         return {}
 
     def sources(self, node: Node) -> list[Node]:

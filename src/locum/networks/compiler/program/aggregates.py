@@ -32,11 +32,11 @@ MAX_PAIRS = 2**22
 
 
 class Unlisted(Exception):  # noqa: N818  (a signal to the caller, not an error)
-    """An exception that is raised if sums are rounded, undefined or too many to list."""
+    """Raised if sums are rounded or undefined, or if there are too many sums to list."""
 
 
 def denominator(values: Sequence[Atom], count: int) -> int:
-    """Return the smallest power of two that turns all values into integers by multiplication.
+    """Return the smallest power of two, at least 1, whose products with all values are integers.
 
     Raise :class:`Unlisted` if values are not numbers, if sums of ``count`` values may be rounded, or if
     there are too many sums to list.
@@ -206,7 +206,7 @@ class Aggregates:
         return table or self._mean_of_equals(node) or self._mean(node)
 
     def _moved(self, node: Node) -> ValueTable | None:
-        """Return the table of an aggregate that moves values, so that its mean is one of the values."""
+        """Return the table of an aggregate if each mean is one of the values, otherwise None."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
@@ -227,11 +227,11 @@ class Aggregates:
         return [] if moves else [node.default]
 
     def _mean_of_equals(self, node: Node) -> ValueTable | None:
-        """Return the table of a mean of equal numbers whose sum is rounded.
+        """Return the table of a mean of equal numbers whose sum is rounded, otherwise None.
 
-        The table contains the mean of each number for each possible number of keys. These means differ
-        in their last bits. Tables of hidden units reject such values if the difference matters.
-        Symbolic feed-forwards do not check this, so there is no table for them.
+        The table contains the mean of each number for each possible number of keys. These means may
+        differ in their last bits. Tables of hidden units reject such values if the difference matters.
+        Symbolic feed-forwards do not check this, so the result for symbolic feed-forwards is None.
         """
         values = self._values.finite(node.inputs[1])
         counts = range(2, self._target.longest + 1)
@@ -244,7 +244,7 @@ class Aggregates:
         return self._sources.add(node, distinct((*values, *means, *self._default(node))))
 
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
-        """Return the table of a mean that is determined by position and length."""
+        """Return the table of a mean that is determined by position and length, otherwise None."""
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS or not self._values.depends_on(
             value, "indices", "length"
@@ -267,7 +267,7 @@ class Aggregates:
         return self._sources.over_needed(ValueTable(sources, tuple(values)))
 
     def _mean(self, node: Node) -> ValueTable | None:
-        """Return the table of a mean of finitely many numbers with exact sums."""
+        """Return the table of a mean of finitely many numbers with exact sums, otherwise None."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
@@ -282,7 +282,10 @@ class Aggregates:
         return self._sources.add(node, means) if len(means) <= MAX_VALUES else None
 
     def _mean_of_rows(self, node: Node) -> ValueTable | None:
-        """Return the table of a mean whose selected keys are determined by position and length."""
+        """Return the table of a mean whose selected keys are determined by position and length.
+
+        Return None for other means. Raise :class:`Unlisted` if the means cannot be listed.
+        """
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS:
             return None
@@ -327,9 +330,9 @@ def _sums_exactly(value: bool | int | float, count: int) -> bool:
 
 
 def _of_equals(node: Node) -> bool:
-    """Return whether all keys that a query selects have the same value.
+    """Return whether the selector is ``best`` and the value is its score, possibly negated.
 
-    This is the case if the selector is ``best`` and the value is its score, possibly negated.
+    All keys that a query selects then have the same value.
     """
     selector, value = node.inputs
     return selector.op == "best" and selector.inputs[1] in (value, build("negate", value))

@@ -47,7 +47,7 @@ class AssumedInputs:
         return bool(self._conditions) and self._target.vocabulary is not None
 
     def counts(self, tokens: frozenset[int]) -> tuple[int, int]:
-        """Return the minimum and maximum number of positions whose token id is in ``tokens``.
+        """Return a lower and an upper bound on the number of positions whose token id is in ``tokens``.
 
         >>> target = Target.read(length=5, vocabulary="ab+", inputs={"+": 1, "a": (0, 2)})
         >>> assumed = AssumedInputs(target)
@@ -111,7 +111,10 @@ class AssumedInputs:
 
     @cached_property
     def _automata(self) -> list[TokenAutomaton]:
-        """Automata that accept every input; automata are combined if the product is small."""
+        """Automata that accept every input of the network.
+
+        Automata are combined if their product has few states.
+        """
         if not self:
             return []
         given = [c.automaton for c in self._conditions if c.automaton is not None]
@@ -151,7 +154,7 @@ class AssumedInputs:
             yield count_automaton(tokens, holds[0], high, len(vocabulary))
 
     def _bounds(self, automaton: TokenAutomaton, tokens: frozenset[int]) -> tuple[int, int]:
-        """Return the minimum and maximum count of ``tokens`` in the words that an automaton accepts."""
+        """Return bounds on the count of ``tokens`` in the words that an automaton accepts."""
         table = np.array(automaton.transitions)
         if table.size * self._target.longest > MAX_SEARCH:
             return 0, self._target.longest
@@ -216,7 +219,7 @@ def _forward(automaton: TokenAutomaton, steps: int) -> NDArray[np.bool_]:
 
 
 def _product(one: TokenAutomaton, other: TokenAutomaton) -> TokenAutomaton | None:
-    """Return the automaton of the words that two automata accept; None if it has too many states."""
+    """Return the automaton of the words that both automata accept; None if it has too many states."""
     numbers = {(0, 0): 0}
     order, rows = [(0, 0)], []
     for first, second in order:
@@ -253,7 +256,7 @@ def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | N
 
 
 class _OtherError(Exception):
-    """An exception that is raised for other selectors than comparisons of tokens with a constant."""
+    """Raised for a selector that is not a comparison of the token with a constant."""
 
 
 def _by_token(node: Node, vocabulary: Sequence[Atom]) -> list[Atom]:

@@ -6,8 +6,8 @@ functions: comparisons, remainders and tables. For each s-op, the module determi
 
 - An s-op is *exact* if its values are multiples of a power of two and not too large, so that sums of
   them are not rounded. Integers, booleans and halves are examples.
-- An s-op is *faithful* if it is exact, or if it is embedded and moved unchanged. The network then
-  contains the value of dense execution, rounded to the type of the network.
+- An s-op is *faithful* if the network contains the value of dense execution, rounded to the type of the
+  network. Examples are exact s-ops, and embedded numbers that heads move unchanged.
 
 A discontinuous function of an s-op with neither property is looked up by its sources (``roles.py``), if
 the set of source values is finite.
@@ -55,9 +55,9 @@ _ROUNDING = ("floor", "round", "modulo", "floor_divide")
 
 
 def grid_of(values: Iterable[Atom | None]) -> Grid | None:
-    """Return the coarsest grid that contains all numbers among ``values``.
+    """Return the coarsest grid with a step of at most 1 that contains all numbers among ``values``.
 
-    Return None if a number is infinite or NaN, or needs too fine a grid.
+    Return None if a number is infinite or NaN, or if the step would be too small.
     """
     numbers = [value for value in set(values) if isinstance(value, (int, float))]
     fractions = [value for value in numbers if isinstance(value, float)]

@@ -65,7 +65,7 @@ class SelectedKeys(SelectorFacts, Protocol):
 def find_sum(
     node: Node, target: Target, values: ValuesOfInputs, selectors: SelectedKeys
 ) -> SumOfKeys | None:
-    """Return the sum over selected keys that a product or its ``round`` represents, otherwise None."""
+    """Return the sum over selected keys that a product or a rounded product represents, or None."""
     product = node.inputs[0] if node.op == "round" else node
     if product.op != "multiply":
         return None

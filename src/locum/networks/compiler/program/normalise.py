@@ -42,7 +42,9 @@ class Origins:
         return self._of.get(node)
 
     def of_all(self, node: Node) -> list[Node]:
-        """Return the nodes of the program from which a node was made, and those that it replaced."""
+        """Return the node of the program from which ``node`` was made, and all nodes that ``node``
+        replaced.
+        """
         if self._replaced is None:
             self._replaced = {}
             for old, new in self._now.items():
@@ -61,7 +63,8 @@ class Origins:
         return {self._now.get(node, node): name for node, name in names.items()} | dict(names)
 
     def text_of(self, text: str, owners: Mapping[Node, Node]) -> str:
-        """Return the text of the program's expression for which the expression ``text`` was made.
+        """Return the text of the expression of the program for which a stage made the expression
+        ``text``.
 
         ``owners`` maps nodes that a stage made, such as squares of scores, to the nodes for which they
         were made.
@@ -261,8 +264,8 @@ def specialise(
     """Return the program for inputs with some constant tokens, and the remaining number of tokens.
 
     Inputs have ``length`` tokens. ``known`` maps positions to constant tokens, and ``answers`` are the
-    positions of the needed outputs. The other tokens keep their positions. If all constant tokens
-    follow the tokens that are still read, they are removed from the input.
+    positions of the needed outputs. The other tokens keep their positions. Constant tokens after the
+    last position that is read or needed are removed from the input.
     """
     return _Specialisation(normalise(root, numeric=True), length, known).of(answers)
 

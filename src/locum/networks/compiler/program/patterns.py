@@ -191,7 +191,8 @@ class Patterns:
     def widths(self, selector: Node) -> tuple[int, int]:
         """Return the minimum and maximum number of keys that a query selects.
 
-        The bounds are derived from the option ``inputs``.
+        The bounds are derived from the option ``inputs``. Without this option, they are 0 and the
+        maximum length of an input.
         """
         if not self._assumed:
             return 0, self.target.longest
@@ -285,8 +286,8 @@ class Patterns:
     def _is_lexicographic(self, first: Node, rest: Node) -> bool:
         """Return whether two selectors form a lexicographic order of positions.
 
-        ``first`` must compare an s-op, and ``rest`` must be a total order of positions where it is
-        equal.
+        ``first`` must compare the values of an s-op at two positions. ``rest`` must be a total order of
+        the positions with equal values.
         """
         key = _ordered_by(first, "<", ">")
         if key is None or rest.op != "selector_and":
@@ -309,7 +310,7 @@ class Patterns:
         return self._same[node]
 
     def _is_same(self, node: Node) -> bool:
-        """Return whether a node is the same for all queries; its inputs must already be decided."""
+        """Return whether a node is the same for all queries, given the results for its inputs."""
         match node.op:
             case "constant" | "length":
                 return True

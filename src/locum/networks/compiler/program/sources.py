@@ -96,9 +96,9 @@ def table_of(node: Node) -> dict[Atom, Atom]:
 def each(
     function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
 ) -> list[Atom | None]:
-    """Apply a function to each combination of arguments, given as one sequence per argument.
+    """Apply a function elementwise to several sequences of arguments, as ``map`` does.
 
-    The result is None if the function fails or if an argument is None.
+    An element of the result is None if the function fails, or if one of its arguments is None.
     """
     if not any(None in argument for argument in arguments):
         try:
@@ -249,7 +249,7 @@ MAX_VALUES = 2**14
 
 @dataclass(frozen=True)
 class _Combinations:
-    """Those of ``total`` combinations of source values that can occur."""
+    """The combinations of source values that can occur, among ``total`` combinations."""
 
     sources: tuple[Source, ...]
     sizes: list[int]

@@ -6,8 +6,8 @@ counts, and means, which are fractions of finitely many sums (``aggregates.py``)
 
 If the sources have few combinations of values, a :class:`ValueTable` lists the value of the s-op for
 every possible combination. Values are computed as in RASP, with strings and integers of any size.
-Functions of only the position become positional encodings, and functions of only the token become
-embeddings. Finitely many values can be distinguished exactly.
+Functions of only the position become columns of the position embeddings, and functions of only the
+token become columns of the token embeddings. Finitely many values can be distinguished exactly.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Values:
         return column.values[0] if column is not None and column.constant else None
 
     def integers(self, node: Node) -> Range | None:
-        """Return the range of an s-op whose values are integers, or None if they may not be."""
+        """Return the range of an s-op whose values are integers; None if other values are possible."""
         if node not in self._ranges:
             self.table(node)
         return self._ranges[node]
@@ -170,7 +170,7 @@ class Values:
         return combined(node, [self._ranges[i] for i in node.inputs])
 
     def sum_of_keys(self, node: Node) -> SumOfKeys | None:
-        """Return the sum over selected keys that a product or its ``round`` represents, or None."""
+        """Return the sum over selected keys that a product or a rounded product represents, or None."""
         return find_sum(node, self.target, self, self._selectors)
 
     def list_sums(self, found: SumOfKeys) -> tuple[Atom, ...] | None:
@@ -242,8 +242,8 @@ class Values:
     def at_length(self, node: Node, length: int) -> list[Atom]:
         """Return the value at each position of an input with ``length`` tokens.
 
-        The s-op must depend only on position and length. Raise CompileError if it is undefined at some
-        position.
+        The s-op must depend only on position and length. Raise CompileError if the s-op is undefined at
+        some position.
         """
         column = self.table(node)
         assert column is not None

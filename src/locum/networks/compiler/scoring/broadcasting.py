@@ -1,9 +1,10 @@
 """Rewrite selectors that cannot be expressed as scores q·k.
 
-No single head with small keys can attend to ``key < query`` for arbitrary numbers: for N ordered values
-it needs d_k ≥ N−1 (docs/compiler_internals.md). Instead, a network can copy keys to every position and
-compare them in the feed-forward, which thus computes the query's row of the pattern. A width is the sum
-of this row. An aggregate uses the row as the query of a further head, whose keys are one-hot positions.
+No single head with small keys can attend to ``key < query`` for arbitrary numbers: for N ordered
+values, a head needs keys of dimension N−1 (docs/compiler_internals.md). Instead, a network can copy
+keys to every position and compare the keys in the feed-forward, which thus computes the query's row of
+the pattern. A width is the sum of this row. An aggregate uses the row as the query of a further head,
+whose keys are one-hot positions.
 
 ``candidates.py`` chooses the keys to copy. If positions restrict each query to a few keys, as in the
 rows of a matrix, one head copies each of these keys, and the feed-forward also computes the mean.
@@ -102,7 +103,8 @@ class Known:
         return replace(self, codes=Codes(self.values, root))
 
 
-#: Maximum number of keys that are copied to every position. It limits the width of the residual stream.
+#: Maximum number of keys that are copied to every position, which limits the width of the residual
+#: stream.
 MAX_KEYS = 256
 #: Maximum number of ranks, divided by the number of positions, for which one head moves all keys. With
 #: ranks, hidden units look up the rank of the query and of every key. If a separate head moves the
@@ -351,7 +353,7 @@ class _Broadcasting:
     def _is_scored(self, selector: Node, *, width: bool, slots: int | None = None) -> bool:
         """Return whether a head can use the scores of a selector.
 
-        With ``width``, the head counts keys. It then cannot use ``best``, and scores that are not
+        With ``width``, the head counts keys. Such a head cannot use ``best``, and scores that are not
         embedded must not need more slots than ``slots``.
         """
         most = 2 * self.target.longest if slots is None else slots
@@ -389,7 +391,8 @@ class _Broadcasting:
         return True
 
     def _split(self, selector: Node, *, by_digits: bool) -> list[tuple[Node, int]] | None:
-        """Return selectors with scores, and signs, whose signed widths sum to the selector's width.
+        """Return pairs of a selector with scores and a sign; the signed widths add up to the width of
+        ``selector``.
 
         Return None if there are no such selectors. With ``by_digits``, ranks are split into two digits.
         """
@@ -408,7 +411,10 @@ class _Broadcasting:
         return parts
 
     def _known_width(self, selector: Node) -> Node | None:
-        """Return the width of a selector as a function of position plus one of length, or None."""
+        """Return the width of a selector as a function of the position plus a function of the length.
+
+        Return None if this is not possible.
+        """
         counts = self.selectors.counts(selector) if self.target.fold else None
         return None if counts is None else self._counted_by_position(counts)
 
@@ -571,7 +577,10 @@ class _Broadcasting:
         return same
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
-        """Return, for each candidate, whether it is selected and has the maximum score."""
+        """Return, for each candidate, an s-op that is true if the candidate has the maximum score.
+
+        Only the candidates that ``row`` selects are compared.
+        """
         values = self.values.finite(score)
         if values is not None:
             score = rank(score, values)

@@ -196,7 +196,7 @@ _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
 
 def split(selector: Node, values: Values, *, by_digits: bool = True) -> list[tuple[Node, int]] | None:
-    """Return selectors with signs such that their signed widths sum to the width of ``selector``.
+    """Return pairs of a selector and a sign; the signed widths add up to the width of ``selector``.
 
     Return None if the selector cannot be split. With ``by_digits``, comparisons of many values are also
     split by the digits of their ranks.

@@ -1,8 +1,8 @@
 """Write a condition on several s-ops as a conjunction of conditions on one s-op per side.
 
 A predicate such as ``k[0] == q[0] and k[1] <= q[1]`` compares keys and queries that are functions of
-two s-ops. As a single condition, it has one class for every pair of values. As two conditions, it has
-only the classes of each part, and each part is available as soon as its s-op.
+two s-ops. As a single condition, the predicate has one class for every pair of values. As two
+conditions, it has only the classes of each part, and each part is available as soon as its s-op.
 
 The conditions are the projections of the pattern to each pair of an s-op of the query and an s-op of
 the key. A pattern is a conjunction of conditions on such pairs if and only if it is the conjunction of

@@ -7,8 +7,8 @@ alone:
 
 - The condition ``key == query`` for integers becomes −(q − k)² = 2q·k − k² − q².
 - Any condition on finitely many values becomes Σ_c [query in class c]·[c selects the key] − 1.
-- Any condition on positions is scored in the same way, with classes of positions. If rows of its
-  pattern are equal or disjoint (as in a permutation), it becomes an equality of class numbers.
+- Any condition on positions is scored in the same way, with classes of positions. If any two rows of
+  its pattern are equal or disjoint, the condition becomes an equality of class numbers.
 
 All scores are integers, so ties between selected keys are exact in floating point. Selectors without
 such scores (comparisons of real numbers, and their maxima) are rewritten first (``broadcasting.py``).
@@ -136,10 +136,15 @@ def sum_of(hot: Sequence[Linear], chosen: Pattern) -> Linear:
 
 @dataclass(frozen=True)
 class Scores:
-    """The score of a head, Σ query·key + ``offset``: 0 at selected keys, at most −``gap`` elsewhere."""
+    """The score of a head, Σ query·key + ``offset``.
+
+    For a hard head without ``best``, the score is 0 at selected keys and at most −``gap`` at other
+    keys.
+    """
 
     pairs: tuple[tuple[Linear, Linear], ...]
-    #: A function of the query. It is the same for all keys, so it is relevant only if there is a sink.
+    #: A function of the query, which is the same for all keys and thus relevant only if there is a
+    #: sink.
     offset: Linear = NOTHING
     gap: float = 1.0
     #: The largest amount that ``best`` may add to the score of a selected key.
@@ -168,11 +173,11 @@ class Scores:
 
 
 class Unscored(Exception):  # noqa: N818  (a signal between stages, not an error)
-    """An exception that is raised for a selector without scores, which must be rewritten."""
+    """Raised for a selector that has no scores and must therefore be rewritten."""
 
 
 def quadratic(query: Node, key: Node) -> Scores:
-    """Return the scores −(q − k)², which are 0 if two integers are equal."""
+    """Return the scores −(q − k)²: 0 if two integers are equal, and at most −1 otherwise."""
     pairs = (
         (term(query, 2.0), term(key)),
         (Linear(constant=-1.0), term(build("multiply", key, key))),

@@ -4,7 +4,8 @@ On an interval where a function is convex (or concave), the chord between two kn
 only. The deviation is largest where the function has the slope of the chord. This point has a closed
 form for every function in this module, so the largest deviation (the *sag*) of each segment is
 computed, not sampled. Moving all knots by half of the largest sag balances the error on both sides. If
-knots are evenly spaced in ∫√|f″|, all sags are nearly equal, which minimises the number of segments.
+knots are evenly spaced in ∫√|f″|, all sags are nearly equal, and the number of segments is close to the
+minimum.
 
 >>> line = approximate("exp", -1.0, 1.0, 1e-2)
 >>> len(line.knots), line.error <= 1e-2
@@ -39,7 +40,7 @@ class Curve:
     #: ∫√|f″| and its inverse, on one side of 0.
     measure: Callable[[Vector], Vector]
     unmeasure: Callable[[Vector], Vector]
-    #: The open interval on which the function is approximated.
+    #: The open interval of valid arguments; ``sqrt`` also accepts 0.
     domain: tuple[float, float] = (-math.inf, math.inf)
     #: Whether the curvature changes sign at 0.
     turns_at_zero: bool = False
@@ -161,8 +162,8 @@ CURVES = {
 class PiecewiseLinear:
     """A continuous function that is linear between knots and constant outside of the knots.
 
-    ``error`` bounds its absolute distance from the curve; for :func:`exponential`, its relative
-    distance.
+    ``error`` bounds the absolute error of the approximation; for :func:`exponential`, the relative
+    error.
     """
 
     knots: Vector
@@ -175,9 +176,9 @@ class PiecewiseLinear:
 
 
 class UnitsError(ValueError):
-    """An error that is raised if hidden units cannot compute a gate, or if a function is undefined.
+    """Raised if hidden units cannot compute a gate, or if a function is undefined on a range.
 
-    ``needed`` is the number of segments if there would be too many.
+    ``needed`` is the number of segments if too many segments are required, and otherwise 0.
     """
 
     def __init__(self, problem: str, needed: float = 0) -> None:
@@ -186,7 +187,7 @@ class UnitsError(ValueError):
 
 
 def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLinear:
-    """Approximate the curve ``name`` on [low, high] with an error of at most ``error``."""
+    """Approximate the function ``name`` on [low, high] with an error of at most ``error``."""
     curve = CURVES[name]
     _require_inside(curve, low, high)
     if high <= low:
@@ -259,7 +260,10 @@ def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[in
 
 
 def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
-    """Return the largest distance of each chord from the curve, and a sign: +1 for chords above it."""
+    """Return the largest distance of each chord from the function, and a sign.
+
+    The sign is 1 if the chords are above the function, and −1 otherwise.
+    """
     f = curve.function(at)
     width = np.diff(at)
     slope = np.diff(f) / width

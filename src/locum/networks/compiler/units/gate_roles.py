@@ -195,7 +195,7 @@ class GateRoles(Roles):
     def _may_be_off(self, node: Node, off: Mapping[Node, bool]) -> bool:
         """Return whether the network may compute an s-op with an error.
 
-        ``off`` contains the answer for its inputs.
+        ``off`` contains the result for each input of the s-op.
         """
         match self.of(node):
             case Role.POSITION | Role.TOKEN | Role.NUMBER:
@@ -234,7 +234,7 @@ class GateRoles(Roles):
         """Return the number of sublayers after which the result of an s-op can be read.
 
         The delay of a share of attention starts at its head and is 0. The delay of a gate starts at its
-        last input. It is 3 for a gate with a rounding layer, and otherwise 1.
+        last input, and is 3 for a gate with a rounding layer and otherwise 1.
         """
         if self.of(node) is Role.COUNT:
             return 0
@@ -316,7 +316,7 @@ class GateRoles(Roles):
         return positional or by_sources.steps <= _MAX_SQUARE
 
     def _smallest(self, node: Node, usual: Lookup | None, *tables: Lookup | None) -> Linear | Recipe:
-        """Return the gate with the fewest hidden units, including the units of its inputs.
+        """Return the gate or linear combination with the fewest hidden units, including its inputs.
 
         The number of units is an estimate, since the tolerance of each gate is not known yet.
         """
@@ -455,7 +455,7 @@ class GateRoles(Roles):
         return scaled
 
     def _kept(self, node: Node) -> Linear | Recipe:
-        """Return the gate of an s-op that must be computed, even if it is linear in its code."""
+        """Return the gate of a kept s-op, which hidden units compute even if the table is linear."""
         table = self._by_sources(node)
         assert table is not None
         recipe = self._looked_up(table)

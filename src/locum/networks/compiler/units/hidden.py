@@ -34,7 +34,8 @@ class Argument:
     low: float
     high: float
     error: float = 0.0
-    #: A power of two that divides every number in the network, even if it has an error; 0 if unknown.
+    #: A power of two that divides the argument in the network, even if the argument has an error; 0 if
+    #: unknown.
     grid: float = 0.0
 
     @property
@@ -45,7 +46,11 @@ class Argument:
 
 @dataclass
 class Hidden:
-    """The hidden units of a gate: out·activation(pre·x + bias), times (gate·x + gate_bias) if gated."""
+    """The hidden units of a function of one or two numbers x: Σ out·activation(pre·x + bias) +
+    constant.
+
+    Gated units compute Σ out·(pre·x + bias)·relu(gate·x + gate_bias) + constant.
+    """
 
     pre: Vector  # [unit, argument]
     bias: Vector
@@ -59,12 +64,12 @@ class Hidden:
     #: Whether the units are also active at the sink, where their arguments are 0. Otherwise, only the
     #: constant is written there.
     open_at_sink: bool = False
-    #: Minimum and maximum of the output for any input; None if it is unbounded.
+    #: Minimum and maximum of the output for any input; None if the output is unbounded.
     limits: tuple[float, float] | None = None
-    #: A bound on Σ |out|·activation. The rounding error of the sum is proportional to it.
+    #: A bound on Σ |out|·activation. The rounding error of the sum is proportional to this bound.
     weight: float = 0.0
     #: A bound on Σ |out|·(|pre|·|x| + |bias|) over units that are active at the same time. The rounding
-    #: error of their pre-activations is proportional to it. None if it equals ``weight``.
+    #: error of their pre-activations is proportional to this bound. None: equal to ``weight``.
     reading: float | None = None
     #: Maximum number of units that are active at the same time; None for all.
     active: int | None = None

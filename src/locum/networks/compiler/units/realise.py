@@ -45,9 +45,10 @@ from locum.text import at_most
 
 
 def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
-    """Return units of relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), where B exceeds all |x|.
+    """Return units that compute x if the mask c is 1, and 0 if c is 0.
 
-    For a mask c of 0 or 1, this is x if c is 1, and 0 otherwise.
+    ReLU units compute relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), where B exceeds all |x|. GELU units
+    compute the same expression with GELU. A gated unit computes relu(c)·x.
     """
     if kind == "glu":
         return Hidden(
@@ -87,7 +88,7 @@ def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
 
 
 def glu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidden:
-    """Return units that multiply two numbers, with one gated unit for each sign of the first.
+    """Return units that multiply two numbers, with one gated unit for each possible sign of the first.
 
     The product is exact up to rounding.
     """

@@ -302,7 +302,8 @@ class RealFunctions:
     def _means_of_the_same_keys(self, a: Node, b: Node) -> bool:
         """Return whether two s-ops are means of integers over the same keys: k/m and l/m.
 
-        A difference (k − l)/m and 0 also count. The rounded means are equal only if k = l.
+        One s-op may also be the difference of two such means, if the other s-op is 0. The rounded means
+        are equal only if k = l.
         """
         for difference, other in ((a, b), (b, a)):
             if self.number(other) == 0.0 and difference.op == "subtract":

@@ -38,7 +38,7 @@ _FEW_STEPS = 4
 
 
 class Precision(IntEnum):
-    """The precision of a lookup: directly, by a code rounded to a grid, or not possible."""
+    """Whether a table can be looked up directly, by a code rounded to a grid, or not at all."""
 
     FINE = 0
     ON_GRID = 1
@@ -158,8 +158,8 @@ def lookup(
     """Return the table of an s-op over the s-ops ``by``.
 
     ``values`` contains the value for each combination of ``domains``, the possible values of ``by``.
-    The s-ops ``by`` are the digits of the code. Of the orders of digits that the type distinguishes,
-    the order with the fewest steps is used. ``off`` means that arguments have errors.
+    The s-ops ``by`` are the digits of the code. Of the orders of digits with the best precision, the
+    order with the fewest steps is used. ``off`` means that arguments may have errors.
     """
     check_time(node)
     where = abbreviate(node)

@@ -176,7 +176,8 @@ class Assembly:
     feed_forward: FeedForward
     #: Returns the inverse temperature of a softmax head that approximates a hard head, otherwise None.
     beta: Callable[[Head], float | None] = lambda head: None
-    #: Set by :meth:`weights`: the dimensions of its head (columns of W_V) that contain each value.
+    #: For each value, the dimensions of its head (columns of W_V) that contain the value. The method
+    #: :meth:`weights` sets them.
     places: dict[Value, tuple[int, ...]] = field(default_factory=dict)
 
     def weights(self, stream: Stream) -> Weights:
@@ -244,7 +245,7 @@ class Assembly:
         return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(stream.width), kinds)
 
     def _compete(self, head: Head, stream: Stream, w_q: Matrix, b_q: Matrix, w_k: Matrix) -> None:
-        """Set the score of the sink: that of a selected key in a tie, otherwise half a gap less."""
+        """Set the score of the sink: in a tie the score of a selected key, otherwise half a gap less."""
         assert stream.sink_slot is not None
         place = len(head.keys)
         w_k[stream.sink_slot, place] = 1.0
@@ -259,7 +260,7 @@ class Assembly:
 
 
 def cast(weights: Weights, dtype: str) -> Weights:
-    """Return the weights in another type; raise CompileError if the type cannot represent them."""
+    """Return the weights in another type; raise CompileError if a weight exceeds its range."""
 
     def held(array: Array) -> Array:
         largest = float(np.abs(array).max(initial=0.0))

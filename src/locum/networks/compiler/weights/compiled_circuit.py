@@ -213,9 +213,9 @@ def passed_by(lowered: Lowered) -> dict[tuple[Node, bool], list[Node]]:
     """Return the s-ops that bypass each s-op, and the s-ops that bypass its share of attention.
 
     An s-op bypasses the intermediate s-ops of its expression, between itself and the s-ops that the
-    network reads to compute it. The network computes it independently of the parts that compute the
-    intermediate s-ops. The keys of the result are pairs of an s-op and a boolean, which is true for its
-    share.
+    network reads to compute it. The network then computes the s-op independently of the parts that
+    compute the intermediate s-ops. The keys of the result are pairs of an s-op and a boolean, which is
+    true for the share of attention.
     """
     roles, readers = lowered.roles, dict[tuple[Node, bool], list[Node]]()
     for node in lowered.schedule.order:

@@ -1,7 +1,7 @@
 """Create symbolic feed-forwards: each layer is a straight-line program on the forms that it reads.
 
-The inputs are the units of a layer and the slots that it erases. The result is the weights of the
-feed-forward. Its functions are data (``transformer/functions.py``).
+The inputs are the units of a layer and the slots that the layer erases. The result is the weights of
+the feed-forward, whose functions are data and not code (``transformer/functions.py``).
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ class _Layer:
     def _may_be_met(self, atom: Atom) -> bool:
         """Return whether the residual stream may contain the number of an atom.
 
-        It contains no strings in this case, since they have separate tables, and no integers that the
-        type cannot represent.
+        For a lookup or a ``member``, the stream contains no strings, since strings have separate
+        tables, and no integers that the type cannot represent.
         """
         if not isinstance(atom, int):
             return not isinstance(atom, str)
