@@ -191,8 +191,8 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
 def unembedded(weights: Weights, outputs: Mapping[float, object]) -> Weights:
     """Replace the unembedding of a number by one logit per code.
 
-    The logit of a code v for the number x is 2x·v − v² = x² − (x − v)², so the code nearest to x has the
-    largest logit.
+    The logit of a code v for the number x is 2x·v − v² = x² − (x − v)², so the code nearest to x has
+    the largest logit.
     """
     column, constant = weights.W_U[:, 0], float(weights.b_U[0])
     codes = np.array(list(outputs))
