@@ -19,7 +19,7 @@ MAX_PATHS = 64
 
 
 class _Undecided(BaseException):
-    """Raised if a function requires the truth value of ``condition`` and the path does not contain it.
+    """Raised if a function requires the truth value of ``condition``, and the path assumes no value.
 
     The class derives from BaseException, so that functions with ``except Exception`` do not catch it.
     """
@@ -69,8 +69,8 @@ def is_boolean(sop: SOp) -> bool:
 def follow(function: Callable[..., Any], arguments: Sequence[SOp]) -> tuple[SOp, list[SOp]] | None:
     """Run ``function`` on s-ops, and return the resulting s-op and the results of all paths.
 
-    Return None if the function raises an error, returns something else, such as a tuple, or has more
-    than ``MAX_PATHS`` paths.
+    Return None if the function raises an error, has more than ``MAX_PATHS`` paths, or returns neither
+    one of its operands, nor a result of operators on them, nor an atom.
 
     >>> from locum.rasp.python import indices
     >>> sign, results = follow(lambda x: 1 if x > 2 else -1 if x < 2 else 0, [indices])

@@ -492,7 +492,7 @@ def _boolean_node(operand: object) -> Node:
 
 
 def selector_node(operand: object, op: str) -> Node:
-    """Return the node of a selector; other operands raise GraphError."""
+    """Return the node of a selector; raise GraphError for other operands."""
     if isinstance(operand, Selector):
         return operand.node
     shown = f"the s-op {abbreviate(operand.node)}" if isinstance(operand, SOp) else repr(operand)
@@ -500,7 +500,7 @@ def selector_node(operand: object, op: str) -> Node:
 
 
 def plain_atom(value: object, op: str) -> Atom:
-    """Return an atom unchanged and a NumPy scalar as a Python atom; other values raise GraphError."""
+    """Return an atom unchanged, or a NumPy scalar as an atom; raise GraphError for other values."""
     if is_atom(value):
         return value
     scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0

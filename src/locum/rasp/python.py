@@ -142,7 +142,8 @@ def sum(selector: Selector, values: Operand) -> SOp:  # noqa: A001  (the name us
 def best(selector: Selector, score: Operand) -> Selector:
     """Select, among the selected keys, those with the highest ``score`` (hard attention).
 
-    The score ``-indices`` selects the leftmost of these keys, and the score ``indices`` the rightmost.
+    With the score ``-indices``, only the first of the selected keys remains selected. With the score
+    ``indices``, only the last of the selected keys remains selected.
 
     >>> aggregate(best(full, tokens), indices)([3, 9, 4])
     [1, 1, 1]

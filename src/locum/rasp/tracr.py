@@ -382,7 +382,7 @@ def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain 
 def _agree(
     function: Callable[..., Any], sets: Sequence[Domain], defined: Sequence[tuple[Any, Any]]
 ) -> bool:
-    """Return whether a function computes the results in ``defined`` also if it is called on s-ops."""
+    """Return whether a function that is called on s-ops computes the results in ``defined``."""
     rows = [row for row, _ in defined]
     columns = [lookup(tokens, dict(enumerate(row[i] for row in rows))) for i in range(len(sets))]
     try:

@@ -114,7 +114,11 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 
 
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
-    """Draw brackets: 50 % balanced (if the length is even), 25 % with one change, 25 % random."""
+    """Draw a random sequence of brackets.
+
+    If the length is even, the sequence is balanced with probability 1/2, balanced except for one
+    replaced bracket with probability 1/4, and otherwise uniform.
+    """
     kind = chance.randrange(4)
     if kind == 0:
         return _any(chance, vocabulary, size)

@@ -97,7 +97,7 @@ def explain_means(
     names: Mapping[Node, str] | None,
     compiled: Callable[[Target, Node], object],
 ) -> CompileError | None:
-    """Return an error about means over the keys with one token, with changes that make it compile.
+    """Return an error about means over the keys with one token, with changes of the program or options.
 
     Return None if the program has no such mean, or if none of the changes makes the program compile.
     ``compiled`` raises CompileError if a program does not compile.

@@ -45,7 +45,7 @@ UNLIMITED: Limit = tuple((name, None) for name in RESOURCES)
 
 
 def read_limit(value: Any) -> Limit:
-    """Read the limits of resources by name.
+    """Return the limit of each resource, given a mapping from names of resources to limits.
 
     Resources that are not listed have their default limits. The value None removes all limits.
 

@@ -20,8 +20,9 @@ from locum.networks.compiler.target import Target
 from locum.networks.compiler.units.hidden import erasing
 
 #: Without a preference, the network of smaller forms, which may be less exact, is chosen only if two
-#: conditions hold. Its number of weights is less than ``_WORTH`` times the number of the table network
-#: (``_WORTH_DEEPER`` if it has more layers), and its number of layers at most ``_DEEPER`` times.
+#: conditions hold. First, the ratio of its number of weights to the number of weights of the network
+#: with tables is less than ``_WORTH``, or ``_WORTH_DEEPER`` if it has more layers. Second, the ratio of
+#: the numbers of layers is at most ``_DEEPER``.
 _WORTH, _WORTH_DEEPER, _DEEPER = 0.9, 0.5, 2
 #: Maximum share of the remaining CPU time that may be used for one of the two networks.
 _SHARE = 0.75

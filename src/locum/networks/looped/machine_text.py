@@ -46,7 +46,7 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 MAX_TEXT, MAX_SIZE = 100_000, 1_000
 #: Default maximum number of steps of a run.
 STEPS = 1_000
-#: Name of the word or register that contains 0 for abbreviations. It is added if it is not declared.
+#: Name of the word or register that contains 0 for abbreviations, and that is added if not declared.
 ZERO = "zero"
 #: Largest accepted difference between FLEQ results and plain arithmetic, relative to the values. FLEQ
 #: products are approximate.

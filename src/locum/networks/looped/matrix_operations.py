@@ -3,10 +3,10 @@
 :class:`Product` computes AᵀB in two layers, through a softmax in its nearly linear range. The positions
 are the columns of A, the columns of B, and one empty position that receives nearly all attention. Let C
 be the score of the empty position. The weight of column i of A for column j of B is then
-e^(−C)·(1 + δ·aᵢ·bⱼ + …), which is linear in the product aᵢ·bⱼ up to terms of higher order. Let M be the
-largest |aᵢ·bⱼ|. With one head, a bias subtracts the constant 1/δ, and the error is about δ·M²/2, so
-half of the digits are lost for any δ. With two heads of opposite signs ±δ, the even terms cancel, and
-the error is about δ²·M³/6.
+e^(−C)·(1 + δ·aᵢ·bⱼ + …). This weight is linear in the product aᵢ·bⱼ up to terms of higher order. Let M
+be the largest |aᵢ·bⱼ|. With one head, a bias subtracts the constant 1/δ, and the error is about δ·M²/2,
+so half of the digits are lost for any δ. With two heads of opposite signs ±δ, the even terms cancel,
+and the error is about δ²·M³/6.
 
 :class:`Transposition` has four layers of at most one head; the published size is 4r × r². Position c =
 i·r + j represents the entry (i, j). The columns of A are at positions 0 … r − 1.

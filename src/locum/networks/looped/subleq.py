@@ -108,8 +108,8 @@ class SubleqMachine:
     def model(self) -> CompiledTransformer:
         """Return one pass as a compiled transformer on tokens: words as numerals, commands as "a b c".
 
-        The first input tokens are words, the remaining ones commands; a token of the wrong kind is
-        passed on unchanged. One pass executes the first command. To execute several commands,
+        The first input tokens are words, and the remaining tokens are commands. A token of the wrong
+        kind does not change. One pass executes the first command. To execute several commands,
         :meth:`run` loops over the residual stream.
 
         >>> SubleqMachine(words=2, commands=1, bits=4).model()(["3", "5", "0 1 0"])

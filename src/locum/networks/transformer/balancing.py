@@ -10,9 +10,9 @@ leaves the range of floats. In networks on real numbers, values that may be arbi
 scaled down, so that they cannot underflow to 0.
 
 The method first minimises the sum of squares of the logarithms of all non-zero weights (Curtis and
-Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). It then reduces the range
-of these logarithms, one group of factors at a time. The result is the visited solution with the
-smallest ratio of largest to smallest weight.
+Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). The method then reduces
+the range of these logarithms, one group of factors at a time. The result is the visited solution with
+the smallest ratio of largest to smallest weight.
 """
 
 from __future__ import annotations
@@ -138,7 +138,10 @@ class Spread:
 
     @classmethod
     def of(cls, weights: Weights) -> Spread:
-        """Return the largest and the smallest absolute weight; both are 1 if all weights are 0."""
+        """Return the largest and the smallest absolute value of the non-zero weights.
+
+        Both numbers are 1 if all weights are 0.
+        """
         sizes = np.concatenate([np.abs(tensor[tensor != 0]).ravel() for _, tensor in weights.named()])
         if not sizes.size:
             return cls(1.0, 1.0)
@@ -182,7 +185,7 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
 def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] | None:
     """Return the ranges of real-valued tokens, limited to absolute values of at most ``largest``.
 
-    The result is None for a network with a vocabulary. An empty range raises ``InputError``.
+    The result is None for a network with a vocabulary. ``InputError`` is raised for an empty range.
     """
     if config.vocabulary is not None:
         return None
@@ -219,8 +222,8 @@ def _bounds(
 
     With ``growing``, no value that depends on tokens may become smaller, unless it remains an integer
     multiple of the values that it is computed from. This exception applies to queries, keys, ReLU units
-    and each factor of a gated unit. It does not apply to products of these, nor to head values, which
-    are multiplied by attention patterns.
+    and each factor of a gated unit. Products and head values are excluded, since attention patterns
+    multiply head values.
     """
     low, high = np.full(factors, -float(limit)), np.full(factors, float(limit))
     if not growing:

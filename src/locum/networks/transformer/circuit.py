@@ -274,9 +274,10 @@ def _find(items: Sequence[_Item], identifier: str, kind: str) -> _Item:
 class Found(tuple[CircuitNode, ...]):
     """The nodes of a circuit that represent an s-op."""
 
-    #: How the nodes represent the s-op. "computed": the nodes compute it. "combined": it was rewritten,
-    #: or is a combination of their outputs. "merged": the nodes compute later s-ops directly from the
-    #: sources of this s-op. "absent": there are no such nodes.
+    #: How the nodes represent the s-op. If ``how`` is "computed", the nodes compute the s-op. If it is
+    #: "combined", the s-op was rewritten, or is a combination of the outputs of the nodes. If it is
+    #: "merged", the nodes compute later s-ops directly from the sources of the s-op. If it is "absent",
+    #: no node represents the s-op.
     how: str
 
     def __new__(cls, nodes: Iterable[CircuitNode], how: str) -> Found:

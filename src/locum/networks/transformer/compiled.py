@@ -130,8 +130,8 @@ class CompiledTransformer(Interventions):
         """Return the program's output: a list for a list or a string, an array for an array.
 
         A list of lists is a batch, whose sequences may have different lengths. All output values have
-        one type (:func:`locum.execution.types.result_type`). Inputs that do not satisfy the conditions
-        of ``compile(inputs=…)`` raise ``InputError``.
+        one type (:func:`locum.execution.types.result_type`). ``InputError`` is raised for inputs that
+        do not satisfy the conditions of ``compile(inputs=…)``.
 
         If parts of the program may be undefined (``config.partial``), dense execution of these parts
         first checks each input. Without ``check``, inputs are not checked, and the output for an
@@ -251,9 +251,9 @@ class CompiledTransformer(Interventions):
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
 
-        ``inputs`` are the inputs of the exported model; an input for which the program is undefined
-        raises an error. A model with a sink requires ``inputs``, because TransformerLens also returns
-        logits at the sink. This method omits them.
+        ``inputs`` are the inputs of the exported model. An error is raised for an input for which the
+        program is undefined. For a model with a sink, ``inputs`` is required, because TransformerLens
+        also returns logits at the sink. This method omits these logits.
         """
         # A tensor of an exported network may require gradients, and may be on a GPU.
         logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)

@@ -252,13 +252,15 @@ class Interventions:
         """Return the output with a component or an edge replaced by a constant, or by its values on
         other inputs.
 
-        ``component`` is the name of a component or a hook, a node or an edge of :attr:`circuit`, the id
-        of a node or an edge, or a list of these. Examples of names are ``embed``, ``blocks.1.attn``
-        (with ``head``) and ``blocks.1.mlp`` (with ``places``, the hidden units). ``value`` is a number,
-        ``"mean"`` or ``"resample"``. ``"mean"`` is the mean over the inputs ``over`` at each position.
-        ``"resample"`` is the value on an input of ``over`` that is drawn with ``seed``. The default of
-        ``over`` is ``inputs``. ``positions`` are the input positions at which the component is changed;
-        None: all.
+        ``component`` is the name of a component or a hook, a node or an edge of :attr:`circuit` or its
+        id, or a list of these. Examples of names are ``embed``, ``blocks.1.attn`` and ``blocks.1.mlp``.
+        ``head`` selects one head of ``blocks.1.attn``, and ``places`` selects hidden units of
+        ``blocks.1.mlp``. ``positions`` are the input positions at which the component is changed; None:
+        all.
+
+        ``value`` is a number, ``"mean"`` or ``"resample"``. ``"mean"`` is the mean over the inputs
+        ``over`` at each position. ``"resample"`` is the value on an input of ``over`` that is drawn
+        with ``seed``. The default of ``over`` is ``inputs``.
 
         In a balanced network, a number for slots is multiplied by the scale of each slot. Heads and
         hidden units of a balanced network can only be set to 0.

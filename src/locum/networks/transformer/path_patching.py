@@ -73,7 +73,7 @@ class Path:
     def read(cls, source: str, target: str) -> Path:
         """Return the path between the components named ``source`` and ``target``.
 
-        A target that is not computed after the source raises ``InputError``.
+        ``InputError`` is raised if the target is not computed after the source.
         """
         path = cls(writer(source), reader(target))
         if path.source.time >= path.target.time:
@@ -108,7 +108,10 @@ def _reads(name: str) -> bool:
 
 
 def _is_headless(block: str | None, parts: Mapping[str, str | None]) -> bool:
-    """Return whether a name is an attention layer without a head, or a feed-forward with a head."""
+    """Return whether a name denotes attention without a head, or a feed-forward with a head.
+
+    Such names do not denote components of a path.
+    """
     return block is not None and block.endswith(".attn") == (parts["head"] is None)
 
 

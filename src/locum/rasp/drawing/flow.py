@@ -264,7 +264,7 @@ def flow_svg(
 def _sheet(
     tokens: list[Any], columns: list[list[_Panel]], result: Sequence[Any], *, narrow: bool
 ) -> _Sheet:
-    """Return an empty drawing, whose sizes depend on the lengths of the input and of its values."""
+    """Return an empty drawing with sizes for the number of tokens and the lengths of the values."""
     cell = float(max(7, min(24, 640 // len(tokens))))
     reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
     # The output is below the input only on a narrow page.

@@ -149,10 +149,10 @@ def program_scope(library: Scope) -> Scope:
 
 
 def take_away(scope: Scope, name: str) -> None:
-    """Let every call of the library function ``name`` raise an error, including calls through aliases
-    and lists.
+    """Replace the library function ``name`` by a function that raises an error.
 
-    Parameters and local functions with the same name are not affected.
+    Calls through aliases and lists that are created later also raise the error. Parameters and local
+    functions with the same name are not affected.
     """
     owner = next(each for each in scope.chain() if name in each.names)
     taken = owner.names[name]

@@ -6,8 +6,8 @@ is a generator: it yields each part with its scope, and receives the value of th
 executor works in the same way. A sum of 100,000 terms or a deep recursion therefore uses memory, not
 Python's call stack.
 
-Evaluation does not run programs on an example. It unrolls loops, calls functions and computes on atoms
-with Python's arithmetic. Operations on s-ops build nodes.
+Evaluation does not run programs on an example. Loops are unrolled, functions are called, and atoms are
+computed with Python's arithmetic. Operations on s-ops build nodes.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def same(left: Value, right: Value, budget: Budget) -> bool:
 Syntax: TypeAlias = Any
 #: The evaluation of a tree: yields (tree, scope), receives the value, returns its result.
 Evaluation: TypeAlias = Generator[tuple[Syntax, Scope], Value, Value]
-#: The function of a rule. It returns the value of a tree without parts, or the evaluation of a tree
+#: The function of a rule, which returns the value of a tree without parts, or the evaluation of a tree
 #: with parts.
 Rule: TypeAlias = "Callable[[Machine, Syntax, Scope], Evaluation | Value]"
 

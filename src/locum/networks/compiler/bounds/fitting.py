@@ -237,8 +237,8 @@ class _Fitting:
     def fit(self) -> Fitted:
         """Return the fitted network.
 
-        First, softmax heads may have small weights on unselected keys. If this does not meet the
-        tolerance, these weights are set to 0.
+        If a tolerance is given, softmax heads may at first have small weights on unselected keys. If no
+        such network meets the tolerance, these weights are 0.
         """
         try:
             return self._fit()
@@ -377,7 +377,7 @@ class _Fitting:
     # Reports ------------------------------------------------------------------------------------
 
     def _where(self, fitted: Fitted) -> str:
-        """Return the text of the first s-op whose error bound exceeds the limit."""
+        """Return the text of the first s-op whose error bound exceeds the limit, or "the output"."""
         for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
                 return self._abbreviate(unit)

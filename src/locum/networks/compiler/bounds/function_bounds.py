@@ -137,7 +137,7 @@ class FunctionBounds:
         return ErrorInterval(zero + low, zero + high, zero, step if exact else 0.0)
 
     def _any(self, interval: ErrorInterval) -> ErrorInterval:
-        """Return the interval with the error for a network that computes any number of the interval."""
+        """Return the interval with the largest error, as the network may compute any number in it."""
         return replace(interval, error=interval.high - interval.low, step=0.0)
 
     def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:

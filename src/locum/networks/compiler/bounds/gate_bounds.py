@@ -45,7 +45,7 @@ _SATURATED = 40.0
 
 @dataclass(frozen=True)
 class Summands:
-    """The numbers that the hidden units of a gate add to their slot."""
+    """Bounds on the numbers that the hidden units of a gate add to a slot."""
 
     #: The sum of the absolute values of these numbers, and the number of terms.
     size: float
@@ -62,8 +62,8 @@ class SlotSum:
     """The sum of the outputs of all gates that write to one slot in one sublayer.
 
     The order of addition depends on the machine. If the numbers of one gate are not added exactly, the
-    outputs of all gates of the slot have rounding errors, in proportion to the magnitudes of all
-    numbers.
+    outputs of all gates of the slot have rounding errors. These errors are proportional to the sum of
+    the absolute values of all numbers.
     """
 
     writers: Sequence[Summands]
@@ -201,9 +201,9 @@ class GateBounds:
         return rounding, unbounded
 
     def _cancelled(self, gate: Gate, arguments: list[ErrorInterval]) -> float:
-        """Return the largest ratio of the sum of absolute terms of an argument to the argument.
+        """Return the largest ratio of the sum of absolute terms of an argument to its absolute value.
 
-        Both are the maximum over all positions. The result is at least 1.
+        Both numbers are maxima over all positions. The result is at least 1.
         """
         most = 1.0
         for form, part in zip(gate.arguments, arguments, strict=True):

@@ -271,7 +271,7 @@ class HeadBounds:
         return self.known.target.dtype
 
     def _mean(self, head: Head, value: Value) -> _Mean:
-        """Return the mean that hard attention computes for a value."""
+        """Return bounds on the mean that hard attention computes for a value."""
         where = self.demand.of(value.into)
         allowed, known = self.demand.allowed(head)
         sink = head.sink != NO_SINK

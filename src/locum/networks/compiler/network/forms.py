@@ -89,7 +89,7 @@ def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
     return replace(combined, gross=(gross, gross_constant))
 
 
-#: The smallest positive number of each type. It bounds the rounding error of tiny numbers.
+#: The smallest positive number of each type, which bounds the rounding error of tiny numbers.
 SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149}
 #: Multiples of 2⁻¹⁰ up to these limits are added and multiplied without rounding.
 _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
@@ -248,7 +248,7 @@ class Snap(_OfOneForm):
 
     The gate computes relu(x + C) − C for a large C. Mathematically, this is x, but floating-point
     numbers as large as C cannot represent the error. Counts can thus be keys of hard attention, whose
-    ties must be exact, and tables can be looked up by a number on a grid without rounding.
+    ties must be exact. Tables can thus be looked up by a number on a grid without rounding.
     """
 
     x: Form

@@ -19,8 +19,8 @@ from locum.networks.compiler.network.forms import SNAP, Form, Gate, Signal, Snap
 from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.target import EXACT_WHOLE
 
-#: The role of the sink in a head: not used; selected if no key is selected; or selected together with
-#: the keys, in a tie.
+#: The role of the sink in a head: the sink is not used, is selected if no key is selected, or is
+#: selected together with the keys, in a tie.
 NO_SINK, LOSING_SINK, TIED_SINK = "none", "losing", "tied"
 
 

@@ -385,8 +385,8 @@ class _Lowering:
     def _gate(self, node: Node) -> Gate | None:
         """Return the gate of an s-op; None for symbolic feed-forwards.
 
-        If the result must be rounded in a separate layer, add a unit with the gate of the s-op, and
-        return the gate that rounds the output of this unit.
+        If the result must be rounded in a separate layer, add a unit that computes the s-op. In this
+        case, the returned gate rounds the output of this unit.
         """
         gate = self.roles.gate(node, self.linear)
         if gate is None or self.roles.delay(node) == 1:

@@ -143,7 +143,7 @@ class SelectorFacts(Protocol):
     """Facts about selectors that determine the values of aggregates (``patterns.py``)."""
 
     def unique(self, selector: Node) -> bool:
-        """Return whether each query selects at most one key on every input."""
+        """Return whether each query is known to select at most one key on every input."""
         ...
 
     def may_be_empty(self, selector: Node) -> bool:
@@ -151,7 +151,7 @@ class SelectorFacts(Protocol):
         ...
 
     def widths(self, selector: Node) -> tuple[int, int]:
-        """Return the minimum and maximum number of keys that a query selects."""
+        """Return a lower and an upper bound on the number of keys that a query selects."""
         ...
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:

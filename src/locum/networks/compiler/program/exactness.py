@@ -4,8 +4,8 @@ A network adds in another order than dense execution, uses other implementations
 use float32. Computed values may therefore differ in their last bits. This matters for discontinuous
 functions: comparisons, remainders and tables. For each s-op, the module determines two properties:
 
-- An s-op is *exact* if its values are multiples of a power of two and not too large, so that sums of
-  them are not rounded. Integers, booleans and halves are examples.
+- An s-op is *exact* if its values are multiples of a power of two and not too large, so that the type
+  of the network represents them exactly. Examples are small integers, booleans and halves.
 - An s-op is *faithful* if the network contains the value of dense execution, rounded to the type of the
   network. Examples are exact s-ops, and embedded numbers that heads move unchanged.
 
@@ -90,7 +90,7 @@ class Exactness:
         self._faithful: dict[Node, bool] = {}
 
     def exact(self, node: Node) -> bool:
-        """Return whether the values of an s-op and their sums are represented without rounding."""
+        """Return whether the type of the network represents all values of an s-op exactly."""
         grid = self.grid(node)
         return grid is not None and grid.fits(self.target.dtype)
 

@@ -1,8 +1,8 @@
 """Bound integers without enumeration: ranges of s-ops, and linear functions of position and length.
 
-If an s-op has too many combinations of source values to list, its *range* can still be computed, since
-bounds on integers imply bounds on their sums, products and remainders. S-ops that are linear in the
-position and the length have further properties. For example, ``length - 1 - indices`` is a valid
+An s-op may have too many combinations of source values to list. Its *range* can still be computed,
+since bounds on integers imply bounds on their sums, products and remainders. S-ops that are linear in
+the position and the length have further properties. For example, ``length - 1 - indices`` is a valid
 position, and differs between queries.
 
 >>> backwards = Affine(indices=-1, length=1, constant=-1)

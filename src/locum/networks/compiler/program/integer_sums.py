@@ -108,7 +108,7 @@ def is_exact(sums: Sequence[Atom], longest: int) -> bool:
 def _counts(
     count: Node, selector: Node, target: Target, values: ValuesOfInputs, selectors: SelectedKeys
 ) -> bool:
-    """Return whether the s-op ``count`` always equals the number of keys that a selector selects."""
+    """Return whether the s-op ``count`` is known to be the number of keys that a selector selects."""
     if count.op == "selector_width" and count.inputs[0] is selector:
         return True
     pattern = selectors.pattern(selector)

@@ -109,7 +109,7 @@ class Patterns:
     def possible_pairs(self, selector: Node) -> Pattern:
         """Return the pairs [query, key] that a selector may select, given the values at each position.
 
-        This method is slower than :meth:`possible`. It excludes more pairs if the selector is a
+        This method is slower than :meth:`possible`, but excludes more pairs if the selector is a
         disjunction, or if the compared values depend on both the token and the position.
         """
         pairs: dict[Node, Pattern] = {}
@@ -171,7 +171,7 @@ class Patterns:
         return bool((pattern == np.tri(len(pattern), dtype=bool)).all())
 
     def unique(self, selector: Node) -> bool:
-        """Return whether each query selects at most one key on every input."""
+        """Return whether each query is known to select at most one key on every input."""
         pattern = self.pattern(selector)
         if pattern is not None:
             return bool((pattern.sum(axis=1) <= 1).all())
@@ -189,7 +189,7 @@ class Patterns:
         return self.widths(selector)[1] <= 1
 
     def widths(self, selector: Node) -> tuple[int, int]:
-        """Return the minimum and maximum number of keys that a query selects.
+        """Return a lower and an upper bound on the number of keys that a query selects.
 
         The bounds are derived from the option ``inputs``. Without this option, they are 0 and the
         maximum length of an input.
@@ -236,7 +236,7 @@ class Patterns:
         return min(low for low, _ in counts), max(high for _, high in counts)
 
     def _different_everywhere(self, node: Node) -> bool:
-        """Return whether an s-op has a different value at every position of an input."""
+        """Return whether an s-op is known to have a different value at every position of an input."""
         while True:
             slope = self.values.affine(node)
             if slope is not None:
@@ -264,7 +264,7 @@ class Patterns:
         return all(at.setdefault(v, p) == p for v, p in zip(table.values, positions, strict=True))
 
     def _is_rank(self, node: Node) -> bool:
-        """Return whether an s-op counts the positions before each position in a total order."""
+        """Return whether an s-op is known to count the earlier positions in a total order."""
         if node.op == "selector_width":
             return self._is_total_order(node.inputs[0])
         if node.op != "add" or any(i.op != "selector_width" for i in node.inputs):
@@ -273,7 +273,7 @@ class Patterns:
         return self._is_lexicographic(one, other) or self._is_lexicographic(other, one)
 
     def _is_total_order(self, selector: Node) -> bool:
-        """Return whether a selector is a strict total order of the positions.
+        """Return whether a selector is known to be a strict total order of the positions.
 
         In such an order, exactly one of any two positions precedes the other.
         """
@@ -303,14 +303,17 @@ class Patterns:
         return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
 
     def _same_everywhere(self, node: Node) -> bool:
-        """Return whether an s-op has the same value at all positions of an input."""
+        """Return whether an s-op is known to have the same value at all positions of an input."""
         if node not in self._same:
             for below in postorder(node, into=lambda n: n not in self._same):
                 self._same[below] = self._is_same(below)
         return self._same[node]
 
     def _is_same(self, node: Node) -> bool:
-        """Return whether a node is the same for all queries, given the results for its inputs."""
+        """Return whether a node is known to be the same for all queries.
+
+        The results for the inputs of the node must be in ``_same``.
+        """
         match node.op:
             case "constant" | "length":
                 return True
@@ -354,7 +357,7 @@ class Patterns:
         return any(not static[q, : max(q + 1, shortest)].any() for q in range(longest))
 
     def _fetches(self, selector: Node) -> bool:
-        """Return whether each query computes one valid position and selects this position."""
+        """Return whether each query is known to compute one valid position and to select it."""
         if selector.op != "select" or selector.predicate != "==":
             return False
         key, query = selector.inputs

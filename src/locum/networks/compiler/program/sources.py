@@ -48,7 +48,7 @@ class ValueTable:
 
     @cached_property
     def _types(self) -> set[type]:
-        """The types of the values. For long tables, checking these types is fast."""
+        """The set of types of the values, so that long tables are checked quickly."""
         return set(map(type, self.values))
 
     @cached_property
@@ -235,9 +235,10 @@ def reflexive(condition: Node) -> bool:
     return key is query and condition.predicate in ("==", "<=", ">=")
 
 
-#: Maximum number of combinations of sources that are enumerated: in general; if the sources are only
-#: position and length (for example ``length - 1 - indices`` on 512 tokens); and for booleans that
-#: depend on attention. Long conditions have a large number of combinations, but only two values.
+#: Maximum number of combinations of sources that are enumerated. The second number applies if the
+#: sources are only position and length, as in ``length - 1 - indices`` on 512 tokens. The third number
+#: applies to booleans that depend on attention, since long conditions have a large number of
+#: combinations, but only two values.
 MAX_COMBINATIONS = 2**15
 MAX_POSITIONS = 2**18
 MAX_BOOLEANS = 2**13

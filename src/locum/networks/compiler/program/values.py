@@ -200,7 +200,7 @@ class Values:
         return self._affine[node]
 
     def is_position(self, node: Node) -> bool:
-        """Return whether an s-op is a valid position at every position of every input."""
+        """Return whether an s-op is known to be a valid position at every position of every input."""
         linear = self.affine(node)
         if linear is not None:
             return linear.is_position(self.target.shortest, self.target.longest)

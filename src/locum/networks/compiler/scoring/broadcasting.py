@@ -6,9 +6,9 @@ keys to every position and compare the keys in the feed-forward, which thus comp
 the pattern. A width is the sum of this row. An aggregate uses the row as the query of a further head,
 whose keys are one-hot positions.
 
-``candidates.py`` chooses the keys to copy. If positions restrict each query to a few keys, as in the
-rows of a matrix, one head copies each of these keys, and the feed-forward also computes the mean.
-Otherwise, all keys are copied.
+``candidates.py`` chooses the keys to copy. Positions may restrict each query to a few keys, as in the
+rows of a matrix. In this case, a separate head copies each of these keys, and the feed-forward also
+computes the mean. Otherwise, all keys are copied.
 """
 
 from __future__ import annotations

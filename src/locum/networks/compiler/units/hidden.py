@@ -18,9 +18,9 @@ from locum.networks.compiler.units.curves import PiecewiseLinear, UnitsError
 
 #: The maximum of |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17
-#: Sharpness of units that only move or erase a number. It is large, so that only tiny numbers change:
-#: for hard heads, ties and erased slots must be exact. Softmax heads do not distinguish 2⁻¹¹⁰ from 0,
-#: and their network may be converted to float32, which has no numbers above 2¹²⁸.
+#: Sharpness of units that only move or erase a number. A large sharpness changes only tiny numbers: for
+#: hard heads, ties and erased slots must be exact. Softmax heads do not distinguish 2⁻¹¹⁰ from 0, and
+#: their network may be converted to float32, which has no numbers above 2¹²⁸.
 SHARP = {"float64": 2.0**400, "float32": 2.0**50}
 SHARP_SOFTMAX = 2.0**64
 #: Maximum sharpness; its product with an input must be finite.
@@ -129,10 +129,10 @@ def power_of_two(at_least: float) -> float:
 def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector, Vector, float]:
     """Return a piecewise-linear function as ridges and a constant.
 
-    The ridges are arrays (direction, knot, coefficient). They point away from an anchor, where the
-    function is flattest, so that coefficients on either side rarely change sign and cancel. The
-    coefficients of a function of ``steps`` always cancel. In this case, the anchor is the knot with the
-    smallest sums.
+    The ridges are arrays (direction, knot, coefficient). The ridges point away from an anchor, where
+    the function is flattest, so that coefficients on either side rarely change sign and cancel. With
+    ``steps``, the coefficients always cancel. In this case, the anchor is the knot with the smallest
+    sums.
     """
     knots, values = line.knots, line.values
     slopes = np.diff(values) / np.diff(knots)

@@ -245,7 +245,10 @@ class Assembly:
         return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(stream.width), kinds)
 
     def _compete(self, head: Head, stream: Stream, w_q: Matrix, b_q: Matrix, w_k: Matrix) -> None:
-        """Set the score of the sink to the score of a selected key, or without a tie half a gap lower."""
+        """Set the score of the sink.
+
+        In a tie, this score equals the score of a selected key. Otherwise, it is half a gap lower.
+        """
         assert stream.sink_slot is not None
         place = len(head.keys)
         w_k[stream.sink_slot, place] = 1.0

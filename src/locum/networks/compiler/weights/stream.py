@@ -1,8 +1,8 @@
 """Read forms from the slots of the residual stream, and decode outputs.
 
 Every matrix also acts on the sink token. The sink attends only to itself, so its value in each slot is
-known. A form can therefore be made to read 0, or a default, at the sink: its known value times the mark
-``is_sink``, which is the last slot, is subtracted.
+known. A form can therefore be made to read 0, or a default, at the sink. For this purpose, its known
+value times the last slot ``is_sink``, which marks the sink, is subtracted.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Stream:
     def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
         """Return a moved value as a sum of parts, each a column, a bias and a factor.
 
-        Usually, there is one part. If the values at the sink are too large (next to 10¹⁵, a default of
-        0.001 would be rounded away), every slot that is non-zero at the sink is read separately, since
-        x − x is exactly 0.
+        Usually, there is one part. If the values at the sink are so large that a small default would be
+        rounded away, every slot that is non-zero at the sink is read separately. The difference x − x
+        is then exactly 0.
         """
         if value.share:
             return [(self._at_slot(self.sink_slot), 0.0, 1.0)]
@@ -139,7 +139,11 @@ MAX_CATEGORIES = 1024
 
 
 def categories(root: Node, known: Known) -> dict[float, Atom] | None:
-    """Return the possible outputs by their codes, or None if they are many or real numbers."""
+    """Return the possible outputs, by the numbers that encode them.
+
+    Return None if the output is decoded as a number. Outputs are decoded as numbers if there are many,
+    or if they are floats or large integers, and if no output is a string.
+    """
     values = known.values.finite(root)
     if values is None:
         return None

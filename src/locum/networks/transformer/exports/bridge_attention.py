@@ -32,7 +32,7 @@ class CopyingHookPoint(_hook_points.HookPoint):  # type: ignore[misc]
 class SplitAttention(_components.PositionEmbeddingsAttentionBridge):  # type: ignore[misc]
     """Attention of the native bridge with a separate input and output for each head.
 
-    TransformerLens detects this support by the attribute ``supports_attn_result``.
+    The attribute ``supports_attn_result`` informs TransformerLens that each head has an output.
     """
 
     supports_attn_result = True

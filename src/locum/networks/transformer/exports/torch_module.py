@@ -164,7 +164,7 @@ def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tu
 
 
 def _rows(W_E: Tensor, ids: Tensor) -> Tensor:
-    """Return the rows of W_E for these token ids; invalid ids, including −1, raise an error."""
+    """Return the rows of W_E for these token ids; an error is raised for invalid ids, such as −1."""
     problem = f"expected ids of tokens from 0 to {len(W_E) - 1} (torch.int64), as model.encode returns"
     if ids.dtype not in (torch.int64, torch.int32):
         raise InputError(f"{problem}, got {ids.dtype}; try torch.as_tensor(model.encode(inputs))")
@@ -474,7 +474,7 @@ def _ahead(stream: Tensor) -> Tensor:
 def _activation(weights: Weights, host: str) -> str:
     """Return the activation of all feed-forwards: ``relu`` or ``gelu``.
 
-    ``CompileError`` is raised if the network has other or different feed-forwards, or hard heads.
+    ``CompileError`` is raised if a head is hard, or if the feed-forwards are not all ReLU or all GELU.
     """
     weights.require_soft(host)
     kinds = weights.feed_forwards

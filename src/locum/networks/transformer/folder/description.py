@@ -137,7 +137,7 @@ def _tuple(parts: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
 
 
 def _open(value: Any) -> Any:
-    """Return data of arbitrary structure as they were before :func:`to_data`, with lists for tuples."""
+    """Reverse :func:`to_data` for data of arbitrary structure; tuples become lists."""
     if isinstance(value, list):
         return [_open(part) for part in value]
     if isinstance(value, dict):

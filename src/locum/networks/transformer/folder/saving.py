@@ -162,7 +162,7 @@ def read(folder: str | Path, limit: int = WEIGHTS_LIMIT) -> tuple[Config, Weight
 
 
 def _version_of(place: Path) -> tuple[int, ...] | None:
-    """Return file-system metadata that change when a folder is replaced; None if it is unreadable."""
+    """Return metadata that change when a folder is replaced; None if they cannot be read."""
     try:
         status = os.stat(place)
     except (OSError, ValueError):
