@@ -106,7 +106,7 @@ def _results(functions: Functions, arguments: Marks) -> Marks:
     """Return a mask of the outputs of ``functions`` that may depend on marked arguments.
 
     A dependence only through comparisons, boolean operations or tables does not count, because the
-    results of these operations are fixed numbers.
+    result of such an operation is one of finitely many fixed numbers.
 
     >>> from locum.networks.transformer.functions import Instruction
     >>> steps = (Instruction("add", (0, 1)), Instruction("less", (0, 1)), Instruction("add", (1, 1)))

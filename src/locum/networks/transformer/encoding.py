@@ -185,8 +185,10 @@ class Encoding:
         return numbers
 
     def _numbers(self, rows: Rows) -> Array:
-        """Return tokens as floats; raise ``InputError`` for a token that the network's dtype cannot
-        represent.
+        """Return tokens as floats.
+
+        ``InputError`` is raised for a token that is not a number or is too large for the network's
+        dtype, and for an integer that the dtype cannot represent exactly.
         """
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:

@@ -152,8 +152,8 @@ class Fitted:
     bounds: Bounds
     output: ErrorInterval
     tolerance: float
-    #: The possible outputs, by the numbers that represent them, if the outputs are finitely many. The
-    #: network then returns the output whose number is nearest.
+    #: The possible outputs, by the numbers that represent them, if the output is decoded as one of
+    #: them. The network then returns the output whose number is nearest.
     outputs: Mapping[float, Atom] = field(default_factory=dict)
     #: The largest error at any position. Rounding errors are excluded if numbers have no bounds.
     error: float = field(init=False)
@@ -199,9 +199,9 @@ def nearest(codes: Iterable[float]) -> float:
 def fit(lowered: Lowered, slots: Slots, outputs: Mapping[float, Atom] | None = None) -> Fitted | None:
     """Find hidden units for every gate and a temperature for every head, and bound the error.
 
-    ``outputs`` contains the possible outputs, by the numbers that represent them, if the outputs are
-    finitely many. Return None for hard heads with symbolic feed-forwards if the network is too large to
-    bound its rounding errors.
+    ``outputs`` contains the possible outputs, by the numbers that represent them, if the output is
+    decoded as one of them. Return None for hard heads with symbolic feed-forwards if the network is too
+    large to bound its rounding errors.
     """
     target = lowered.roles.known.target
     cells = len(lowered.network.heads) * target.longest**2
@@ -222,8 +222,8 @@ class _Fitting:
         self.asked = target.tolerance
         if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
-        # Of finitely many outputs, the nearest is decoded. Otherwise, the output is a number with an
-        # error.
+        # If the possible outputs are given, the nearest is decoded. Otherwise, the output is a number
+        # with an error.
         few, apart = len(outputs) > 1, nearest(outputs)
         near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
         self.limit = math.inf if kind == "exact" else near

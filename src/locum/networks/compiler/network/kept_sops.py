@@ -50,8 +50,8 @@ class KeptSops:
     def embeds(self, node: Node) -> bool:
         """Return whether an s-op is a column of the embeddings.
 
-        Such an s-op depends only on the position or only on the token, and is not computed from a kept
-        s-op.
+        Such an s-op depends only on the position or only on the token. Unless the s-op is constant, it
+        is not computed from a kept s-op.
         """
         if node in self.known.kept or not self.known.is_foldable(node):
             return False

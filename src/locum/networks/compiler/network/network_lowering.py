@@ -208,8 +208,9 @@ def lower(
 ) -> Lowered:
     """Return the network of a scheduled program.
 
-    Without ``share_positions``, different functions of the position use different slots. Programs that
-    differ only in functions of the position then have the same slots.
+    Without ``share_positions``, different functions of the position use different columns of the
+    position embeddings. Programs that differ only in functions of the position then have the same
+    slots.
     """
     lowering = _Lowering(times, roles, label, share_positions=share_positions)
     network = lowering.network(root)

@@ -264,8 +264,8 @@ def specialise(
     """Return the program for inputs with some constant tokens, and the remaining number of tokens.
 
     Inputs have ``length`` tokens. ``known`` maps positions to constant tokens, and ``answers`` are the
-    positions of the needed outputs. The other tokens keep their positions. Constant tokens after the
-    last position that is read or needed are removed from the input.
+    positions of the needed outputs. The other tokens keep their positions. Tokens after the last
+    position that is read or needed are removed, unless the program reads the length of the input.
     """
     return _Specialisation(normalise(root, numeric=True), length, known).of(answers)
 

@@ -228,7 +228,7 @@ def evaluated(condition: Node, leaf: Callable[[Node, Sequence[Pattern]], Pattern
 
 
 def reflexive(condition: Node) -> bool:
-    """Return whether a condition always selects the key at the position of the query."""
+    """Return whether a condition is a comparison that always selects the position of the query."""
     if condition.op != "select":
         return False
     key, query = condition.inputs

@@ -149,8 +149,9 @@ def assemble(
 ) -> Assembled:
     """Return the weights, slots and circuit of a network.
 
-    ``outputs`` contains the possible outputs by their codes, or is None if there are many. ``made_for``
-    contains the s-ops for which nodes of the circuit were made (``tracing.py``).
+    ``outputs`` contains the possible outputs, by the numbers that encode them, or is None if the output
+    is decoded as a number. ``made_for`` contains the s-ops for which nodes of the circuit were made
+    (``tracing.py``).
     """
     target = lowered.roles.known.target
     feed_forward: FeedForward = partial(exact_feed_forward, lowered)

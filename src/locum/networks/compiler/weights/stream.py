@@ -141,8 +141,8 @@ MAX_CATEGORIES = 1024
 def categories(root: Node, known: Known) -> dict[float, Atom] | None:
     """Return the possible outputs, by the numbers that encode them.
 
-    Return None if the output is decoded as a number. Outputs are decoded as numbers if there are many,
-    or if they are floats or large integers, and if no output is a string.
+    Return None if the output is decoded as a number. This is the case if there are many possible
+    outputs, floats or large integers, unless an output is a string.
     """
     values = known.values.finite(root)
     if values is None:
