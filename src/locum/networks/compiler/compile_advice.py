@@ -2,8 +2,8 @@
 
 A change is either another option or another form of a mean. For example,
 ``aggregate(select(tokens, "+", "=="), indices)`` is the position of the only "+". On inputs with
-several "+", it is a mean, and there may be too many fractions for hidden units to distinguish. Errors
-recommend only changes with which the program was compiled successfully.
+several "+", the value is a mean, and there may be too many fractions for hidden units to distinguish.
+Errors recommend only changes with which the program was compiled successfully.
 """
 
 from __future__ import annotations

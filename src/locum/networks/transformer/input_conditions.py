@@ -1,4 +1,4 @@
-"""Define conditions on the inputs of a network, which are saved with its weights.
+"""Define conditions that the inputs of a network must satisfy and that are saved with its weights.
 
 A condition is an automaton over the vocabulary, or a RASP program that must return true at every
 position of an input. Loading a condition from a file executes no code. Programs of conditions run only

@@ -1,7 +1,7 @@
 """Display a compiled transformer in a notebook as a small table.
 
-As in a drawing of a transformer, the last layer is at the top. The table lists the heads of each layer
-and the kind of feed-forward.
+As in a drawing of a transformer, the last layer is at the top. The table lists the slots of the
+residual stream, and the heads and the kind of feed-forward of each layer.
 """
 
 from __future__ import annotations

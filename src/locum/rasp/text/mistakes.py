@@ -1,8 +1,7 @@
 """Define the errors of RASP programs: a category, a message, and a position marked by a caret.
 
-Weiss's implementation and the conformance corpus use the same categories. A program therefore fails
-with the same category in Locum and in Weiss's implementation. :data:`CATEGORIES` maps Locum's errors to
-categories.
+The conformance corpus contains the errors of Weiss's implementation, with the same categories.
+:data:`CATEGORIES` maps Locum's errors to categories.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Evaluate operators: arithmetic, comparison, logic, ternaries and ``in``.
 
-Operators on atoms, lists and dicts follow Python. Operators on s-ops build nodes.
+Operators on atoms, lists and dicts follow Python, with a different precedence (``PRECEDENCE``).
+Operators on s-ops build nodes.
 """
 
 from __future__ import annotations

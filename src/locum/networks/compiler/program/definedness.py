@@ -3,8 +3,8 @@
 Dense execution raises an error if an s-op is undefined. Heads and hidden units always compute a number,
 and constant parts are evaluated before there is an input, so the network needs explicit checks.
 
-The result may include s-ops that are always defined. Every other s-op is defined on all inputs for
-which the network is compiled.
+The s-ops that are found may include s-ops that are always defined. Every other s-op is defined on all
+inputs for which the network is compiled.
 """
 
 from __future__ import annotations

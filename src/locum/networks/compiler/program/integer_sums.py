@@ -2,8 +2,8 @@
 
 RASP has means, but no sums. A program expresses a sum as the number of selected keys times their mean:
 ``length * aggregate(full_s, v)`` or ``selector_width(s) * aggregate(s, v)``. Dense execution rounds the
-quotient and the product, so the result for integers may differ from an integer in its last bits.
-Applying ``round`` returns the exact integer.
+quotient and the product, so the result for integers may differ from an integer in its last bits. For
+sums up to 2⁵⁰, applying ``round`` returns the exact integer.
 """
 
 from __future__ import annotations

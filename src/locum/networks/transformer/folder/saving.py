@@ -1,9 +1,9 @@
 """Save transformers in folders with config.json and model.safetensors, and read untrusted folders.
 
 The metadata of the weight file contains the format version and three hashes: of the program, the
-weights and config.json. A folder in which any bit has changed is rejected. The header, the sizes and
-the hashes of the program and config.json are checked before the weights are read. Nothing is unpickled,
-and no content of a folder is executed.
+weights and config.json. A folder is rejected if the program, the weights or the configuration have
+changed. The header, the sizes and the hashes of the program and config.json are checked before the
+weights are read. Nothing is unpickled, and no content of a folder is executed.
 """
 
 from __future__ import annotations
