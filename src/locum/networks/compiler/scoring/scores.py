@@ -10,8 +10,9 @@ alone:
 - Any condition on positions is scored in the same way, with classes of positions. If any two rows of
   its pattern are equal or disjoint, the condition becomes an equality of class numbers.
 
-All scores are integers, so ties between selected keys are exact in floating point. Selectors without
-such scores (comparisons of real numbers, and their maxima) are rewritten first (``broadcasting.py``).
+All scores of selectors are integers, so ties between selected keys are exact in floating point.
+Selectors without such scores, such as comparisons of real numbers, are rewritten first
+(``broadcasting.py``).
 """
 
 from __future__ import annotations

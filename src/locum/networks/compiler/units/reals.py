@@ -3,9 +3,10 @@
 - ``a if c else b`` is the sum of a where c is true, and b where c is false.
 - ``max(a, b)`` is b + max(a − b, 0).
 - a / b is a·(1/b), and exp(z) / b is exp(z − log b), without a product of numbers with a wide range.
-- Comparisons are ramps, whose width is the declared separation.
+- Comparisons are ramps. The width of a ramp follows from the declared separation, or from the possible
+  values of the compared s-ops.
 
-Other operations raise an error with the s-op and advice.
+:class:`CompileError` is raised for other operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read forms from the slots of the residual stream, and decode outputs.
 
 Every matrix also acts on the sink token. The sink attends only to itself, so its value in each slot is
-known. A form can therefore be made to read 0, or a default, at the sink. For this purpose, its known
-value times the last slot ``is_sink``, which marks the sink, is subtracted.
+known. A form can therefore be made to read 0, or a default, at the sink. For this purpose, a multiple
+of the last slot ``is_sink``, which is 1 at the sink and 0 elsewhere, is added to the form.
 """
 
 from __future__ import annotations
