@@ -90,7 +90,7 @@ class LimitExceededError(CompileError):
 class _Meter:
     """The limits of one compilation, the CPU time of each s-op, and the owners of s-ops.
 
-    The owner of an s-op is the s-op of the program for which a stage made it.
+    The owner of an s-op is the s-op of the program for which a stage created the s-op.
     """
 
     def __init__(self, limit: Limit) -> None:

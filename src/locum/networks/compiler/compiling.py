@@ -340,7 +340,7 @@ def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
 
 
 def _attempts(plain: Node, known: scoring.Known) -> Iterator[tuple[Roles, network.Schedule]]:
-    """Yield assignments of roles to s-ops with their schedules, in increasing number of layers."""
+    """Yield assignments of roles to s-ops with their schedules, in order of increasing depth."""
     ways = (
         ((roles, network.schedule(plain, roles)) for roles in way)
         for way in units.assign_roles(plain, known)

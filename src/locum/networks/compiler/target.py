@@ -177,7 +177,7 @@ class Target:
     def read(cls, **options: Any) -> Target:
         """Return the target with these options; raise CompileError for an unknown option.
 
-        The error suggests the option with the most similar name.
+        If the name of an option is similar to the unknown name, the error suggests this option.
 
         >>> Target.read(length=3, vocab="ab")
         Traceback (most recent call last):

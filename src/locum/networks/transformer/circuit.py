@@ -355,7 +355,7 @@ def _heading(node: CircuitNode) -> str:
 
 
 def _boxes(circuit: Circuit) -> tuple[list[BoxPart], dict[str, str]]:
-    """Return the boxes of a figure, and for nodes that share a box the row of that box."""
+    """Return the boxes of a figure and, for each node that shares a box, the row of the box."""
     boxes: dict[str, BoxPart] = {}
     rows: dict[str, str] = {}
     embedded = {"embed": "tokens", "pos_embed": "positions"}

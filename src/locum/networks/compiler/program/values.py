@@ -329,7 +329,7 @@ class Values:
     def _by_kind(self, node: Node) -> ValueTable | None:
         """Return the table of an operation that has finitely many results for any inputs.
 
-        These operations are comparisons, boolean operations and lookups.
+        These operations are comparisons, boolean operations and lookups. Return None for others.
         """
         if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
             return self._sources.add(node, (False, True))
@@ -340,7 +340,10 @@ class Values:
         return None
 
     def _by_inputs(self, node: Node) -> ValueTable | None:
-        """Return the table of an s-op over its inputs, if the sources have too many combinations."""
+        """Return the table of an s-op over the values of its inputs, instead of the sources.
+
+        Return None if there are too many combinations of these values.
+        """
         tables: list[ValueTable] = []
         for i in node.inputs:
             table, values = self._tables[i], self.finite(i)
@@ -358,7 +361,10 @@ class Values:
         return self._sources.joint(meaning(node), tables, MAX_COMBINATIONS)
 
     def _by_range(self, node: Node) -> ValueTable | None:
-        """Return the table whose possible values are all integers in the range of an s-op."""
+        """Return the table whose possible values are all integers in the range of an s-op.
+
+        Return None if the range is unknown or too large.
+        """
         integers = self._combined(node)
         if integers is None or integers.high - integers.low >= MAX_VALUES:
             return None

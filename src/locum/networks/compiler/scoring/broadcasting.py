@@ -558,7 +558,7 @@ class _Broadcasting:
         return False
 
     def _too_many_ranks(self, together: Sequence[Atom]) -> bool:
-        """Return whether ranks need more hidden units than moving the numbers needs heads."""
+        """Return whether moving the numbers with separate heads is cheaper than using their ranks."""
         units = self.target.feed_forward != "exact"
         numbers = not any(isinstance(value, str) for value in together)
         few = len(together) <= _RANKS * self.target.longest or whole_numbers(together)

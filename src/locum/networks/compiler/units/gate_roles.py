@@ -213,7 +213,7 @@ class GateRoles(Roles):
                 return approximates or any(off[below] for below in self.reads(node))
 
     def _gates(self, scored: Iterable[Node]) -> Iterator[Node]:
-        """Yield the gates that occur in these s-ops, in linear combinations or moved by heads."""
+        """Yield the gates among these s-ops, also in linear combinations and in values of heads."""
         stack, seen = list(scored), set[Node]()
         while stack:
             node = stack.pop()
