@@ -276,7 +276,7 @@ def _sheet(
 
 
 def _fitting(column: list[_Panel], sheet: _Sheet, most: int | None, page: float | None) -> int:
-    """Return the number of heads of a layer that are drawn: at least one, and at most ``most``."""
+    """Return the maximum number of heads that are drawn in a layer: at least 1, at most ``most``."""
     count = len(column) if most is None else most
     if page is not None:
         widest = max(sheet.width(panel.head) for panel in column)

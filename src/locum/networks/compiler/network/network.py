@@ -164,7 +164,7 @@ class Schedule:
 
 
 def schedule(root: Node, roles: Roles) -> Schedule:
-    """Return the schedule of a program with the smallest number of layers."""
+    """Return a schedule of a program such that the number of layers is as small as possible."""
     order = list(in_order(root, roles.reads))
     earliest = _Times(roles)
     for node in order:

@@ -131,7 +131,7 @@ def _check_place(target: Path) -> None:
 
 
 def _is_saved_model(folder: Path) -> bool:
-    """Return whether a folder contains a Locum configuration of any version."""
+    """Return whether a folder contains a Locum configuration of any version, or no longer exists."""
     try:
         data = read_json(folder / CONFIG, CONFIG_LIMIT)
     except LocumError:
