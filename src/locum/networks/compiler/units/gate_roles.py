@@ -437,7 +437,8 @@ class GateRoles(Roles):
     def _masked(self, node: Node, product: Node, scaled: Linear) -> Linear:
         """Make a mask for each ``x if digit else 0`` in the scaled form of a product.
 
-        Return the scaled form. In float32, the digit must be exact, and is looked up by its sources.
+        Return the scaled form. In float32, the digit must be exact. If possible, the digit is therefore
+        looked up by its sources.
         """
         single = self.known.target.dtype == "float32"
         for place, (masked, _) in enumerate(scaled.terms, 1):
