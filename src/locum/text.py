@@ -34,7 +34,8 @@ def at_most(number: float, form: str = ".3g") -> str:
 
 
 def shortened_apart(titles: Sequence[str], room: int) -> list[str]:
-    """Shorten titles to at most ``room`` characters such that different titles remain different.
+    """Shorten titles to at most ``room`` characters; of titles that would become equal, show the part
+    around their first difference.
 
     >>> shortened_apart(["select(indices, 1, ==)", "select(indices, 2, ==)"], 14)
     ['…ndices, 1, =…', '…ndices, 2, =…']
@@ -97,7 +98,7 @@ def text_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def matrix(title: str, numbers: Any, labels: Sequence[str] | None = None) -> str:
-    """Return a matrix of numbers as an HTML table with four significant digits.
+    """Return an HTML table of a matrix of numbers, with four significant digits.
 
     Only the first 12 rows and columns are shown. ``labels`` are the names of the rows.
 

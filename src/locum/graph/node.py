@@ -63,7 +63,7 @@ class _Fields:
     attributes: Mapping[str, Attribute]
     #: Length of the longest path to a leaf.
     depth: int
-    #: Maximum number of nested ``sum_over``. Names of bound families contain it (``families.py``).
+    #: Maximum number of nested ``sum_over``, which occurs in names of bound families (``families.py``).
     height: int
     _free: frozenset[Node]
 
@@ -116,7 +116,7 @@ class Node(_Fields):
 
     @property
     def free(self) -> frozenset[Node]:
-        """The family parameters that occur in the node and that no ``sum_over`` in it binds."""
+        """The family parameters that occur in the node and that no ``sum_over`` in the node binds."""
         return frozenset((self,)) if self.op == "family" else self._free
 
     # Attributes of particular operations, as defined in the table of operations.

@@ -74,7 +74,7 @@ def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
 
 
 class _Printer:
-    """Printer of blocks of statements: the whole program, and the body of each sum in the program."""
+    """A printer of blocks of statements: the whole program, or the body of a sum."""
 
     def __init__(self, root: Node, names: Mapping[Node, str]) -> None:
         self.uses = count_uses(root)
@@ -198,8 +198,8 @@ def phrase(
 
 
 def family_name(family: Node) -> str:
-    """Return the name of a family for messages, or a generated letter if ``sum_over`` has renamed
-    it.
+    """Return the name of a family for messages; families without a name from the user receive a
+    generated name.
     """
     name = family.name
     if name.startswith("~"):

@@ -42,7 +42,7 @@ FORMAT = "locum.graph"
 VERSION = 1
 #: Maximum number of nodes in a graph that is read from JSON.
 MAX_NODES = 500_000
-#: Average number of times that a node may be rebuilt while families are bound.
+#: Number of times that a node may be rebuilt on average while families are bound.
 _REBUILT = 10
 #: Maximum nesting of lists in attributes: atoms, lists of atoms, or lists of pairs of atoms.
 _DEEPEST = 2
@@ -203,7 +203,7 @@ def _shown(value: object) -> str:
 
 
 def _reduced(node: Node) -> tuple[Callable[[str], Node], tuple[str]]:
-    """Return the pickled form of a node, which is its JSON text.
+    """Return the function and the argument that restore a pickled node from its JSON text.
 
     Reading JSON needs no recursion and interns the node.
     """
