@@ -81,7 +81,7 @@ class Inputs:
 def _array(values: Any) -> Any:
     """Return values as an array that represents every integer exactly (with dtype object if necessary).
 
-    NumPy rounds integers in lists that also contain floats, or integers both below and above 2⁶³.
+    NumPy rounds integers in lists that also contain floats, and in some lists with integers above 2⁶³.
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)
@@ -217,8 +217,8 @@ def read(tokens: object, domain: Domain) -> Inputs:
 
 
 def _require_plain(array: Any) -> None:
-    """Raise an error for masked arrays, matrices, and arrays of complex numbers or of very
-    wide floats.
+    """Raise an error for masked arrays, matrices, and arrays of complex numbers or of floats with more
+    than 64 bits.
     """
     if isinstance(array, (np.ma.MaskedArray, np.matrix)):
         kind = type(array).__name__

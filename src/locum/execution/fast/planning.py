@@ -1,8 +1,8 @@
 """Choose which s-ops of a program become arrays, their ranges of positions, and the steps.
 
 An s-op that becomes an array is called a *buffer*. Buffers are lowered in order from the result to the
-tokens. When a buffer is lowered, all loads from it are therefore known. They determine its *hull*, the
-range of positions that it must cover; no other positions are computed.
+tokens. When a buffer is lowered, all loads from it are therefore known. These loads determine the
+*hull* of the buffer: the range of positions that are computed.
 
 Lowering may find that a node must be a separate buffer, or that it cannot be lowered. The structured
 tier runs a node that cannot be lowered; such a node is called *opaque*. Then all buffers are lowered
@@ -118,7 +118,8 @@ def blueprint(
     array, all its positions are computed, since a part of a tensor often consists of more pieces than
     the whole tensor.
 
-    An array may exceed the size limit if a fused step avoids it. An example is the scores of many rows.
+    An array may exceed the size limit if a fused step avoids the array. An example is the array of the
+    attention scores of many rows.
     """
     plan = partial(_blueprint, roots, length, segments, steps, run_static, ieee, storages)
     made, problem = None, None
@@ -331,7 +332,7 @@ def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
 
 
 def dependencies(node: Node, buffers: Buffers) -> list[Node]:
-    """List the s-ops below an opaque node that get separate arrays.
+    """List the s-ops below an opaque node that receive separate arrays.
 
     These are the s-ops that depend on attention.
     """
@@ -353,7 +354,7 @@ def _is_worthwhile(node: Node, buffers: Buffers) -> bool:
 
 
 class _Emitter:
-    """Creates the steps of all lowered buffers."""
+    """A creator of the steps of all lowered buffers."""
 
     def __init__(
         self,

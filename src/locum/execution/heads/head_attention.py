@@ -1,8 +1,8 @@
 """Score rows of heads against all keys, in chunks of bounded memory.
 
 A :class:`ScoredSelector` is a selector for some rows and all keys, with query and key vectors whose
-products are the scores. Its rows belong to one head, or to all heads of a family with the same keys.
-For each chunk of rows and keys, the scores are *computed* and compared with the full score, which
+products are the scores. The rows belong to one head, or to all heads of a family with the same keys.
+For each chunk of rows and keys, the scores are computed and compared with the full score, which
 selected keys have. The selected keys are counted, and their values are added up (:class:`HeadValues`).
 Counts and sums of the chunks of a row are added, and ``best`` keeps the highest score of all chunks.
 
@@ -87,7 +87,7 @@ class ScoredSelector:
     #: For each comparison, its code; if it does not depend on the key, its truth value for each row.
     codes: Mapping[Literal, Code]
     row_truths: Mapping[Literal, Array]
-    #: For each ``best``, its score at every key. Keys that it cannot select have :func:`unranked`.
+    #: For each ``best``, its score at every key, or :func:`unranked` at keys that cannot be selected.
     ranking: Mapping[Best, Array]
     rows: int
     keys: int

@@ -1,8 +1,9 @@
 """Compute with arrays of numbers, with the same results as Python's numbers, for the head executor.
 
-Integers are int64, and an integer that may exceed int64 is an error. Mixtures of integers and floats
-become floats. A division by zero, a logarithm of 0, or a number too large for a float is undefined at
-one position in RASP. It raises :class:`ElementError` with the position.
+Integers are int64, and an integer that may have more than 62 bits raises an error. Mixtures of integers
+and floats become floats. An operation that is undefined at a position, such as a division by zero, a
+logarithm of 0 or an overflow, raises :class:`ElementError` with this position. In IEEE 754 arithmetic,
+such an operation returns an infinity or NaN instead.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def means(
 ) -> Array:
     """Return the mean of each row, given the numbers of selected keys and the sums of their values.
 
-    A row without selected keys gets ``default``, and a row with one key gets the unchanged value.
+    A row without selected keys receives ``default``, and a row with one key the unchanged value.
     ``divided`` is a function of a number that returns the sums of the values divided by this number. It
     is used if a sum overflows although the mean does not.
     """

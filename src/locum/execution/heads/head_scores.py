@@ -229,7 +229,10 @@ class HeadValues:
         return arrays.xp.sum(arrays.xp.where(chosen, values, zero), axis=1)
 
     def at(self, arrays: Arrays, keys: Array) -> tuple[Array, Array]:
-        """Return counts and sums if each row has selected one key or none; ``keys`` is −1 for none."""
+        """Return the number of keys and the sum of values of rows that select at most one key.
+
+        ``keys`` contains the selected key of each row, or −1 if there is none.
+        """
         hit = keys >= 0
         places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)
         places[self.positions] = np.arange(len(self.positions))

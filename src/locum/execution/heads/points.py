@@ -111,7 +111,7 @@ def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def product(families: Iterable[Node], positions: Positions) -> Points:
-    """Return the points at which every head of the families needs the same ascending positions."""
+    """Return points at which every head of the families has the same positions, in ascending order."""
     ordered = in_order(families)
     return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
 
@@ -140,8 +140,8 @@ def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any
     return array.reshape((*shape, array.shape[-1]))
 
 
-#: Maximum number of elements of an array on the host. The analyses create no larger array, and treat
-#: its contents as unknown.
+#: Maximum number of elements of an array on the host. Larger arrays are not created, and their contents
+#: are treated as unknown.
 MAX_CELLS = 2**27
 
 

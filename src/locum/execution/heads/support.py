@@ -2,8 +2,8 @@
 
 In the paper's matrix product, a head selects keys only for the single query l·c + m; its other rows are
 empty and have the value 0. In the program, this is visible as a comparison that does not depend on the
-key, or as a condition ``where(…, x, 0)``. Comparisons of a number of the head with a number of the
-position are solved by sorting, instead of testing all heads at all positions.
+key, or as a condition ``where(…, x, 0)``. A comparison of a number that depends on the head with a
+number that depends on the position is solved by sorting, instead of testing all heads at all positions.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def is_about_rows(literal: Literal, statics: Statics) -> bool:
 def narrowed(supports: list[SupportCondition], points: Points, statics: Statics) -> Points:
     """Return the points at which all support conditions hold.
 
-    Each head's positions are padded to the same number. If the points are no product of heads and
-    positions, or the analysis would need too much memory, all points are returned.
+    The positions of all heads are padded to the same number. If the points are not a product of heads
+    and positions, or the analysis would need too much memory, all points are returned.
     """
     if not supports or not points.is_product:
         return points
@@ -294,7 +294,7 @@ class PointDemand:
             self.require(part.score, product(part.score.free, self.ranked[part]))
 
     def reads(self, node: Node) -> list[Node]:
-        """Return the s-ops that a node reads, including those in its selector."""
+        """Return the s-ops that a node reads, including the s-ops in its selector."""
         if node not in self.formulas:
             return list(node.inputs)
         formula = self.formulas[node]
@@ -333,9 +333,9 @@ class PointDemand:
 
 
 def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.bool_] | None:
-    """Return a mask of the rows that no static comparison empties, broadcastable to the points.
+    """Return a mask that is False for rows in which static comparisons exclude all keys.
 
-    The result is None if all rows are live.
+    The mask can be broadcast to the shape of ``points``. The result is None if no row can be excluded.
     """
 
     def admitted(literal: Literal) -> NDArray[np.bool_] | None:

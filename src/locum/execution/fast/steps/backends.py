@@ -188,7 +188,8 @@ class Backend:
     def elementwise(self, op: str) -> Function:
         """Return the function of the elementwise operation ``op``.
 
-        On tensors it follows IEEE 754. On NumPy arrays it raises the errors of dense execution.
+        On tensors, the function follows IEEE 754. On NumPy arrays, the function raises the errors of
+        dense execution, unless the backend is for IEEE arithmetic.
         """
         arrays, meaning = self.arrays, MEANINGS[op]
         if self.ieee:
@@ -198,7 +199,10 @@ class Backend:
         return lambda *inputs: checked(arrays, op, inputs, _RAISE)
 
     def rounding(self, dtype: str) -> Function:
-        """Return the function that rounds numbers to a floating-point type and converts them to it."""
+        """Return the function that rounds numbers to a floating-point type.
+
+        The result has this type, except that NumPy represents bfloat16 numbers as float32.
+        """
         if self.arrays.on_torch:
             return operator.methodcaller("to", getattr(self.arrays.xp, dtype))
         narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
@@ -340,7 +344,7 @@ class Backend:
         return total[0]
 
     def take_rows(self, table: Array, rows: Array, first: int) -> Array:
-        """Return rows of a table; row numbers are counted from ``first``."""
+        """Return rows of a table, whose first row has the index ``first``."""
         places = self.arrays.to_int(rows)
         return self.arrays.xp.nn.functional.embedding(places - first if first else places, table)
 
@@ -387,7 +391,7 @@ def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
 
 
 def _slice_of(index: Any) -> slice | None:
-    """Return the slice that is equivalent to an index array, or None.
+    """Return the slice that is equivalent to an index array, or None if there is none.
 
     >>> _slice_of(np.array([3, 2, 1, 0])), _slice_of(np.array([1, 3, 6]))
     (slice(3, None, -1), None)

@@ -115,7 +115,7 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
     """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough; otherwise three steps are faster.
 
-    It is large enough with ``least`` scores in each batch, or with ``most`` scores in total.
+    The product is large enough with ``least`` scores in each batch, or with ``most`` scores in total.
     """
     if step.op != "matmul":
         return None

@@ -268,9 +268,9 @@ def _is_causal(mask: Step, keys: int) -> bool:
 
 
 def _compared_positions(mask: Step) -> tuple[Shape, ...] | None:
-    """Return the sizes and coefficients of a table of positions, if a mask is true where it is ≥ 0.
+    """Return the sizes and coefficients of the table of positions that a mask compares with 0.
 
-    Otherwise, return None.
+    If the mask is not true exactly where such a table is at least 0, return None.
     """
     if mask.op == "permute" and mask.settings == ((1, 0),):
         found = _compared_positions(mask.inputs[0])
@@ -381,7 +381,7 @@ def _is_with_cube(step: Step, x: Step) -> bool:
 
 
 def _factors(step: Step) -> list[Step]:
-    """Return the factors of a nested product, or five of them if there are more."""
+    """Return the factors of a nested product, but at most five."""
     step = _bare(step)
     if not _is(step, "multiply"):
         return [step]
@@ -509,7 +509,7 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
-    """Replace the operands of a kernel by half-precision ones.
+    """Replace the operands of a kernel by operands in half precision.
 
     This is possible if the result is rounded to the type from which the operands were converted.
     """
@@ -617,7 +617,7 @@ def _column(step: Step) -> Step | None:
 
 
 def _reduced(step: Step, op: str, size: int) -> Step | None:
-    """Return the operand of a reduction along the last axis, if this axis has the given size."""
+    """Return the operand of a reduction along the last axis, or None if it does not have this size."""
     if step.op != op:
         return None
     (whole,) = step.inputs

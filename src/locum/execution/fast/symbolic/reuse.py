@@ -26,7 +26,7 @@ class Buffers:
     """The nodes that have separate arrays; lowering determines them, and later passes reuse them."""
 
     length: int
-    #: Three sets of nodes: those that depend on tokens, on positions, and on attention.
+    #: The nodes that depend on tokens, on positions, and on attention.
     data: frozenset[Node]
     positional: frozenset[Node]
     attentive: frozenset[Node]
@@ -53,7 +53,7 @@ class Buffers:
         return held
 
     def designate(self, node: Node) -> None:
-        """Mark a node as one that has a separate array."""
+        """Record that a node has a separate array."""
         self.asked.setdefault(node, None)
         self.added.add(node)
         self.designated.add(node)

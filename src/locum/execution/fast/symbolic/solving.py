@@ -1,7 +1,7 @@
 """Represent conditions on positions, and solve them for summed variables.
 
-Every rule replaces a term by an equal one with fewer guards, fewer summed variables or smaller ranges,
-until no rule applies. The rules are local and do not mention matrices:
+Every rule replaces a term by an equal term with fewer guards, fewer summed variables or smaller ranges,
+until no rule applies. The rules are local and do not depend on the shapes of matrices:
 
 - *range*: a guard that holds everywhere in the box is dropped; a guard that holds nowhere makes the
   term 0;
@@ -304,7 +304,7 @@ def negation(a: GuardedCases) -> GuardedCases:
 
 
 def either(a: GuardedCases, b: GuardedCases) -> GuardedCases:
-    """Return the disjunction of two conditions, as ``a`` or else ``b`` where ``a`` is false."""
+    """Return the disjunction of two conditions: ``a``, or ``b`` where ``a`` is false."""
     rest = both(negation(a), b)
     return GuardedCases(a.cases + rest.cases)
 

@@ -1,6 +1,6 @@
 """Lower s-ops: compute their values *at a symbolic position*.
 
-The position is affine in loop variables. There, every operation of the table becomes one of
+The position is an affine expression in loop variables. The value of an s-op at this position is one of
 
 - an :class:`Affine` expression, if the value is an integer determined by the position alone;
 - a condition (:class:`GuardedCases`), if the value is a boolean determined by the position alone;
@@ -417,7 +417,7 @@ class Lowering:
         return tuple(Term(k.count(self.scope), guards=k.guards) for k in keys)
 
     def settled(self, keys: list[Keys]) -> list[Keys]:
-        """Decide the guards of keys that do not depend on summed variables.
+        """Decide those guards of keys that do not depend on summed variables, and return the keys.
 
         :class:`Refine` is raised to cut the box where these guards change.
         """
@@ -467,7 +467,7 @@ class Lowering:
     def cases(
         self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str
     ) -> list[tuple[tuple[Guard, ...], tuple[Node, ...]]]:
-        """Return a selector as disjoint conjunctions of guards, each with filters of keys by data."""
+        """Return a selector as disjoint conjunctions of guards, each with conditions on the keys' data."""
         if selector.op == "selector_and":
             parts = [self.cases(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
             return [((*g, *h), (*e, *f)) for g, e in parts[0] for h, f in parts[1]]
