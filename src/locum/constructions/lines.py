@@ -31,7 +31,7 @@ class Lines:
     """The entries of a matrix arranged in lines of equal length (its rows or its columns)."""
 
     values: SOp
-    #: The number of the line of each position, and the index within the line; OUTSIDE without a line.
+    #: The index of the line of each position, and the index within the line, or OUTSIDE.
     line: SOp
     place: SOp
     #: Number of entries in a line.

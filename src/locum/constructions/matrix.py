@@ -7,7 +7,7 @@ Entry (i, j) of a :class:`Matrix` is the value of its s-op at position
 The default is row-major order from position 0. Positions, transposes and slices are defined by
 :class:`~locum.constructions.tensor.Tensor`. Several matrices in one sequence have different offsets.
 The offset of a family of matrices contains a family parameter. Sizes may be s-ops such as
-``length // 7``. Then one program works for all shapes, as in the paper's listings.
+``length // 7``. One program then works for several shapes, as in the paper's listings.
 
 Every construction accepts views of one sequence and returns a view. The result is a new s-op whose
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
@@ -288,7 +288,7 @@ class Matrix(Tensor[Size]):
 
     @property
     def places(self) -> Places:
-        """The positions of the entries as numbers; an error if the size of the matrix is an s-op."""
+        """The positions of the entries as numbers; a size that is an s-op raises an error."""
         sizes = ((getattr(self, name), name.replace("_", " ")) for name in Places._fields)
         return Places(*(number_of(size, what) for size, what in sizes))
 
@@ -361,7 +361,7 @@ def as_matrix(value: Any, operation: str) -> Matrix:
 
 
 def greatest(selector: Selector, score: SOp) -> Selector:
-    """Return a selector of the leftmost key with the highest score among the selected keys.
+    """Return a selector that selects the leftmost key with the highest score among the selected keys.
 
     A single key is selected even if several keys have this score, since the mean of equal numbers may
     be rounded.
@@ -370,12 +370,15 @@ def greatest(selector: Selector, score: SOp) -> Selector:
 
 
 def coordinates(columns: Size) -> tuple[SOp, SOp]:
-    """Return the row and the column of each position of a row-major matrix, also after its end."""
+    """Return the row and the column of each position of a row-major matrix that begins at position 0.
+
+    Positions after the end of the matrix also have a row and a column.
+    """
     return indices // columns, indices % columns
 
 
 def same_row(matrix: Matrix) -> Selector:
-    """Return the selector of the entries in the same row as the query, for a row-major matrix."""
+    """Return the selector that selects the row of the query, for a row-major matrix at position 0."""
     row = indices // matrix.columns
     return select(row, row, "==")
 
