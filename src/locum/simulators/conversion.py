@@ -1,10 +1,11 @@
 """Convert a PyTorch layer or arrays to a module T that U can simulate.
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
-nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The types of a module
-and of its parts must be PyTorch's own classes. A subclass with new methods, a replaced part, a method
-set on the instance or a forward hook raises an error, because it may change the result. The weights are
-copied in double precision, and the module is not called. This file does not import torch.
+nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The classes of a module
+and of its parts must be classes of PyTorch, or subclasses without new methods. Other subclasses,
+replaced parts, methods set on the instance and forward hooks raise an error, because they may change
+the result. The weights are copied in double precision, and the module is not called. This file does not
+import torch.
 """
 
 from __future__ import annotations
@@ -353,7 +354,7 @@ def _gain_and_bias(norm: Any, columns: int) -> tuple[Numbers, Numbers]:
 
 
 def _read(parameter: Any, name: str) -> Numbers:
-    """Return a copy of a parameter in double precision."""
+    """Return a parameter as a NumPy array in double precision."""
     require_readable(parameter, name)
     if not parameter.is_floating_point():
         raise InputError(f"{name}: expected floating-point numbers, got {parameter.dtype}")

@@ -272,7 +272,7 @@ class LayerSimulator(Simulator):
     def read(self, T: Module, X: Array, memory: Array | None) -> tuple[Array, Array | None]:
         """Check the order of T, and return X and the memory as arrays of finite numbers.
 
-        Their shapes are checked later, together with the shapes of all matrices.
+        The shapes of X and the memory are checked later, together with the shapes of all matrices.
         """
         require_module(T, X)
         X = computable(X, "X")

@@ -74,8 +74,9 @@ class Stack(Simulator):
 
     @classmethod
     def of(cls, modules: Sequence[Module], n: int, recipe: str = "fetch") -> Stack:
-        """Return the stack for these modules T₁, T₂, … on n rows; it also simulates all others of the
-        same orders.
+        """Return the stack for these modules T₁, T₂, … on n rows.
+
+        The stack also simulates all other modules of the same orders.
         """
         return cls([UniversalSimulator.of(T, n, recipe=recipe) for T in modules])
 

@@ -64,11 +64,12 @@ def compile_simulator(
     """Compile U by a recipe to weights that read the tokens of ``encode``.
 
     ``decode`` reads the result from the output. If ``stable`` is true, the row maximum is subtracted
-    from the scores before the exponential, which needs more heads and layers with hard attention. If
-    ``stable`` is false, scores above 709 raise an error. ``options`` are the options of
-    ``locum.compile``: attention, feed_forward, tolerance, ranges, dtype, …. MLPs support numbers
-    between −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the simulator's recipe.
-    However, networks with MLPs use native instead of fetch if one softmax head can compute T.
+    from the scores before the exponential, which needs more heads and layers with hard attention.
+    Otherwise, exponentials of scores above 709 overflow. ``options`` are the options of
+    ``locum.compile``, such as ``attention``, ``feed_forward``, ``tolerance`` and ``dtype``. MLPs
+    support numbers between −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the
+    simulator's recipe. However, networks with MLPs use ``native`` instead of ``fetch`` if one softmax
+    head can compute T.
     """
     target = target_for(simulator.length, options)
     if recipe is None:
@@ -193,8 +194,8 @@ def penalties_for(target: Target) -> tuple[float, float]:
 
 
 def exponent_of(base: float | None) -> float:
-    """Return the factor of the scores that converts a softmax of base e to a softmax of base
-    ``base``.
+    """Return the factor by which scores are multiplied to obtain a softmax of base ``base`` from a
+    softmax of base e.
     """
     return 1.0 if base is None else math.log(base)
 

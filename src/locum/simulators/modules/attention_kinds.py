@@ -244,8 +244,10 @@ class Performer(_Projected):
 
 
 def orthogonal_features(features: int, width: int, generator: np.random.Generator) -> Numbers:
-    """Sample a matrix Ω for a :class:`Performer`: orthogonal directions with the lengths of normal
+    """Sample a matrix Ω for a :class:`Performer`, whose rows have the lengths of Gaussian random
     vectors.
+
+    The rows of each group of ``width`` rows are orthogonal.
     """
     blocks = []
     for _ in range(math.ceil(features / width)):

@@ -467,7 +467,9 @@ class Lowering:
     def cases(
         self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str
     ) -> list[tuple[tuple[Guard, ...], tuple[Node, ...]]]:
-        """Return a selector as disjoint conjunctions of guards, each with conditions on the keys' data."""
+        """Return a selector as disjoint conjunctions of guards, each with selectors that filter the
+        keys by data.
+        """
         if selector.op == "selector_and":
             parts = [self.cases(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
             return [((*g, *h), (*e, *f)) for g, e in parts[0] for h, f in parts[1]]
