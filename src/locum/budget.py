@@ -57,7 +57,7 @@ class Budget:
         self.steps = self.text_steps = 0.0
 
     def begin_statement(self) -> None:
-        """Reset the step count of the statement, because the next statement begins."""
+        """Reset the step count of the statement at the beginning of the next statement."""
         self.steps = 0.0
 
     def spend(self, steps: float) -> None:

@@ -1,8 +1,9 @@
 """Read untrusted files safely, and write files and folders atomically.
 
-Only regular files are read, and their size is checked before. For a device, a pipe or a huge file, the
-functions raise an error with a one-line message. A file is written under a temporary name next to the
-target and then renamed. If writing is interrupted or the disk is full, an existing file is unchanged.
+Only regular files are read, and the size of a file is checked before it is read. For a device, a pipe
+or a huge file, the functions raise an error with a one-line message. A file is written under a
+temporary name next to the target and then renamed. If writing is interrupted or the disk is full, an
+existing file is unchanged.
 
 >>> read_text("/dev/null", limit=1000)
 Traceback (most recent call last):

@@ -162,9 +162,9 @@ class Setting:
             raise error(f"{name}: expected {self.expected}, got {show(value)}") from None
 
     def normalise(self, value: Any) -> Any:
-        """Return a value in normal form, for example an int as a float.
+        """Return a value in normal form: for example, an int becomes a float.
 
-        An invalid value raises TypeError, ValueError or OverflowError.
+        An invalid value raises TypeError, ValueError, OverflowError or an error of ``convert``.
         """
         if self.convert is not None:
             value = self.convert(value)

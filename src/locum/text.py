@@ -133,15 +133,15 @@ _UNSAFE = re.compile(
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Replace control characters in ``text`` by escapes such as ``\x1b``, except the characters in
-    ``keep``.
+    r"""Replace control and formatting characters in ``text`` by escapes such as ``\x1b``, except the
+    characters in ``keep``.
     """
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
 
 
 def printable_json(text: str) -> str:
-    r"""Replace control characters in the JSON ``text`` by JSON escapes such as ``\u009b``; the result
-    is still JSON.
+    r"""Replace control and formatting characters in the JSON ``text`` by JSON escapes such as
+    ``\u009b``; the result is still JSON.
     """
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 

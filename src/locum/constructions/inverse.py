@@ -1,10 +1,10 @@
 """Build cofactors, determinants and inverses (Lemma inversion, Algorithm 5, Listings 7 and 8).
 
 For order 3, the paper uses cyclic offsets. The cofactor of (i, j) is a signed sum of products of
-entries (i + u, j + v), with u and v from 1 to r − 1 and indices modulo r. The same method works for
-every order r, with a factor (−1)^(i+j) for even r. This method uses (r−1)² heads and (r−1)! products,
-so it is practical up to order 5. Gauss–Jordan elimination and two iterative recipes also work for every
-order (``elimination.py``).
+entries (i + u, j + v). Here u and v are from 1 to r − 1, and indices are taken modulo r. The same
+method works for every order r, with a factor (−1)^(i+j) for even r. This method uses (r−1)² heads and
+(r−1)! products, so it is practical up to order 5. Gauss–Jordan elimination and two iterative recipes
+also work for every order (``elimination.py``).
 
 A singular matrix has no inverse. A matrix counts as singular if its determinant or a pivot is at most
 ``tolerance`` times the size of its terms. (For the cofactor recipes, this size is the permanent of
@@ -58,8 +58,8 @@ def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> 
     """Return the cofactor of entry (i, j), where i and j are s-ops, at each position.
 
     With ``permanent``, all signs are positive and all entries are replaced by their absolute values.
-    The result then bounds the rounding errors of the cofactor. The bound reads the same entries and
-    needs no further head.
+    The rounding errors of the cofactor are proportional to the result. This computation reads the same
+    entries and needs no further head.
     """
     total: SOp | None = None
     for columns in itertools.permutations(range(1, r)):

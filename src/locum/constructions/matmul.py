@@ -2,7 +2,7 @@
 
 Let A be an r×k matrix and B a k×c matrix.
 
-- ``paper``: r heads fetch the rows of A, c heads fetch the columns of B, and r·c heads add up the
+- ``paper``: r heads fetch the rows of A, and c heads fetch the columns of B. Then r·c heads add up the
   products, each at the position of one entry. The entry (l, l') belongs at position l·c + l', not l·k +
   l' (erratum E6). The number k may be an s-op, so that one network works for all k.
 - ``fetch``: every entry of the result fetches the k pairs that it needs, with 2k heads in one layer.

@@ -329,8 +329,8 @@ class Matrix(Tensor[Size]):
 
 @contextmanager
 def explained(names: Mapping[Node, str]) -> Iterator[None]:
-    """Raise an error with the message of the construction if a named quotient is divided by 0 in the
-    ``with`` block.
+    """Raise an error with the message of the construction if the divisor of a named quotient is 0 in
+    the ``with`` block.
 
     ``names`` maps quotients to these messages.
     """

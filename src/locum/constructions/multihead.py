@@ -1,4 +1,4 @@
-"""Apply an operation to H blocks at once, by the multi-head lemma.
+"""Apply an operation to H blocks at once, as in the multi-head lemma.
 
 The operation is applied to views whose offset contains a family parameter h, so its heads become
 families of heads. One head then stacks the H results. Blocks cannot interfere, since head h reads only

@@ -85,7 +85,7 @@ def floor_divide_bound(x: Interval, y: Interval) -> Interval:
 
 
 def power_bound(x: Interval, y: Interval) -> Interval:
-    """Return bounds of the power of two integers with the bounds ``x`` and ``y``."""
+    """Return bounds of an integer power, given bounds ``x`` of the base and ``y`` of the exponent."""
     base, exponent = (around_zero(interval)[1] for interval in (x, y))
     if base <= 1:
         return -1, 1

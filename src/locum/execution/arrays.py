@@ -1,8 +1,8 @@
 """Provide one interface to NumPy arrays and torch tensors, for all executors.
 
 :class:`Arrays` combines a library (with the names of the array API), a device and a floating-point
-type. It adds operations that the array API lacks: sums and maxima over segments, running maxima,
-strided views. The functions at module level convert between NumPy and torch. This module does not
+type. The class adds operations that the array API lacks: sums and maxima over segments, running maxima,
+and strided views. The functions at module level convert between NumPy and torch. This module does not
 import torch, which is used only if a tensor was passed. Operations on tensors propagate gradients
 wherever PyTorch does.
 
@@ -107,7 +107,7 @@ def is_traced(tensor: Array) -> bool:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Enter a context whose tensors remain valid after inference mode and torch.func transforms end."""
+    """Enter a context: tensors that it creates remain valid after inference mode and ``torch.func``."""
     torch: Any = sys.modules["torch"]
     with torch.inference_mode(False):
         if torch._C._functorch.peek_interpreter_stack() is None:
@@ -182,8 +182,8 @@ def below(upper: Array, lower: Array) -> Array:
 def erf(x: Array) -> Array:
     """Return the error function, which NumPy lacks, in the type of ``x``.
 
-    On a CPU it is computed in float64 and rounded. The float32 function of some builds of PyTorch has
-    absolute errors of 5e-7.
+    On a CPU, the function is computed in float64 and rounded, since the float32 function of some builds
+    of PyTorch has absolute errors of 5e-7.
 
     >>> erf(np.array([0.0, 1.0])).round(4).tolist()
     [0.0, 0.8427]
@@ -229,7 +229,7 @@ class Arrays:
         self.counts: MutableMapping[str, int] = {} if counts is None else counts
 
     def count(self, what: str) -> None:
-        """Increment the counter of an operation: gather, mask, scan, sort or segment."""
+        """Increment the counter of an operation, such as "gather", "scan" or "sort"."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def wait(self) -> None:

@@ -1,11 +1,11 @@
 """Infer the types that the values of a program may have, and the single type of its result.
 
 Dense execution computes with Python's own objects, so a value is a ``bool``, an ``int``, a ``float`` or
-a ``str``. A sequence may mix the first three types: ``aggregate`` returns the value of a single key
-unchanged, a float for the mean of several keys, and the default if no key is selected. The other
-executors return values of one type: the join of all types that the program may return on the given
-types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number joined with a ``float``
-is a ``float``, as in NumPy.
+a ``str``. A sequence may mix the first three types. For example, ``aggregate`` returns the unchanged
+value of a single key, a float for the mean of several keys, and the default if no key is selected. The
+other executors return values of one type: the join of all types that the program may return on the
+given types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number joined with a
+``float`` is a ``float``, as in NumPy.
 
 >>> from locum.graph import build
 >>> i, tokens = build("indices"), build("tokens", cast="asis")

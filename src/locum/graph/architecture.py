@@ -5,7 +5,8 @@ The rules are from Weiss's implementation of RASP (`width_and_depth`). Before th
 ``length`` and ``selector_width`` are replaced by attention heads (``graph/definitions.py``):
 
 - elementwise operations are free: every layer has a feed-forward, and one precedes layer 1;
-- ``select`` is one layer above its keys and queries; ``best`` is also one layer above its score;
+- ``select`` is one layer above its keys and queries;
+- ``best`` is in the layer of its selector, or one layer above its score, whichever is higher;
 - ``aggregate`` is in the layer of its selector, or one layer above its values, whichever is higher;
 - a layer needs one head for each distinct selector that an ``aggregate`` in this layer uses. A selector
   that depends on families counts as one head for each member of these families.

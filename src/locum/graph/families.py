@@ -8,7 +8,7 @@ executors can compute the sum without expanding the family.
 
 The name of a bound index is irrelevant: ``Σ_l f(l)`` and ``Σ_m f(m)`` are the same program and must be
 the same object. ``sum_over`` therefore gives bound families names that depend only on the *height* of
-the body, which is the depth of its nested sums (Axelsson and Claessen, 2013). Inner sums have smaller
+the body (Axelsson and Claessen, 2013). The height is the depth of nested sums. Inner sums have smaller
 heights, so no name can be captured.
 
 >>> from locum.graph.operations import build
@@ -78,7 +78,7 @@ def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
 
 
 def canonical(height: int, slot: int, size: int) -> Node:
-    """Return the family that a ``sum_over`` of this ``height`` binds as its family number ``slot``.
+    """Return the family that a ``sum_over`` of this ``height`` binds at the index ``slot``.
 
     The name of the family is not an identifier, so users cannot choose it.
     """

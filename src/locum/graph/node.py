@@ -4,8 +4,8 @@ Interned means that building the same node twice returns the same object. Equali
 therefore identity (``is``), common subexpressions are shared automatically, and nodes are cheap
 dictionary keys. The pool of nodes holds weak references, so unused programs are freed.
 
-Nodes do not depend on the table of operations (``operations.py``), apart from two facts about binding:
-a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
+Nodes do not depend on the table of operations (``operations.py``), except for two facts about binding.
+A ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
 
 Names, source positions and results are stored outside of nodes.
 

@@ -1,8 +1,9 @@
 """Rewrite a graph by rules until no rule applies, and log every step.
 
-A :class:`Rule` maps a node whose inputs are already rewritten to a node with the same meaning, or to
-None if the rule does not apply. Rules are tried on every node, inputs first, until no rule applies.
-Each :class:`RewriteStep` in the log contains the name of the rule and the node before and after.
+A :class:`Rule` maps a node, whose inputs are already rewritten, to a node with the same meaning. The
+result is None if the rule does not apply. Rules are tried on every node, inputs first, until no rule
+applies. Each :class:`RewriteStep` in the log contains the name of the rule and the node before and
+after.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")

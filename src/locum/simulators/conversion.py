@@ -150,10 +150,10 @@ def from_torch(
 ) -> Module:
     """Convert a PyTorch attention, encoder or decoder layer to a module T that U can simulate.
 
-    ``mask`` is the mask of the self-attention: "causal", a matrix [query, key] that is 1 where a query
-    attends to a key, or a vector that is 0 at padded keys. Boolean masks of PyTorch's modules have the
-    opposite meaning. ``memory_mask`` is the mask of a decoder's cross-attention. ``form`` is "paper"
-    (each head has A = W_Q W_Kᵀ) or "factored" (W_Q and W_K are kept).
+    ``mask`` is the mask of the self-attention: "causal", a matrix or a vector. A matrix [query, key] is
+    1 where a query attends to a key, and a vector is 0 at padded keys. Boolean masks of PyTorch's
+    modules have the opposite meaning. ``memory_mask`` is the mask of a decoder's cross-attention.
+    ``form`` is "paper" if each head has the matrix A = W_Q W_Kᵀ, or "factored" if W_Q and W_K are kept.
 
     >>> import torch
     >>> import locum

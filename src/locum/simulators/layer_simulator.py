@@ -189,8 +189,8 @@ class LayerSimulator(Simulator):
     ) -> Any:
         """Compute T(X) with U; the result is a NumPy array, or a PyTorch tensor if X is one.
 
-        A batch of X's, [batch, row, column], is one run of the program for that batch size
-        (:meth:`of_batch`).
+        For a batch of X's with the shape [batch, row, column], the program for this batch size
+        (:meth:`of_batch`) runs once.
 
         An X that is not finite raises an error. On a GPU, this check waits for the result. With
         ``check=False``, calls after the first call do not check tensors.

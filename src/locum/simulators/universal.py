@@ -67,9 +67,10 @@ class UniversalSimulator(LayerSimulator):
 
         - ``order``: ``Order.of(n, d, d_v, heads=…, feed_forward=…)``, or the order of a given T,
           ``T.order(n)``.
-        - ``recipe``: fetch, paper (the paper's heads and layers), tiled, width-1 (three heads in
-          successive layers: ``formula/width_one.py``), or inverse (the alternative construction for
-          non-singular A and V: ``formula/inverse_recipe.py``).
+        - ``recipe``: fetch, paper, tiled, width-1 or inverse. The recipe paper uses the paper's heads
+          and layers. The recipe width-1 uses three heads in successive layers
+          (``formula/width_one.py``). The recipe inverse is the alternative construction for
+          non-singular A and V (``formula/inverse_recipe.py``).
         - ``stable``: whether the row maximum is subtracted from the scores before the exponential. The
           default is true, except in the recipes paper and width-1, where scores above 709 overflow.
         - ``base``: base of the softmax, by default e.

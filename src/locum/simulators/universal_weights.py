@@ -5,9 +5,9 @@ With hard attention, a softmax must be computed from exponentials and a division
 neither of them. The query at position p is the row of XA that the entry at p needs. At positions j < n,
 the key is row j of X and the value is row j of XV. One head then returns Σ_j softmax(XA·Xᵀ)_pj XV_j.
 Keys at other positions are excluded by a penalty. The penalty is exactly 0 for rows of X, so it does
-not reduce precision. The network has three layers: the first computes the products XA and XV, the
-second moves their rows to the entries, and the third computes the softmax and selects the column of
-each entry.
+not reduce precision. The network has three layers. The first layer computes the products XA and XV, and
+the second layer moves the rows of these products to the entries. The third layer computes the softmax
+and selects the column of each entry.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator

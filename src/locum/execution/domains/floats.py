@@ -4,9 +4,9 @@ As in Weiss's implementation, integers are unbounded, ``/`` returns floats, and 
 even. An order comparison of a string with a number raises an error. Numbers and strings that would be
 too large also raise an error.
 
-``select``, ``best`` and ``aggregate`` use NumPy where the result is identical: for numbers that NumPy
-represents exactly, and for strings, which are replaced by their ranks. Sums are computed from left to
-right.
+``select``, ``best`` and ``aggregate`` use NumPy if the result is identical. This is the case for
+numbers that NumPy represents exactly, and for strings, which are replaced by their ranks. Sums are
+computed from left to right.
 """
 
 from __future__ import annotations

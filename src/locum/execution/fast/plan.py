@@ -92,7 +92,7 @@ def _name(register: int) -> str:
 
 
 def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
-    """Return the steps as text with one step per line, and the s-op that the step computes if known."""
+    """Return text with one line for each step: the step and, if known, the s-op that it computes."""
     called: dict[Step, str] = {}
     lines: list[tuple[str, str, str]] = []
     for step in steps:
@@ -269,7 +269,7 @@ class Plan:
         return self.run(parts)
 
     def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
-        """Check ``parts``, and return the result on them.
+        """Check ``parts``, and return the result of the plan on these arrays.
 
         ``parts`` are arrays of floats that represent tokens of the types ``tokens``.
         """

@@ -115,8 +115,8 @@ def blueprint(
     NaN.
 
     ``storages`` maps s-ops that are storages of tensors to their sizes. If such an s-op becomes an
-    array, all its positions are computed, since a part of a tensor often consists of more pieces than
-    the whole tensor.
+    array, all its positions are computed. The reason is that a part of a tensor often consists of more
+    pieces than the whole tensor.
 
     An array may exceed the size limit if a fused step avoids the array. An example is the array of the
     attention scores of many rows.
@@ -279,7 +279,7 @@ def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
 
 
 def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]) -> None:
-    """Lower one buffer and store the result in ``kept``, unless ``kept`` already contains a valid one.
+    """Lower one buffer and store the result in ``kept``, unless a valid result is already there.
 
     If a range of positions begins within a row of a matrix, it may consist of too many pieces. The
     buffer is then computed from position 0.
@@ -325,7 +325,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """Return ``node`` if it depends on no family, else the nearest such node that loads it."""
+    """Return ``node`` if it depends on no family, else the nearest loading node without families."""
     while node.free:
         node = loaded_by[node]
     return node
@@ -354,7 +354,7 @@ def _is_worthwhile(node: Node, buffers: Buffers) -> bool:
 
 
 class _Emitter:
-    """A creator of the steps of all lowered buffers."""
+    """A factory of the steps of all lowered buffers."""
 
     def __init__(
         self,
@@ -439,7 +439,7 @@ class _Emitter:
         return self.steps.make("to_float", (step,), step.shape) if step.boolean else step
 
     def address(self, node: Node, heads: Sequence[Affine], position: Affine) -> Affine:
-        """Return the index of a position and members of families in the array of a buffer."""
+        """Return the index in the array of a buffer for given members of families and a position."""
         hull = self.hulls[node]
         address = position - hull.start
         step = hull.size

@@ -1,11 +1,11 @@
 """Run the heads of a program as attention: score keys for each query, and average the selected values.
 
-The fast executor rewrites programs; this executor runs their heads. It runs only *live* rows, which are
-the query positions of a head whose results are read later. A family of heads has live rows for each of
-its members. A row is scored against all N keys by products of exact position codes. The keys with the
-full score are the selected keys of the row, and their mean value is the result. A row is also skipped
-if a comparison that does not depend on the key excludes every key. One product of 64×64 matrices thus
-needs 10⁸ scores, compared with 3·10¹¹ in dense execution.
+The fast executor rewrites programs; this executor runs their heads. Only *live* rows are run: the query
+positions of a head whose results are read later. A family of heads has live rows for each of its
+members. A row is scored against all N keys by products of exact position codes. The keys with the full
+score are the selected keys of the row, and their mean value is the result. A row is also skipped if a
+comparison that does not depend on the key excludes every key. One product of 64×64 matrices thus needs
+10⁸ scores, compared with 3·10¹¹ in dense execution.
 
 Integers are exact in int64. Real numbers have the type of the input if the input is a NumPy array or a
 torch tensor of floats. Strings are compared by their ranks and moved by their indices; tensors cannot
@@ -69,7 +69,7 @@ def evaluate(
     collects statistics. ``mixed`` contains the s-ops that compute integers and floats in one array of
     floats.
 
-    Static numbers depend only on positions and heads. They are computed and compared in float64, even
+    Static numbers, which depend only on positions and heads, are computed and compared in float64, even
     if ``dtype`` has a lower precision. In operations with tokens, static numbers are rounded to
     ``dtype``.
     """

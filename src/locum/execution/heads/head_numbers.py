@@ -1,9 +1,9 @@
 """Compute with arrays of numbers, with the same results as Python's numbers, for the head executor.
 
 Integers are int64, and an integer that may have more than 62 bits raises an error. Mixtures of integers
-and floats become floats. An operation that is undefined at a position, such as a division by zero, a
-logarithm of 0 or an overflow, raises :class:`ElementError` with this position. In IEEE 754 arithmetic,
-such an operation returns an infinity or NaN instead.
+and floats become floats. An operation that is undefined at a position raises :class:`ElementError` with
+this position. Examples are a division by zero, a logarithm of 0 and an overflow. In IEEE 754
+arithmetic, such an operation returns an infinity or NaN instead.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool
 
 
 def largest(arrays: Arrays, array: Array) -> int:
-    """Return the largest absolute value in an array of integers, or 0."""
+    """Return the largest absolute value in an array of integers, or 0 for an empty array."""
     return max(map(abs, arrays.range_of(array)))
 
 
@@ -114,7 +114,7 @@ def real(arrays: Arrays, a: Array) -> Array:
 
 
 def require_room(*bounds: float) -> None:
-    """Raise an error if one of the bounds on integers exceeds the range of int64."""
+    """Raise an error if the absolute value of one of the bounds on integers is 2⁶² or more."""
     if max(map(abs, bounds)) >= INT64_LIMIT:
         raise ElementError("a value may be an integer of more than 62 bits", "refused")
 
@@ -159,8 +159,8 @@ def means(
     """Return the mean of each row, given the numbers of selected keys and the sums of their values.
 
     A row without selected keys receives ``default``, and a row with one key the unchanged value.
-    ``divided`` is a function of a number that returns the sums of the values divided by this number. It
-    is used if a sum overflows although the mean does not.
+    ``divided`` is a function of a number that returns the sums of the values divided by this number.
+    This function is called if a sum overflows although the mean does not.
     """
     xp = arrays.xp
     if arrays.any(counts > 1):

@@ -10,19 +10,19 @@ of comparisons have a *full* score, which selected keys reach and no key exceeds
   for each distinct query that they satisfy. The product is 1 or 0. A comparison with one number, such
   as ``indices < k``, needs one coordinate.
 
-A conjunction of these comparisons is one product of the concatenated vectors: a key reaches the sum of
+A conjunction of these comparisons is one product of the concatenated vectors. A key reaches the sum of
 the full scores if and only if it reaches each full score. These keys have the largest score, so the
 head is a hard-attention head. If there is no such key, the row is empty. (In a network, a sink token
 with score full − 1 then has the largest score, and its value is the default.)
 
-The other comparisons are separate products whose sign decides:
+Each other comparison is a separate product, which is positive for the selected keys:
 
 - ``<``, ``<=``, ``>``, ``>=`` with many distinct queries: q − k by digits of 8 bits, positive where k <
   q.
 - ``!=``: twice the number of bits that differ.
 
-No short vectors could give all selected keys of these comparisons the same score: N ordered keys need N
-− 1 coordinates, since their sets of maxima are nested faces of a polytope.
+No short vectors could give all selected keys of these comparisons the same score. For this, N ordered
+keys need N − 1 coordinates, since their sets of maxima are nested faces of a polytope.
 
 Every coordinate, product and sum is an integer that float32 represents exactly. For the first two kinds
 of comparisons, these integers are below 256 and also exact in bfloat16.

@@ -51,7 +51,7 @@ class Points:
 
     @property
     def rows(self) -> int:
-        """Number of heads multiplied by the number of positions of each."""
+        """Number of heads multiplied by the number of positions of each head."""
         return math.prod(self.shape)
 
     @property
@@ -96,7 +96,7 @@ class Points:
         return product(self.families, ascending(self.together, other.together))
 
     def member_index(self, families: tuple[Node, ...]) -> NDArray[np.int64] | None:
-        """Return, for each row, the index of its member in ``families``, or None without families."""
+        """Return, for each row, the index of its member in ``families``, or None if there are none."""
         if not families:
             return None
         index = np.zeros((1,) * len(self.shape), dtype=np.int64)

@@ -1,9 +1,10 @@
 """Determine the values that a run needs, and the members of a sum that can be non-zero.
 
-In the paper's matrix product, a head selects keys only for the single query l·c + m; its other rows are
-empty and have the value 0. In the program, this is visible as a comparison that does not depend on the
-key, or as a condition ``where(…, x, 0)``. A comparison of a number that depends on the head with a
-number that depends on the position is solved by sorting, instead of testing all heads at all positions.
+In the paper's matrix product, a head selects keys only for the single query l·c + m. The other rows of
+the head are empty and have the value 0. In the program, this is visible as a comparison that does not
+depend on the key, or as a condition ``where(…, x, 0)``. If one side of a comparison depends only on the
+head and the other side only on the position, the comparison is solved by sorting. Not all heads are
+then tested at all positions.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
 
 
 def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
-    """Return points that include all points where the conditions hold, or None for too many points."""
+    """Return points that include all points where the conditions hold, or None if there are too many.
+    """
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in supports:
         ordered = (

@@ -60,8 +60,8 @@ class Attention(MaskedAttention):
     ) -> None:
         """Create the attention from A and V.
 
-        With ``biased``, the last row and column of A and the last row of V multiply a constant 1 that
-        is appended to each row of X.
+        With ``biased``, a constant 1 is appended to each row of X. The last row and column of A and the
+        last row of V multiply this constant.
         """
         require_choice(pooling, POOLINGS, "pooling", error=GraphError)
         self.A = matrix(A, "A")

@@ -187,8 +187,8 @@ class Linformer(_Projected):
 
 
 class Performer(_Projected):
-    """Performer: softmax attention approximated by m positive random features, the rows of ``omega``
-    (FAVOR+).
+    """Performer: softmax attention approximated by m positive random features (FAVOR+), one for each
+    row of ``omega``.
 
     The result is φ(X W_Q) φ(X W_K)ᵀ X V, where ``φ(z) = exp(Ωz − |z|²/2)/√m`` and each row of weights
     is divided by its sum. ``scale`` multiplies the approximated scores: W_Q and W_K are each multiplied

@@ -298,8 +298,7 @@ class Backend:
         """Return softmax(q kᵀ) v, batched, over the keys at which the mask is true.
 
         Torch's kernels need memory that is linear in the number of rows, except on a CPU if k and v
-        differ in width. In this exception, and on NumPy arrays, attention is computed in blocks of
-        rows.
+        differ in width. In this case, and on NumPy arrays, attention is computed in blocks of rows.
         """
         if not self.arrays.on_torch:
             return attention_by_rows(softmax_attention, q, k, v, mask, causal)

@@ -162,7 +162,7 @@ class LoadSource(NamedTuple):
 
 
 class Emission(Arrangement):
-    """An emitter of steps for terms over one box; ``load`` and ``fetch`` return the arrays of nodes."""
+    """A factory of steps for terms over one box; ``load`` and ``fetch`` return the arrays of nodes."""
 
     def __init__(
         self,

@@ -617,7 +617,7 @@ def _column(step: Step) -> Step | None:
 
 
 def _reduced(step: Step, op: str, size: int) -> Step | None:
-    """Return the operand of a reduction along the last axis, or None if it does not have this size."""
+    """Return the operand of a reduction along a last axis of the given size, or None."""
     if step.op != op:
         return None
     (whole,) = step.inputs

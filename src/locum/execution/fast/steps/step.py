@@ -51,7 +51,7 @@ class Step:
 
 
 class Steps:
-    """A creator of steps, which creates each distinct step once and folds constants.
+    """A factory that creates each distinct step once and folds constants.
 
     ``compute`` returns the function of a step in a backend, which computes folded constants.
     """
@@ -218,7 +218,7 @@ class LabelledArray(NamedTuple):
 
 
 class Arrangement:
-    """A creator of steps for values over one box of loop variables."""
+    """A factory of steps for values over one box of loop variables."""
 
     def __init__(self, steps: Steps, box: Box) -> None:
         self.steps, self.box = steps, box

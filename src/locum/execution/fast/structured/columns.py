@@ -1,9 +1,9 @@
 """Encode keys by rank, so that comparisons become intervals of integers.
 
 A :class:`Column` assigns an integer code to every key. Smaller keys have smaller codes, and equal keys
-have equal codes. A comparison with a query is then an interval of codes for each query, whatever the
-type of the keys. Integers in a small range need no sorting: their codes are their differences from the
-start of the range. All other keys are sorted once. Positions are their own codes.
+have equal codes. A comparison with a query is then an interval of codes for each query, for keys of any
+type. Integers in a small range need no sorting: their codes are their differences from the start of the
+range. All other keys are sorted once. Positions are their own codes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Count and sum keys that are in a range of each of two orders, and merge columns of intervals.
 
-The time is O(N log N). An example is the number of larger earlier tokens of each token.
-The keys of a query are a prefix of one order (by position), and their ranks in another order (by token)
-are in an interval.
+The time is O(N log N). An example is the number of larger earlier tokens of each token. The keys of a
+query are a prefix of one order, here the order of positions. Their ranks in another order, here the
+order of tokens, are in an interval.
 
 The ranks are the leaves of a binary tree, and each node contains its keys in the first order. An
 interval of ranks is covered by O(log N) nodes, and a prefix of the keys of each of these nodes is

@@ -329,7 +329,7 @@ def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
 
 
 def _met(arrays: Arrays, key: Array, parts: list[Part], met: Array) -> Array:
-    """Return where the key of a query meets the conditions ``parts``, in addition to ``met``."""
+    """Return a mask of the queries whose key meets the conditions ``parts``, in addition to ``met``."""
     for column, low, high in parts:
         code = arrays.take(column.codes, key)
         met = met & (low <= code) & (code < high)

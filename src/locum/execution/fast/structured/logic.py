@@ -1,9 +1,9 @@
 """Compute elementwise arithmetic, comparisons, logic and finite tables on series.
 
 Truth values follow Python: 0, 0.0, False and the empty string are false. A string never equals a number
-and has no order with one. A choice between values of two types has the type that a Python list would
-have: bools among ints count as ints, and ints among floats as floats. Strings among numbers raise
-:class:`Unstructured`, and dense execution then reports the error.
+and has no order with one. In a choice between values of two types, bools are converted to ints, and
+ints to floats. Strings among numbers raise :class:`Unstructured`, and dense execution then reports the
+error.
 """
 
 from __future__ import annotations

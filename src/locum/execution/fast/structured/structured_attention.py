@@ -1,12 +1,12 @@
 """Compute attention on structured selectors, and on other selectors in bounded memory.
 
-``best`` needs no separate algorithm: of the selected keys it keeps those whose score *equals* the
+``best`` needs no separate algorithm: the result contains the selected keys whose score *equals* the
 largest selected score. This condition is an equality of codes of scores, and can be combined with other
 selectors.
 
 A mean is the sum over the selected keys, divided by their number. If one key is selected, its value is
 unchanged; if no key is selected, the result is the default. If every query selects the same keys, the
-result is constant and is stored as a scalar.
+result is constant. Such a result is stored as a scalar, except on tensors.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def conjunction(a: Structure, b: Structure) -> Structure:
 
 
 def disjunction(a: Structure, b: Structure) -> Structure:
-    """Return the union of two selectors: the boxes of one, and the boxes of the rest of the other."""
+    """Return the union of two selectors, as disjoint boxes."""
     if _work(a) > _work(b):
         a, b = b, a
     try:
@@ -365,7 +365,7 @@ def _cells(box: Box) -> list[KeyRange]:
 def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, KeyRange]]:
     """Split a box into cells with signs, by inclusion and exclusion.
 
-    A column with few excluded codes becomes all of its codes minus the excluded ones.
+    A column with few excluded codes becomes all of its codes minus the excluded codes.
     """
     signed = [(1, replace(box, parts={}))]
     for column, slots in box.parts.items():

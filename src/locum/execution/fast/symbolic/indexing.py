@@ -101,7 +101,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
 
 
 def whole(lowered: Lowered) -> Affine | None:
-    """Return a lowered value as an integer expression in the position, or None if it has none."""
+    """Return a lowered value as an integer expression in the position, or None if there is none."""
     if isinstance(lowered, Affine):
         return lowered
     if isinstance(lowered, GuardedCases):
@@ -207,8 +207,8 @@ def is_moderate(terms: Sum) -> bool:
 def require_bounded(lowered: Lowered) -> None:
     """Raise an error if a lowered value is too long or contains numbers with too many bits.
 
-    Terms are trees: y = x · x nested thirty times has a billion factors, or a constant with a billion
-    bits.
+    Terms are trees: if x is squared thirty times, the term contains a billion factors, or a constant
+    with a billion bits.
     """
     if isinstance(lowered, Affine):
         for integer in (lowered.constant, *[k for _, k in lowered.parts]):

@@ -2,7 +2,7 @@
 
 The result of lowering a buffer depends on the s-op, the needed positions, and the length of the
 sequence. These form the key of the cache. The result also depends on which nodes have separate buffers.
-Lowering therefore records the nodes for which it checked this. A cached result is reused if all these
+Lowering therefore records the nodes for which this was checked. A cached result is reused if all these
 checks would have the same answers.
 """
 

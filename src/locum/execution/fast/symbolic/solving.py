@@ -3,7 +3,7 @@
 Every rule replaces a term by an equal term with fewer guards, fewer summed variables or smaller ranges,
 until no rule applies. The rules are local and do not depend on the shapes of matrices:
 
-- *range*: a guard that holds everywhere in the box is dropped; a guard that holds nowhere makes the
+- *range*: a guard that holds everywhere in the box is dropped, and a guard that holds nowhere makes the
   term 0;
 - *separation* (mixed radix): m·Q + R = 0 splits into conditions on Q and on R if only one multiple of m
   is in the range of R. If ⌊R / m⌋ is constant, m·Q + R ≥ 0 is a bound on Q;

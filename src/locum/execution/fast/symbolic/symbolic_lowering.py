@@ -174,8 +174,8 @@ class Lowering:
     ) -> Lowered:
         """Lower a node that introduces variables, and repeat this if one of them is refined.
 
-        Results from before this node do not contain these variables. Lowering therefore need not start
-        again from the target.
+        Results of earlier nodes do not contain these variables. Lowering therefore need not start again
+        from the target.
         """
         known: tuple[dict[Any, Any], ...] = (self.memory, self.affine, self.scope.box)
         while True:
@@ -210,7 +210,7 @@ class Lowering:
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a chain of additions without recursion, and combine its terms.
 
-        RASP text writes the heads of a family as such a chain.
+        In RASP text without families, several heads are added up by such a chain.
         """
         addends = []
         while node.op == "add" and (node is self.target or not self.buffers.holds(node)):
