@@ -149,7 +149,8 @@ class Matrix(Tensor[Size]):
         return "×".join("·" if isinstance(size, SOp) else str(size) for size in self.shape)
 
     def at(self, *index: Size) -> SOp:
-        """Return an s-op with the entry at ``index`` (row, column), which may depend on the position.
+        """Return an s-op with the entry at ``index`` (row, column); the index may depend on the
+        position.
 
         The entry is read by one head or, for a constant matrix, from its table. Unlike in a tensor, the
         index of a dimension of size 1 is also used, as in the paper's listings.

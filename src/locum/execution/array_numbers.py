@@ -38,7 +38,7 @@ def round_array(array: NDArray[Any], dtype: str) -> NDArray[np.float64]:
         return single.astype(np.float64)
 
 
-#: A lower and an upper bound of integers, which are infinite if there is no bound.
+#: A lower and an upper bound of integers; a missing bound is infinite.
 Interval: TypeAlias = "tuple[float, float]"
 BIT: Interval = (0, 1)
 

@@ -3,7 +3,7 @@
 :class:`Arrays` combines a library (with the names of the array API), a device and a floating-point
 type. The class adds operations that the array API lacks: sums and maxima over segments, running maxima,
 and strided views. The functions at module level convert between NumPy and torch. This module does not
-import torch, which is used only if a tensor was passed. Operations on tensors propagate gradients
+import torch, and uses torch only if a tensor was passed. Operations on tensors propagate gradients
 wherever PyTorch does.
 
 >>> arrays = Arrays(np.zeros(3))

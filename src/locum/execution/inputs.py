@@ -235,7 +235,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _arrays(array: Any) -> Inputs:
-    """Return the :class:`Inputs` of an array of numbers, which is a sequence or a batch."""
+    """Return the :class:`Inputs` of a sequence or a batch that is given as an array of numbers."""
     _require_axes(array)
     if 0 in array.shape:
         raise InputError("expected at least one token, got an empty input")

@@ -1,5 +1,4 @@
-"""Define atoms: the values at single positions of a sequence, which are also used in attributes of
-nodes.
+"""Define atoms, the values at single positions of a sequence; attributes of nodes also contain atoms.
 
 RASP has four types of atom: Python's ``bool``, ``int``, ``float`` and ``str``. In Python
 ``1 == 1.0 == True``, but RASP prints these values differently, as ``1``, ``1.0`` and ``T``.

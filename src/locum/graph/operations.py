@@ -304,7 +304,7 @@ def _table() -> dict[str, Operation]:
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(_table())
 #: The names of the transcendental functions.
 TRANSCENDENTAL = tuple(name for name, row in OPERATIONS.items() if row.transcendental)
-#: The functions that round to a floating-point type, which have the names of these types.
+#: The functions that round to a floating-point type; each function has the name of its type.
 ROUNDINGS = tuple(name for name, row in OPERATIONS.items() if row.rounds)
 
 

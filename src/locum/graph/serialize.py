@@ -91,7 +91,7 @@ def _read(text: str) -> Node:
 
 
 def stable_hash(root: Node) -> str:
-    """Return the SHA-256 hash of the JSON text of a graph, which is the same on every machine."""
+    """Return the SHA-256 hash of the JSON text of a graph; the hash is the same on every machine."""
     return hashlib.sha256(dumps(root).encode()).hexdigest()
 
 
@@ -196,7 +196,7 @@ def decode_attribute(value: Any, depth: int = 0) -> Attribute:
 
 
 def _shown(value: object) -> str:
-    """Return short text for an unchecked value from a file, which may be long or deeply nested."""
+    """Return short text for an unchecked value from a file; the value may be long or deeply nested."""
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'JSON object'} of {len(value)}"
     return short(value)

@@ -243,7 +243,7 @@ class LayerSimulator(Simulator):
 
     @cached_property
     def _of_each(self) -> set[str]:
-        """Names of the blocks of T that each X of a batch has separately, which are masks."""
+        """Names of the masks of T, of which each X of a batch has a separate copy."""
         return {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
 
     def explained(self, error: ExecutionError) -> ExecutionError:

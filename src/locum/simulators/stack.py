@@ -32,7 +32,7 @@ class Stack(Simulator):
     """
 
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
-        """Connect simulators in series; the shape of each result must equal the shape of the next X."""
+        """Connect simulators in series; the shape of each result must be the shape of the next X."""
         if not isinstance(simulators, Sequence):
             raise GraphError(f"expected a list of simulators, got {type(simulators).__name__}")
         self.simulators = tuple(simulators)

@@ -48,9 +48,9 @@ RECIPES = (*PROGRAM_RECIPES, "native")
 RANGES = (-1.0, 1.0)
 #: Penalty that is subtracted from the scores of excluded keys. The resulting weight is 0 in this type.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
-#: Penalty that is subtracted from the scores of keys hidden by a causal mask, which may be arbitrarily
-#: larger than the other scores. If inputs have no ranges, it is also the penalty for keys outside X, so
-#: that neither penalty is lost in rounding.
+#: Penalty that is subtracted from the scores of keys hidden by a causal mask. These scores may be
+#: arbitrarily larger than the other scores. If inputs have no ranges, this number is also the penalty
+#: for keys outside X, so that neither penalty is lost in rounding.
 HIDDEN = {"float64": 2.0**500, "float32": 2.0**100}
 
 
@@ -170,7 +170,7 @@ def softmax_scores(
     """Return the scores Σ query·key for the keys at the first n positions; other keys receive a
     penalty.
 
-    ``row`` is the row of X that a position queries, which is needed for a causal mask.
+    ``row``, the row of X that a position queries, is needed for a causal mask.
     """
     pairs = [(query, term(key)) for query, key in zip(queries, keys, strict=True)]
     outside = indicator(indices >= n).node

@@ -34,7 +34,7 @@ Line = Callable[[int], Any]
 
 
 def draw_line(first: Any, last: Any, count: int) -> Line:
-    """Return the function that interpolates between two values, which are ``count`` steps apart.
+    """Return the function that interpolates between two values that are ``count`` steps apart.
 
     Integers in tuples, lists, dictionaries, ranges and data classes are interpolated. Everything else
     must be equal in both values, otherwise :class:`NotLinearError` is raised. The returned function
@@ -198,7 +198,7 @@ def _has_same_value(a: Step, b: Step) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """A small program with the arrays that it reads and computes, which are identified by nodes."""
+    """A small program, with nodes that identify the arrays that the program reads and computes."""
 
     #: The s-ops that are computed, with the needed positions of each.
     roots: Mapping[Node, range]

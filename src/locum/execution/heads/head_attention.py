@@ -33,7 +33,7 @@ _MEMORY_ON_GPU, _MEMORY = 4 * 2**30, 2**26
 
 
 def default_memory(arrays: Arrays) -> int:
-    """Return the default number of bytes for a chunk of scores, which is larger on a GPU."""
+    """Return the default number of bytes for a chunk of scores; the number is larger on a GPU."""
     return _MEMORY_ON_GPU if arrays.on_gpu else _MEMORY
 
 

@@ -107,7 +107,7 @@ def _is_zero_constant(node: Node) -> bool:
 def _is_finite(node: Node, statics: Statics) -> bool:
     """Return whether a factor is static, independent of the position, and finite.
 
-    The product of 0 and such a factor is 0, which is not true for infinity.
+    The product of 0 and such a factor is 0, while the product of 0 and infinity is NaN.
     """
     if not statics.is_position_free(node):
         return False
@@ -137,8 +137,7 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
 
 
 def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
-    """Return points that include all points where the conditions hold, or None if there are too many.
-    """
+    """Return points that include all points where all conditions hold, or None if there are too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in supports:
         ordered = (

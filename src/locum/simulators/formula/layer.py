@@ -200,7 +200,7 @@ class Formula:
 
 
 class _Norms:
-    """The norms of a layer, which are applied in order."""
+    """The norms of a layer, in the order in which they are applied."""
 
     def __init__(self, formula: Formula, order: Order) -> None:
         self.formula = formula

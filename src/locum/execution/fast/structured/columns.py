@@ -247,7 +247,7 @@ def _direction(codes: Array) -> int:
 
 
 def few(size: int) -> int:
-    """Return the maximum size of a table, which is proportional to the length of the sequence."""
+    """Return the maximum size of a table; this size is proportional to the length of the sequence."""
     return 4 * size + 1024
 
 
