@@ -84,7 +84,8 @@ class ScoredSelector:
 
     arrays: Arrays
     formula: Formula
-    #: For each comparison, its code; if it does not depend on the key, its truth value for each row.
+    #: For each comparison, its code. For comparisons that do not depend on the key, the truth value of
+    #: each row.
     codes: Mapping[Literal, Code]
     row_truths: Mapping[Literal, Array]
     #: For each ``best``, its score at every key, or :func:`unranked` at keys that cannot be selected.

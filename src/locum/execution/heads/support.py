@@ -137,7 +137,7 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
 
 
 def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
-    """Return points that include all points where all conditions hold, or None if there are too many."""
+    """Return points that include all points where the conditions hold; None if there are too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in supports:
         ordered = (

@@ -43,8 +43,8 @@ Steps = dict[str, Matrix]
 #: (``inverse_recipe.py``); "width-1" has one head in each layer (``width_one.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 
-#: The score of a hidden key. It is never the row maximum, and its exponential after subtracting the
-#: maximum is 0 (in single precision the number itself is −∞).
+#: The score of a hidden key. This score is never the row maximum, and its exponential after subtracting
+#: the maximum is 0. In single precision, the score is −∞.
 HIDDEN = -sys.float_info.max
 
 

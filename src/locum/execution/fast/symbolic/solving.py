@@ -40,8 +40,8 @@ from locum.execution.fast.symbolic.terms import (
     Term,
 )
 
-#: Function of a variable's name, a mark that makes the new name unique, and a size. It creates a fresh
-#: variable.
+#: Function that creates a fresh variable from the name of a variable, a mark that makes the new name
+#: unique, and a size.
 Fresh = Callable[[str, str, int], Affine]
 
 _ROUNDS = 200

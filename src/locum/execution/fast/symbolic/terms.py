@@ -117,7 +117,7 @@ class Apply:
 
     op: str
     arguments: tuple[Sum, ...]
-    #: The result of :func:`extent`. It is computed once, since it is read often.
+    #: The result of :func:`extent`, which is computed once because it is read often.
     extent: tuple[int, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
