@@ -12,7 +12,8 @@ The offset of a family of matrices contains a family parameter. Sizes may be s-o
 Every construction accepts views of one sequence and returns a view. The result is a new s-op whose
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
 ``needs`` is the number of positions that its intermediate results occupy. ``run`` raises an error if
-the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``.
+the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``. If
+the program depends on the length of the sequence, ``run`` raises an error instead of padding.
 
 >>> from locum import tokens
 >>> a = Matrix(tokens, 2, 3)

@@ -44,7 +44,8 @@ def softmax(
     - a number or an s-op: this number of columns, counted from the first one;
     - a matrix: the entries at which the matrix is not 0.
 
-    The recipe ``paper`` uses one head per row, and ``frugal`` uses one head for all rows.
+    The recipe ``paper`` computes the row sums with one head per row, and ``frugal`` with one head for
+    all rows.
     """
     m = as_matrix(m, "softmax").compact()
     if base is not None and not base > 0:

@@ -1,9 +1,10 @@
 """Read the input of a program: one sequence of atoms, or a batch of sequences.
 
-A string is a sequence of characters. A list, a tuple or a one-dimensional array is a sequence of atoms.
-A list of lists, or a two-dimensional array, is a batch. Lists may have different lengths. Arrays of
-numbers (NumPy's and torch's) are kept as arrays, and executors that need lists convert them. Any other
-input raises :class:`InputError`, so that executors need not check their input.
+A string is a sequence of characters. A list, another iterable such as a tuple or a range, or a
+one-dimensional array is a sequence of atoms. A list of lists, or a two-dimensional array, is a batch.
+Lists may have different lengths. Arrays of numbers (NumPy's and torch's) are kept as arrays, and
+executors that need lists convert them. Other inputs, such as sets, dictionaries and bytes, raise
+:class:`InputError`. Executors therefore need not check their input.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def grow(
 ) -> Node:
     """Generate a program without free families from at most ``size`` random operations.
 
-    Sums over families are added to these operations. The root has one of the ``sorts``. The program is
-    built from leaves and from ``parts``.
+    Sums over families are added to these operations. The root is derived from a node of one of the
+    ``sorts``. The program is built from leaves and from ``parts``.
     """
 
     def make(op: str, *inputs: Node) -> Node:

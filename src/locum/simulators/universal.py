@@ -1,9 +1,9 @@
 """Define U, the universal simulator, which maps ⟨T, X⟩ to T(X) (Theorem 1, its corollaries, Theorem on
 H heads).
 
-The program depends only on the order: one U simulates every T of that order. The paper requires n ≤
-min(d, d_v). In Locum any order is supported, since the sequence is padded if a product needs more
-positions (erratum E17).
+The program does not depend on T: one U simulates every T of its order. The paper requires n ≤ min(d,
+d_v). In Locum any order is supported, since the sequence is padded if a product needs more positions
+(erratum E17).
 
 >>> import numpy as np
 >>> from locum.simulators.modules.attention import Attention
@@ -117,7 +117,7 @@ class UniversalSimulator(LayerSimulator):
         return explain(self, T, X, memory, executor=executor)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile U to the weights of a transformer, which depend only on the order.
+        """Compile U to the weights of a transformer, which do not depend on T.
 
         ``recipe`` is one of U's recipes, or ``native``, which uses a softmax head of the transformer as
         the simulated softmax. ``options`` are the options of ``locum.compile``. By default,

@@ -54,8 +54,7 @@ def plan(
     of the arguments. With ``strict``, the plan raises an error instead of comparing all pairs of
     positions.
 
-    Plans compute with arrays of numbers. A program with string s-ops raises an error, unless the
-    strings are only compared immediately.
+    Plans compute with arrays of numbers. A program that contains strings raises an error.
     """
     length, asked, shapes = _checked(length, positions, segments)
     backend = backend_for(like)

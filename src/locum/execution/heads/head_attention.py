@@ -62,7 +62,7 @@ class ScoreProduct:
         self.keys = self._joined([code.key_vectors(arrays) for code in codes])  # [coordinate, key]
 
     def queries(self, begin: int, end: int) -> Array:
-        """Return the query vectors of rows ``begin`` to ``end``, [row, coordinate]."""
+        """Return the query vectors of rows ``begin`` to ``end`` as an array [row, coordinate]."""
         vectors = [code.query_vectors(self.arrays, begin, end) for code in self.codes]
         return self._joined(vectors).T
 

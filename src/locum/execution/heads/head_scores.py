@@ -91,7 +91,8 @@ class Code:
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, arrays: Arrays) -> Array:
-        """Return the vectors of all keys, [coordinate, key], as small integers or booleans."""
+        """Return the vectors of all keys as an array [coordinate, key] of small integers or booleans.
+        """
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
             return head_numbers.compare(arrays, self.predicate, keys, distinct)
@@ -104,7 +105,7 @@ class Code:
         return _with_ones(arrays, arrays.xp.concat([ones, sign * digits], axis=0), 1)
 
     def query_vectors(self, arrays: Arrays, begin: int, end: int) -> Array:
-        """Return the vectors of the queries ``begin`` to ``end``, [coordinate, row]."""
+        """Return the vectors of the queries ``begin`` to ``end`` as an array [coordinate, row]."""
         queries = self.queries[begin:end]
         if self.distinct is not None:
             return queries[None, :] == self.distinct[:, None]

@@ -35,7 +35,7 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The positions at which each head needs a value, [family…, position].
+    """The positions at which each head needs a value, as an array [family…, position].
 
     Entries that are not ``valid`` are padding.
     """

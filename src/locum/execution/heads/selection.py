@@ -1,7 +1,7 @@
 """Prepare the selector of a head for execution: find live rows, encode comparisons, form groups.
 
-The rows of all members of a family are run together. Members with different *keys* cannot share key
-vectors, so their rows are run in separate groups.
+The rows of all members of a family are run together if the members have the same *keys*. Members with
+different keys cannot share key vectors, so their rows are run in separate groups.
 """
 
 from __future__ import annotations

@@ -81,7 +81,8 @@ class Style:
     def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
         """Return the softmax of the rows.
 
-        The paper's recipe uses one head per row, and all other recipes use one head for all rows.
+        The paper's recipe computes the row sums with one head per row, and all other recipes with one
+        head for all rows.
         """
         recipe = "paper" if self.recipe == "paper" else "frugal"
         return softmax(m, self.base, self.stable, mask, recipe)

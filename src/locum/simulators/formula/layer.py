@@ -1,8 +1,9 @@
 """Define the formula of U: attention with all heads, and the encoder and decoder layers around it.
 
 X, the memory, the matrices of T and the result are views of one sequence. Heads are a family h (Lemma
-multi-head): one formula whose views depend on h, summed over h. The program depends only on the order,
-and its size is independent of the number of heads and of the sizes of the matrices.
+multi-head): one formula whose views depend on h, summed over h. The program does not depend on T. The
+number of its nodes is independent of the number of heads and, with the recipes fetch and paper, of the
+sizes of the matrices.
 """
 
 from __future__ import annotations

@@ -166,8 +166,8 @@ class Attention(MaskedAttention):
 
 
 class MultiHeadAttention(AttentionModule):
-    """An attention layer with several heads, whose results are concatenated (and multiplied by W_O,
-    plus b_O) or summed.
+    """An attention layer with several heads, whose results are concatenated or summed. If given,
+    ``W_O`` multiplies the concatenation, and ``b_O`` is added.
 
     >>> import numpy as np
     >>> from locum import Attention

@@ -172,8 +172,8 @@ def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]
     The mask is boolean, or consists of numbers that are added. A mask computed from tokens is a choice
     between scores and a number. A mask computed only from positions is represented differently: scores
     where it is true and 0 elsewhere, minus a constant. A row without visible keys has no softmax. Fused
-    attention returns NaN for such a row, while three steps may return the mean. Modules of Locum have
-    no such rows.
+    attention returns NaN for such a row, while three steps may return the mean. In the layers of Locum
+    that contain this pattern, every row has a visible key.
     """
     if uses[scores] != 1:
         return scores, ()
