@@ -91,8 +91,7 @@ class Code:
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, arrays: Arrays) -> Array:
-        """Return the vectors of all keys as an array [coordinate, key] of small integers or booleans.
-        """
+        """Return the vectors of all keys as an array [coordinate, key] of integers or booleans."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
             return head_numbers.compare(arrays, self.predicate, keys, distinct)

@@ -166,8 +166,9 @@ class Attention(MaskedAttention):
 
 
 class MultiHeadAttention(AttentionModule):
-    """An attention layer with several heads, whose results are concatenated or summed. If given,
-    ``W_O`` multiplies the concatenation, and ``b_O`` is added.
+    """An attention layer with several heads, whose results are concatenated or summed.
+
+    If ``W_O`` is given, the concatenation is multiplied by ``W_O``. If ``b_O`` is given, it is added.
 
     >>> import numpy as np
     >>> from locum import Attention

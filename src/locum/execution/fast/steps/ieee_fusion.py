@@ -27,8 +27,8 @@ from locum.execution.fast.steps.magnitude import StepTypes
 from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major, row_major
 from locum.graph.operations import ROUNDINGS
 
-#: Function that returns the replacement of a step, or None if the rule does not apply. Its arguments are
-#: the step, the number of uses of each step, and the :class:`Steps` that creates new steps.
+#: Function that returns the replacement of a step, or None if the rule does not apply. The arguments
+#: are the step, the number of uses of each step, and the :class:`Steps` that creates new steps.
 Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 _KERNELS = ("softmax", "attention", "biased_product", "gelu", "silu", "layer_norm", "matmul")
