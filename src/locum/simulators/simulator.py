@@ -162,7 +162,7 @@ class Simulator:
 
     def _plan(self, value: Matrix, places: Places, parts: Sequence[Array]) -> Plan | None:
         """Return a plan with which the fast executor alone can run ``value`` on arrays like ``parts``,
-        or None.
+        or None if there is no such plan.
         """
         first, node = parts[0], value.sop.node
         # Several steps may be views of one s-op, so the plan depends on the requested positions.

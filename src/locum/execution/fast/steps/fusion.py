@@ -295,7 +295,7 @@ def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | Non
 
 
 def _averaged(mean: Step) -> Step | None:
-    """Return the array of which ``mean`` is the mean along the last axis, or None."""
+    """Return the array whose mean along the last axis is ``mean``, or None if there is none."""
     if not _is(mean, "divide") or mean.inputs[0].op != "sum":
         return None
     total, count = mean.inputs

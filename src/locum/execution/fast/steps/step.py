@@ -199,7 +199,9 @@ def is_row_major(view: Step) -> bool:
 
 
 def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:
-    """Return the permutation of axes that gives a row-major array the given strides, or None."""
+    """Return the permutation of axes that gives a row-major array these strides, or None if there is
+    none.
+    """
     available = {
         (size, stride): n
         for n, (size, stride) in enumerate(zip(native, row_major(native), strict=True))

@@ -160,7 +160,9 @@ class Structure:
 
     @cached_property
     def fetched_in_order(self) -> Column | None:
-        """The column in whose order each query q selects only the key at index q, or None."""
+        """The column in whose order each query q selects only the key at index q, or None if there is
+        none.
+        """
         if self._comparison is None:
             return None
         column, slot = self._comparison

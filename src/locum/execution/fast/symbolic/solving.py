@@ -216,7 +216,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Return start and length of the shortest interval with a known length, or None."""
+    """Return start and length of the shortest interval of known length, or None if there is none."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)
@@ -310,7 +310,7 @@ def either(a: GuardedCases, b: GuardedCases) -> GuardedCases:
 
 
 def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine | None:
-    """Return a cut of a root variable that helps to decide the condition, or None."""
+    """Return a cut of a root variable that helps to decide the condition, or None if there is none."""
     for case in condition.cases:
         for guard in case:
             cut = _cut(guard, box, roots)
