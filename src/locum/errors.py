@@ -1,8 +1,8 @@
 """Define the errors that Locum raises for invalid input and unsupported requests.
 
 Most messages state what was expected and what was found, and many suggest what to try. The command line
-prints the message without a traceback. Other exceptions indicate a bug in Locum, except for missing
-names, missing packages and interrupts.
+prints the message without a traceback. Other exceptions usually indicate a bug in Locum, except for
+missing names, missing packages and interrupts.
 
 >>> import locum
 >>> try:

@@ -57,9 +57,9 @@ def cofactor(m: Matrix, order: int | None = None) -> Matrix:
 def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
     """Return the cofactor of entry (i, j), where i and j are s-ops, at each position.
 
-    With ``permanent``, all signs are positive and all entries are replaced by their absolute values.
-    The rounding errors of the cofactor are proportional to the result. This computation reads the same
-    entries and needs no further head.
+    With ``permanent``, all signs are positive and all entries are replaced by their absolute values. A
+    small multiple of the result bounds the rounding errors of the cofactor. This computation reads the
+    same entries and needs no further head.
     """
     total: SOp | None = None
     for columns in itertools.permutations(range(1, r)):

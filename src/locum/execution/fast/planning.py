@@ -325,7 +325,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """Return ``node`` if it depends on no family, else the nearest loading node without families."""
+    """Return ``node`` if it depends on no family, else the nearest node above it without families."""
     while node.free:
         node = loaded_by[node]
     return node
