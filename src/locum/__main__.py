@@ -1,6 +1,6 @@
 """Start the command-line interface for ``locum`` and ``python -m locum``.
 
-:func:`main` imports the command-line interface itself. An interrupt during this import is therefore
+The command-line interface is imported in :func:`main`. An interrupt during this import is therefore
 also reported in one line, with an exit code.
 """
 

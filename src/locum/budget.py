@@ -23,11 +23,11 @@ from collections.abc import Sequence
 
 from locum.errors import LimitError
 
-#: Maximum size of an integer (in bits) and of a string (in characters) that a program may build.
+#: Maximum number of bits of an integer, and of characters of a string, that a program may build.
 MAX_BITS = 1_000_000
 MAX_STRING = 1_000_000
 
-#: Arithmetic on integers with fewer bits takes constant time.
+#: Arithmetic is free if its operands have at most this number of bits in total.
 _SMALL_BITS = 1_024
 #: Number of characters of a string that one step copies.
 _CHARACTERS_PER_STEP = 10_000
@@ -57,13 +57,13 @@ class Budget:
         self.steps = self.text_steps = 0.0
 
     def begin_statement(self) -> None:
-        """Reset the step count of the statement, because the next statement begins."""
+        """Reset the step count of the statement at the beginning of the next statement."""
         self.steps = 0.0
 
     def spend(self, steps: float) -> None:
         """Charge ``steps`` to the current statement and to the text.
 
-        Raise :class:`LimitError` if the charge exceeds a limit; it is then not recorded.
+        A charge that exceeds a limit raises :class:`LimitError` and is not recorded.
         """
         if self.steps + steps > self.most_steps:
             raise LimitError(
@@ -104,10 +104,10 @@ class Budget:
 
 
 def cost(op: str, atoms: Sequence[object]) -> tuple[float, int]:
-    """Return upper bounds on the steps and the bytes that the elementwise operation ``op`` on ``atoms``
-    needs.
+    """Return the numbers of steps and bytes that are charged for the elementwise operation ``op`` on
+    ``atoms``.
 
-    Operations on small numbers are free.
+    Both numbers are 0 for operations on small numbers.
 
     >>> cost("add", (1, 2.5)), cost("multiply", ("ab", 100_000))
     ((0.0, 0), (20.0, 200049))
@@ -124,13 +124,13 @@ def cost(op: str, atoms: Sequence[object]) -> tuple[float, int]:
     if op == "multiply" and len(bits) == 2:
         return _product(*bits), sum(bits) // 7
     if op in ("modulo", "floor_divide") and len(bits) == 2:
-        # The cost of long division is the number of digits of the quotient times those of the divisor.
+        # The cost of long division is the product of the numbers of digits of quotient and divisor.
         return largest / 1e5 + 4e-7 * max(0, bits[0] - bits[1]) * bits[1], largest // 7
     return largest / 1e5, largest // 7
 
 
 def _product(*bits: float) -> float:
-    """Return the number of steps of multiplying two integers of these sizes in bits, by Karatsuba's
+    """Estimate the number of steps for multiplying two integers of these sizes in bits by Karatsuba's
     method.
     """
     shorter, longer = max(1.0, min(bits)), max(bits)

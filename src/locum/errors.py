@@ -1,8 +1,8 @@
 """Define the errors that Locum raises for invalid input and unsupported requests.
 
-A message states what was expected, what was found and what to try. The command line prints the message
-without a traceback. Any error that is not a :class:`LocumError` is a bug in Locum and keeps its
-traceback.
+Most messages state what was expected and what was found, and many suggest what to try. The command line
+prints the message without a traceback. Other exceptions usually indicate a bug in Locum, except for
+missing names, missing packages and interrupts.
 
 >>> import locum
 >>> try:
@@ -30,7 +30,7 @@ class LocumError(ValueError):
 
 
 class GraphError(LocumError):
-    """A program graph that violates the table of operations, or that cannot be read from a file.
+    """Raised for an invalid program graph, and for a file from which no graph can be read.
 
     >>> import locum
     >>> locum.aggregate(locum.tokens, locum.tokens)  # doctest: +ELLIPSIS
@@ -41,10 +41,10 @@ class GraphError(LocumError):
 
 
 class InputError(LocumError):
-    """Invalid input: a sequence that no program can run on, a file that cannot be read, or an invalid
-    setting.
+    """Raised for invalid input: a sequence on which no program can run, an unreadable file, or an
+    invalid setting.
 
-    An input sequence is invalid if it is empty, is ragged, or contains items that are not atoms.
+    For example, a sequence is invalid if it is empty or contains None.
 
     >>> import locum
     >>> try:
@@ -56,13 +56,12 @@ class InputError(LocumError):
 
 
 class ExecutionError(LocumError):
-    """A program whose result is undefined on the given input.
+    """Raised if a program cannot be run on an input, for example because its result is undefined.
 
     ``where`` is the text of the s-op or selector in which the error occurs. ``position`` is the
-    position in the input (for a selector, the position of the query), or None if the error concerns the
-    whole sequence. ``kind`` is the rule that is violated: "mixture", "average", "not real", "too
-    large", "undefined" or "refused". It can also be the name of a Python error (ZeroDivisionError,
-    TypeError, …).
+    position in the input, or None if the error concerns the whole sequence. For a selector, this is the
+    position of the query. ``kind`` is the violated rule, such as "mixture", "average", "not real", "too
+    large" or "refused", or the name of a Python error, such as "ZeroDivisionError".
 
     >>> import locum
     >>> try:
@@ -83,10 +82,11 @@ class ExecutionError(LocumError):
 
 
 class LimitError(LocumError):
-    """A program that exceeds the limits of its :class:`~locum.budget.Budget`.
+    """Raised for a program that exceeds a limit of its :class:`~locum.budget.Budget`, and for other
+    computations that would be too large.
 
-    ``kind`` is "too much" (too many steps, bytes or members of families) or "too deep" (too deeply
-    nested calls or lists).
+    ``kind`` is "too deep" for calls or lists that are nested too deeply. For other limits, such as
+    steps and bytes, ``kind`` is "too much".
     """
 
     def __init__(self, problem: str, kind: str = "too much") -> None:
@@ -95,7 +95,7 @@ class LimitError(LocumError):
 
 
 class CompileError(LocumError):
-    """A program that cannot be compiled to weights with the given options.
+    """Raised for a program that cannot be compiled to weights with the given options.
 
     The message states the reason and the s-op or selector in which the problem occurs. ``instead``
     suggests an alternative. If the error bound exceeds the tolerance, ``bound`` is the smallest bound
@@ -123,7 +123,7 @@ class CompileError(LocumError):
         super().__init__(f"{found}{place}{tried}")
 
     def at(self, where: str, instead: str = "") -> CompileError:
-        """Return the same error with another location ``where`` and, if given, another suggestion
+        """Return a copy of the error with another location ``where`` and, if given, another suggestion
         ``instead``.
         """
         return CompileError(self.problem, where, instead or self.instead, bound=self.bound)
@@ -166,8 +166,8 @@ def missing_name(package: str, name: str) -> AttributeError | ImportError:
     """Return the error for a ``name`` that is missing in a package, with a hint if the name was removed
     or moved.
 
-    In ``from package import name``, Python replaces the message of an AttributeError. For such a
-    statement the error is therefore an ImportError.
+    In ``from package import name``, Python replaces the message of an AttributeError. If the name was
+    removed or moved, the error for such a statement is therefore an ImportError.
     """
     if name not in REPLACEMENTS or package not in ("locum", "locum.simulators"):
         return AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
 """Read untrusted files safely, and write files and folders atomically.
 
-Only regular files are opened, and their size is checked before they are read. A device, a pipe or a
-huge file therefore raises an error with a one-line message. A file is written under a temporary name
-next to the target and then renamed. An interruption or a full disk leaves the earlier file unchanged.
+Only regular files are read, and the size of a file is checked before it is read. For a device, a pipe
+or a huge file, the functions raise an error with a one-line message. A file is written under a
+temporary name next to the target and then renamed. If writing is interrupted or the disk is full, an
+existing file is unchanged.
 
 >>> read_text("/dev/null", limit=1000)
 Traceback (most recent call last):
@@ -81,8 +82,8 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def read_all(file: IO[bytes], path: str | Path, limit: int) -> bytes:
-    """Return the content of a file opened by :func:`open_file`, or raise an error if it has grown
-    beyond ``limit``.
+    """Return the content of a file opened by :func:`open_file`, or raise an error if the content is
+    longer than ``limit`` bytes.
     """
     try:
         content = file.read(limit + 1)
@@ -186,11 +187,11 @@ def _reason(error: BaseException) -> str:
 
 
 def check_target(path: str | Path | None, *inputs: str | Path | None) -> None:
-    """Raise an error if the file ``path`` cannot be written or is also one of the ``inputs`` of the
-    same command.
+    """Raise an error if ``path`` is not a regular file in an existing folder, or is one of the
+    ``inputs`` of the same command.
 
-    Call this before a long computation, so that its result is not lost. If ``path`` is None, no file
-    will be written and nothing is checked.
+    The file itself need not exist. Call this function before a long computation, so that the result is
+    not lost. If ``path`` is None, nothing is checked.
     """
     if path is None:
         return
@@ -211,7 +212,7 @@ def _is_same(path: Path, other: str | Path) -> bool:
 
 
 def write_file(path: str | Path, content: Content) -> None:
-    """Write or replace a file atomically: after an error the earlier file is unchanged."""
+    """Write or replace a file atomically. If an error occurs, an existing file is unchanged."""
     check_target(path)
     target = _target(path)  # a symbolic link remains a link
     fresh = target.with_name(_temporary(target))
@@ -238,9 +239,9 @@ def make_folder(path: str | Path) -> None:
 def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
     """Write a folder that contains exactly ``files`` (name → content), and replace an existing folder.
 
-    If several processes write the same folder at once, each succeeds and the last folder remains. The
-    working directory of the process is not replaced, since the process would then be in a deleted
-    folder.
+    If several processes write the same folder at once, each succeeds and the last folder remains. If
+    ``path`` is the working directory, an error is raised, since the process would otherwise be in a
+    deleted folder.
     """
     target = _target(path)
     if not target.parent.is_dir():
@@ -310,8 +311,8 @@ def _working_folder() -> Path | None:
 
 
 def _temporary(target: Path) -> str:
-    """Return a hidden, random name next to ``target``, shortened to fit the maximum length of file
-    names.
+    """Return a random name of a hidden file, which contains at most 40 characters of the name of
+    ``target``.
     """
     return f".{target.name[:40]}.{secrets.token_hex(8)}"
 

@@ -98,9 +98,9 @@ _ITEMS = {f"a list of {kind.split()[1]}s": kind for kind in ("an integer", "a nu
 class Setting:
     """A declaration of one setting.
 
-    ``type`` is a key of ``_TYPES`` or ``_ITEMS``, such as "an integer" or "a list of numbers". With
-    ``convert``, ``type`` can be any description. Bounds and choices apply to a value, or to each item
-    of a list.
+    ``type`` is "an integer", "a number", "a text", "true or false", or a list type such as "a list of
+    numbers". With ``convert``, ``type`` can be any description. Bounds and choices apply to a value, or
+    to each item of a list.
     """
 
     type: str
@@ -162,9 +162,9 @@ class Setting:
             raise error(f"{name}: expected {self.expected}, got {show(value)}") from None
 
     def normalise(self, value: Any) -> Any:
-        """Return a value in normal form, for example an int as a float.
+        """Return a value in normal form: for example, an int becomes a float.
 
-        An invalid value raises TypeError, ValueError or OverflowError.
+        An invalid value raises TypeError, ValueError, OverflowError or an error of ``convert``.
         """
         if self.convert is not None:
             value = self.convert(value)
@@ -195,7 +195,9 @@ class Setting:
 
 
 def settings_of(record: Any) -> dict[str, Setting]:
-    """Return the settings of a dataclass by field name, each with the default of its field."""
+    """Return a mapping from the fields of a dataclass to their settings, with the defaults of the
+    fields.
+    """
     return _read_annotations(record)
 
 
@@ -239,8 +241,8 @@ def read_settings(
     what: str = "settings",
     error: Error = InputError,
 ) -> dict[str, Any]:
-    """Check the values ``given`` and return all settings in normal form; missing settings have their
-    defaults.
+    """Check the values ``given`` and return the values of all settings in normal form; missing settings
+    have their defaults.
 
     Unknown names and missing required settings raise ``error``.
     """

@@ -1,7 +1,7 @@
 """Provide locks and bounded caches that are safe with threads and forked processes.
 
 A forked child process has only one thread, so a lock that another thread of the parent holds would
-remain locked forever. All locks are therefore replaced in every child.
+remain locked forever. In every child, the locks of this module are therefore replaced by unlocked ones.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def at_most(number: float, form: str = ".3g") -> str:
 
 
 def shortened_apart(titles: Sequence[str], room: int) -> list[str]:
-    """Shorten titles to at most ``room`` characters such that different titles remain different.
+    """Shorten titles to at most ``room`` characters; of titles that would become equal, show the part
+    around their first difference.
 
     >>> shortened_apart(["select(indices, 1, ==)", "select(indices, 2, ==)"], 14)
     ['…ndices, 1, =…', '…ndices, 2, =…']
@@ -97,7 +98,7 @@ def text_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def matrix(title: str, numbers: Any, labels: Sequence[str] | None = None) -> str:
-    """Return a matrix of numbers as an HTML table with four significant digits.
+    """Return an HTML table of a matrix of numbers, with four significant digits.
 
     Only the first 12 rows and columns are shown. ``labels`` are the names of the rows.
 
@@ -132,15 +133,15 @@ _UNSAFE = re.compile(
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Replace control characters in ``text`` by escapes such as ``\x1b``, except the characters in
-    ``keep``.
+    r"""Replace control and formatting characters in ``text`` by escapes such as ``\x1b``, except the
+    characters in ``keep``.
     """
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
 
 
 def printable_json(text: str) -> str:
-    r"""Replace control characters in the JSON ``text`` by JSON escapes such as ``\u009b``; the result
-    is still JSON.
+    r"""Replace control and formatting characters in the JSON ``text`` by JSON escapes such as
+    ``\u009b``; the result is still JSON.
     """
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 

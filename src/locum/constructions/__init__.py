@@ -1,4 +1,4 @@
-"""Build the paper's constructions: each lemma is a function from matrices to a matrix of any shape.
+"""Build the paper's constructions: for each lemma, a function that maps matrices to a matrix.
 
 A :class:`Matrix` is a view of an s-op inside one sequence, so operations can be composed within one
 program. ``locum.paper`` maps the items of the paper to these functions.

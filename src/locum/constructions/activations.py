@@ -1,10 +1,10 @@
 """Build activation functions of matrices, elementwise or by MaxMin as in the paper's remark (Listing
 4).
 
-MaxMin sorts a pair of numbers. ReLU is the larger number of x and 0, leaky ReLU of x and a·x, and |x|
-of x and −x. With ``through="maxmin"``, these three functions are built from MaxMin. All other
-activations are elementwise functions, which the feed-forward computes. Positions outside the matrix are
-not changed.
+MaxMin sorts a pair of numbers. ReLU is max(x, 0), leaky ReLU is max(x, a·x), and |x| is max(x, −x).
+With ``through="maxmin"``, these three functions are built from MaxMin. All other activations are
+elementwise functions, which the feed-forward computes. The values at positions outside the matrix are
+not specified.
 
 >>> from locum import tokens
 >>> relu(Matrix(tokens, 1, 3)).run([1.5, -2, 0]).tolist()
@@ -105,8 +105,8 @@ def _sigmoid(x: SOp) -> SOp:
     return where(x >= 0, 1, small) / (1 + small)
 
 
-#: The activations of feed-forward layers by name. ``execution/activations.py`` has the same functions
-#: for arrays.
+#: The activations of feed-forward layers by name. ``execution/array_activations.py`` defines the same
+#: functions for arrays.
 ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
     function.__name__: function
     for function in (relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid, leaky_relu)

@@ -40,7 +40,8 @@ def _free_place(
     owner: Mapping[int, Who],
     asker: dict[int, Who],
 ) -> int | None:
-    """Return the nearest free choice that an augmenting path from ``newcomer`` reaches, or None.
+    """Return the nearest free choice that an augmenting path from ``newcomer`` reaches; None if there
+    is none.
 
     ``asker`` is filled with the key from which the search reached each choice.
     """

@@ -123,8 +123,8 @@ def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
     """Return the inverse of ``m`` from its characteristic polynomial: M ← AM + cI, c ← −tr(AM)/k, A⁻¹ =
     −M/c.
 
-    First the matrix is divided by its largest entry. An error is raised if the entries of |AX − I| do
-    not sum to less than ``tolerance`` for the result X.
+    First, the matrix is divided by the largest absolute value of its entries. An error is raised if the
+    entries of |AX − I| do not sum to less than ``tolerance`` for the result X.
     """
     a = m.compact()
     entries = select(indices, a.size, "<")

@@ -1,10 +1,10 @@
 """Build cofactors, determinants and inverses (Lemma inversion, Algorithm 5, Listings 7 and 8).
 
 For order 3, the paper uses cyclic offsets. The cofactor of (i, j) is a signed sum of products of
-entries (i + u, j + v), with u and v from 1 to r − 1 and indices modulo r. The same method works for
-every order r, with a factor (−1)^(i+j) for even r. It uses (r−1)² heads and (r−1)! products, so it is
-practical up to order 5. Gauss–Jordan elimination and two iterative recipes also work for every order
-(``elimination.py``).
+entries (i + u, j + v). Here u and v are from 1 to r − 1, and indices are taken modulo r. The same
+method works for every order r, with a factor (−1)^(i+j) for even r. This method uses (r−1)² heads and
+(r−1)! products, so it is practical up to order 5. Gauss–Jordan elimination and two iterative recipes
+also work for every order (``elimination.py``).
 
 A singular matrix has no inverse. A matrix counts as singular if its determinant or a pivot is at most
 ``tolerance`` times the size of its terms. (For the cofactor recipes, this size is the permanent of
@@ -57,9 +57,9 @@ def cofactor(m: Matrix, order: int | None = None) -> Matrix:
 def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
     """Return the cofactor of entry (i, j), where i and j are s-ops, at each position.
 
-    With ``permanent``, all signs are positive and all entries are replaced by their absolute values.
-    The result then bounds the rounding errors of the cofactor. The bound reads the same entries and
-    needs no further head.
+    With ``permanent``, all signs are positive and all entries are replaced by their absolute values. A
+    small multiple of the result bounds the rounding errors of the cofactor. This computation reads the
+    same entries and needs no further head.
     """
     total: SOp | None = None
     for columns in itertools.permutations(range(1, r)):
@@ -79,7 +79,7 @@ def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> 
 def determinant(
     m: Matrix, cofactors: Matrix | None = None, order: int | None = None, recipe: str = "frugal"
 ) -> Matrix:
-    """Return the determinant as a 1×1 matrix, whose s-op equals the determinant at every position.
+    """Return the determinant as a 1×1 matrix; its s-op equals the determinant at every position.
 
     The determinant is expanded along the first row. The recipe ``paper`` selects that row with one head
     and adds up its products over the whole input with another head. The recipe ``frugal`` uses one head

@@ -31,7 +31,7 @@ class Lines:
     """The entries of a matrix arranged in lines of equal length (its rows or its columns)."""
 
     values: SOp
-    #: The number of the line of each position, and the index within the line; OUTSIDE without a line.
+    #: The index of the line of each position, and the index within the line, or OUTSIDE.
     line: SOp
     place: SOp
     #: Number of entries in a line.
@@ -101,10 +101,10 @@ def entries_of(m: Matrix) -> tuple[SOp, SOp]:
 def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> tuple[SOp, SOp]:
     """Return two s-ops: the entry with index ``t`` in line i of ``left``, and in line j of ``right``.
 
-    One head reads the entries for all t. If ``apart`` is false, the two sides overlap and two heads are
-    used. The s-ops i and j depend on the position. i must be a valid line everywhere, so that every
-    query selects keys. At positions where j is NONE, only the left line is read and the right value is
-    0. With two heads, line 0 is read instead of NONE.
+    If ``apart`` is true, one head reads the entries for all t. Otherwise, the two sides may overlap,
+    and two heads are used. The s-ops i and j depend on the position. The value of i must be a valid
+    line everywhere, so that every query selects keys. At positions where j is NONE, only the left line
+    is read and the right value is 0. With two heads, line 0 is read instead of NONE.
     """
     if not apart:
         ours, theirs = select(left.line, i, "=="), select(right.line, maximum(j, 0), "==")

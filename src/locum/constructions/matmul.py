@@ -2,15 +2,15 @@
 
 Let A be an r×k matrix and B a k×c matrix.
 
-- ``paper``: r heads fetch the rows of A, c heads fetch the columns of B, and r·c heads add up the
+- ``paper``: r heads fetch the rows of A, and c heads fetch the columns of B. Then r·c heads add up the
   products, each at the position of one entry. The entry (l, l') belongs at position l·c + l', not l·k +
   l' (erratum E6). The number k may be an s-op, so that one network works for all k.
 - ``fetch``: every entry of the result fetches the k pairs that it needs, with 2k heads in one layer.
   Positions after the end of the result repeat entry (0, 0), so that no selection is empty and no mask
   is needed.
 - ``tiled``: like ``paper``, one network works for all k, but with fewer heads. Each group of k
-  positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up. The
-  number k occurs only in functions of ``indices``, and no selection is empty.
+  positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up the
+  products. The number k occurs only in functions of ``indices``, and no selection is empty.
 - ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them, or
   two heads if A and B overlap. Positions after the end of the result are 0.
 

@@ -7,12 +7,13 @@ Entry (i, j) of a :class:`Matrix` is the value of its s-op at position
 The default is row-major order from position 0. Positions, transposes and slices are defined by
 :class:`~locum.constructions.tensor.Tensor`. Several matrices in one sequence have different offsets.
 The offset of a family of matrices contains a family parameter. Sizes may be s-ops such as
-``length // 7``. Then one program works for all shapes, as in the paper's listings.
+``length // 7``. One program then works for several shapes, as in the paper's listings.
 
 Every construction accepts views of one sequence and returns a view. The result is a new s-op whose
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
 ``needs`` is the number of positions that its intermediate results occupy. ``run`` raises an error if
-the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``.
+the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``. If
+the program depends on the length of the sequence, ``run`` raises an error instead of padding.
 
 >>> from locum import tokens
 >>> a = Matrix(tokens, 2, 3)
@@ -149,7 +150,8 @@ class Matrix(Tensor[Size]):
         return "×".join("·" if isinstance(size, SOp) else str(size) for size in self.shape)
 
     def at(self, *index: Size) -> SOp:
-        """Return an s-op with the entry at ``index`` (row, column), which may depend on the position.
+        """Return an s-op with the entry at ``index`` (row, column); the index may depend on the
+        position.
 
         The entry is read by one head or, for a constant matrix, from its table. Unlike in a tensor, the
         index of a dimension of size 1 is also used, as in the paper's listings.
@@ -288,7 +290,7 @@ class Matrix(Tensor[Size]):
 
     @property
     def places(self) -> Places:
-        """The positions of the entries as numbers; an error if the size of the matrix is an s-op."""
+        """The positions of the entries as numbers; a size that is an s-op raises an error."""
         sizes = ((getattr(self, name), name.replace("_", " ")) for name in Places._fields)
         return Places(*(number_of(size, what) for size, what in sizes))
 
@@ -329,8 +331,8 @@ class Matrix(Tensor[Size]):
 
 @contextmanager
 def explained(names: Mapping[Node, str]) -> Iterator[None]:
-    """Raise an error with the message of the construction if a named quotient is divided by 0 in the
-    ``with`` block.
+    """Raise an error with the message of the construction if the divisor of a named quotient is 0 in
+    the ``with`` block.
 
     ``names`` maps quotients to these messages.
     """
@@ -361,7 +363,7 @@ def as_matrix(value: Any, operation: str) -> Matrix:
 
 
 def greatest(selector: Selector, score: SOp) -> Selector:
-    """Return a selector of the leftmost key with the highest score among the selected keys.
+    """Return a selector that selects the leftmost key with the highest score among the selected keys.
 
     A single key is selected even if several keys have this score, since the mean of equal numbers may
     be rounded.
@@ -370,12 +372,15 @@ def greatest(selector: Selector, score: SOp) -> Selector:
 
 
 def coordinates(columns: Size) -> tuple[SOp, SOp]:
-    """Return the row and the column of each position of a row-major matrix, also after its end."""
+    """Return the row and the column of each position of a row-major matrix that begins at position 0.
+
+    Positions after the end of the matrix also have a row and a column.
+    """
     return indices // columns, indices % columns
 
 
 def same_row(matrix: Matrix) -> Selector:
-    """Return the selector of the entries in the same row as the query, for a row-major matrix."""
+    """Return the selector that selects the row of the query, for a row-major matrix at position 0."""
     row = indices // matrix.columns
     return select(row, row, "==")
 

@@ -20,8 +20,9 @@ def layer_norm(
 ) -> Matrix:
     """Return (x − mean) / √(variance + ε) · gain + bias for each row x of ``m``.
 
-    ``gain`` and ``bias`` are 1×c matrices. ``epsilon`` is a number or a 1×1 matrix. Two attention
-    layers are used: one head computes the mean, and another head computes the variance.
+    ``gain`` and ``bias`` are 1×c matrices. ``epsilon`` is a number or a 1×1 matrix. One head computes
+    the mean, and a head in the next layer computes the variance. Other heads read the matrices
+    ``gain``, ``bias`` and ``epsilon``, unless they are constant.
     """
     m = m.compact()
     deviation = m.map(where(m.inside, m.sop - row_means(m).sop, 0))

@@ -87,7 +87,7 @@ def times(a: Size, b: Size) -> Size:
 
 
 def product(sizes: Iterable[S]) -> S:
-    """Return the product of sizes, which is 1 for an empty list."""
+    """Return the product of sizes; the product of an empty list is 1."""
     result: S = 1
     for size in sizes:
         result = times(result, size)

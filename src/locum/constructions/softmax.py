@@ -1,9 +1,9 @@
 """Compute the softmax of each row of a matrix (Lemma softmax, Algorithm 2, Listing 2).
 
-The paper's form divides exp(x) by the sum of exp(x) over the row. It uses a separate head for each row,
-that is, a family of r heads. The base in the listing is 2.73, while the paper's figure was made with
-2.718 (erratum E1); the default in Locum is e. By default, a hard-attention head (``best``) first
-subtracts the row maximum, so that nothing overflows. ``stable=False`` is the paper's form.
+The paper's form divides exp(x) by the sum of exp(x) over the row. This form uses a separate head for
+each row, that is, a family of r heads. The base in the listing is 2.73, while the paper's figure was
+made with 2.718 (erratum E1); the default in Locum is e. By default, a hard-attention head (``best``)
+determines the row maximum, which is subtracted to avoid overflow. ``stable=False`` is the paper's form.
 
 >>> from locum import tokens
 >>> softmax(Matrix(tokens, 2, 2)).run([0, 0, 3000, -3000]).tolist()
@@ -44,7 +44,8 @@ def softmax(
     - a number or an s-op: this number of columns, counted from the first one;
     - a matrix: the entries at which the matrix is not 0.
 
-    The recipe ``paper`` uses one head per row, and ``frugal`` uses one head for all rows.
+    The recipe ``paper`` computes the row sums with one head per row, and ``frugal`` with one head for
+    all rows.
     """
     m = as_matrix(m, "softmax").compact()
     if base is not None and not base > 0:
@@ -75,7 +76,7 @@ def _row_sums(m: Matrix, weight: SOp, recipe: str) -> SOp:
 
 
 def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
-    """Return a selector of the positions from row·c up to (row + 1)·c, as in the listing.
+    """Return a selector that selects the positions row·c to (row + 1)·c − 1, as in the listing.
 
     The condition applies to keys, or to queries if ``keys`` is false.
     """

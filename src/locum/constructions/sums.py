@@ -1,7 +1,9 @@
 """Compute sums from means, along rows and over all entries (Proposition AHAT).
 
 Attention computes means. A feed-forward multiplies a mean by the number of keys to obtain the sum. This
-number is a constant factor if it is known, and otherwise ``selector_width``.
+number is a constant factor if it is known, and otherwise ``selector_width``. The numbers of heads are
+stated for matrices in row-major order from position 0. Other views need one more head to copy the
+entries.
 """
 
 from __future__ import annotations
@@ -49,14 +51,14 @@ def total(m: Matrix) -> Matrix:
 
 
 def broadcast_row(m: Matrix, rows: Size) -> Matrix:
-    """Return a matrix with ``rows`` copies of a 1×c matrix as rows, with one head."""
+    """Return a matrix with ``rows`` copies of a 1×c matrix as rows, with at most one head."""
     require_same(m.rows, 1, f"broadcast_row: expected a matrix of one row, got {m.shape_label}")
     _, j = coordinates(m.columns)
     return m.derive(m.at(0, j), rows, m.columns)
 
 
 def broadcast_column(m: Matrix, columns: Size) -> Matrix:
-    """Return a matrix with ``columns`` copies of an r×1 matrix as columns, with one head."""
+    """Return a matrix with ``columns`` copies of an r×1 matrix as columns, with at most one head."""
     problem = f"broadcast_column: expected a matrix of one column, got {m.shape_label}"
     require_same(m.columns, 1, problem)
     i, _ = coordinates(columns)
@@ -64,7 +66,7 @@ def broadcast_column(m: Matrix, columns: Size) -> Matrix:
 
 
 def append_ones(m: Matrix) -> Matrix:
-    """Append a column of ones to ``m``, so that a product can include biases, with one head.
+    """Append a column of ones to ``m``, so that a product can include biases, with at most one head.
 
     >>> from locum import tokens
     >>> append_ones(Matrix(tokens, 2, 1)).run([5, 6]).tolist()
@@ -99,8 +101,9 @@ def scale(a: Matrix, factor: float | Matrix) -> Matrix:
 
 
 def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
-    """Return both matrices with their entries at the same positions, copied to position 0 if
-    necessary.
+    """Return both matrices with corresponding entries at the same positions.
+
+    If necessary, the entries are copied to row-major order from position 0.
     """
     require_same(a.rows, b.rows, problem)
     require_same(a.columns, b.columns, problem)

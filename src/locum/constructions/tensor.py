@@ -139,7 +139,7 @@ class Tensor(Generic[S]):
         return locate(self.offset, self.strides, index)
 
     def at(self, *index: Index) -> SOp:
-        """Return an s-op with the entry at ``index``, which may depend on the position, with one head.
+        """Return an s-op with the entry at ``index``, which one head reads; the index may be an s-op.
 
         The index of a dimension of size 1 is ignored, since such dimensions are expanded.
         """

@@ -126,7 +126,7 @@ def _enough(out: Layout, kernel: Tensor, tensor: Tensor, setting: Setting) -> li
 def convolve_transposed(out: Layout, tensor: Tensor, kernel: Tensor, setting: Setting) -> Tensor:
     """Return the transposed convolution with a kernel [channel, output channel, tap, …].
 
-    It is computed as a convolution of the entries, spread by the stride, with the reversed kernel.
+    The result is the convolution of the entries, spread by the stride, with the reversed kernel.
     """
     dims = range(2, len(tensor.shape))
     for dim, step in zip(dims, setting.stride, strict=True):

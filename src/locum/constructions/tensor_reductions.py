@@ -52,8 +52,8 @@ def rows(out: Layout, tensor: Tensor, dims: Sequence[int]) -> tuple[SOp, int]:
 
 
 def _row(n: int) -> Selector:
-    """Return the selector of the row of ``n`` positions that is reduced to the result at the position
-    of the query.
+    """Return the selector that selects, for the query at position p, the row of the result at position
+    p.
     """
     return select(indices // n, indices, "==")
 
@@ -73,8 +73,8 @@ def greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) ->
 
 
 def place_of_greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) -> Tensor:
-    """Return the index of the first maximum along dimensions, or minimum if ``sign`` is −1, ignoring
-    NaN.
+    """Return the index of the first maximum along dimensions, or of the first minimum if ``sign`` is
+    −1; NaN is ignored.
     """
     values, n = rows(out, tensor, dims)
     if n == 1:

@@ -1,10 +1,10 @@
 """Run programs on inputs, with a choice of executor and number domain.
 
-- ``dense`` defines the meaning of programs: it computes every pattern and every mean literally, in any
-  domain;
-- ``fast`` computes the same values by views and matrix products, without N² pairs for long sequences;
+- ``dense`` defines the meaning of programs, and computes every attention pattern and every mean
+  literally, in any domain;
+- ``fast`` computes the same values with views, matrix products and other array operations;
 - ``auto`` is ``fast`` if possible, and ``dense`` otherwise;
-- ``heads`` runs every needed row of every head as real attention.
+- ``heads`` runs the heads of a program as attention, for all queries whose results are needed.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def run_parts(
     """Return the value of an s-op on tokens in several arrays, followed by blanks (0) up to ``length``.
 
     The parts may have any shape and are read row by row. All parts must be NumPy arrays, or all must be
-    torch tensors. The result, at ``positions``, is of the same kind. The fast executor does not
-    concatenate the parts.
+    torch tensors. The result contains the values at ``positions`` and is of the same kind. The fast
+    executor does not concatenate the parts.
 
     >>> from locum.graph import build
     >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)

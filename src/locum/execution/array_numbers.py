@@ -1,7 +1,7 @@
 """Round arrays to narrower types, bound integers, and look up values in finite tables.
 
-The results of rounding remain float64. Half precision is rounded through float32, as torch converts a
-float64.
+The results of rounding remain float64. As in PyTorch, float64 numbers are rounded to float32 before
+they are rounded to half precision.
 
 >>> round_array(np.array([0.1, 70000.0]), "float16").tolist()
 [0.0999755859375, inf]
@@ -23,7 +23,7 @@ from locum.graph.atoms import EXACT_INTEGERS
 
 
 def round_array(array: NDArray[Any], dtype: str) -> NDArray[np.float64]:
-    """Return the nearest values of the type named ``dtype``, as float64; ties are rounded to even."""
+    """Round an array to the type named ``dtype``, with ties to even, and return it as float64."""
     if dtype == "float64":
         return array.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -38,7 +38,7 @@ def round_array(array: NDArray[Any], dtype: str) -> NDArray[np.float64]:
         return single.astype(np.float64)
 
 
-#: A lower and an upper bound of integers, which are infinite if there is no bound.
+#: A lower and an upper bound of integers; a missing bound is infinite.
 Interval: TypeAlias = "tuple[float, float]"
 BIT: Interval = (0, 1)
 
@@ -85,7 +85,7 @@ def floor_divide_bound(x: Interval, y: Interval) -> Interval:
 
 
 def power_bound(x: Interval, y: Interval) -> Interval:
-    """Return bounds of the power of two integers with the bounds ``x`` and ``y``."""
+    """Return bounds of an integer power, given bounds ``x`` of the base and ``y`` of the exponent."""
     base, exponent = (around_zero(interval)[1] for interval in (x, y))
     if base <= 1:
         return -1, 1

@@ -1,10 +1,10 @@
 """Provide one interface to NumPy arrays and torch tensors, for all executors.
 
 :class:`Arrays` combines a library (with the names of the array API), a device and a floating-point
-type. It adds operations that the array API lacks: sums and maxima over segments, running maxima,
-strided views. The functions at module level convert between NumPy and torch. This module does not
-import torch, which is used only if a tensor was passed. All operations on values are differentiable in
-torch.
+type. The class adds operations that the array API lacks: sums and maxima over segments, running maxima,
+and strided views. The functions at module level convert between NumPy and torch. This module does not
+import torch, and uses torch only if a tensor was passed. Operations on tensors propagate gradients
+wherever PyTorch does.
 
 >>> arrays = Arrays(np.zeros(3))
 >>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
@@ -85,7 +85,7 @@ def largest(array: Any) -> float:
 def is_readable(tensor: Array) -> bool:
     """Return whether the numbers in a tensor can be read.
 
-    They cannot be read in a trace or while a CUDA graph is captured.
+    The numbers cannot be read in a trace or while a CUDA graph is captured.
     """
     torch: Any = sys.modules["torch"]
     recorded = tensor.is_cuda and torch.cuda.is_current_stream_capturing()
@@ -93,7 +93,10 @@ def is_readable(tensor: Array) -> bool:
 
 
 def is_traced(tensor: Array) -> bool:
-    """Return whether a tensor is traced, compiled or mapped, so that it contains no numbers yet."""
+    """Return whether a tensor is traced, compiled, transformed by ``torch.func``, or of a subclass.
+
+    The numbers of such a tensor may not be known yet.
+    """
     torch: Any = sys.modules["torch"]
     kind = type(tensor)  # FakeTensors and similar tensors have other keys
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
@@ -104,7 +107,7 @@ def is_traced(tensor: Array) -> bool:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Create tensors that remain valid after inference mode and torch.func transforms end."""
+    """Enter a context: tensors that it creates remain valid after inference mode and ``torch.func``."""
     torch: Any = sys.modules["torch"]
     with torch.inference_mode(False):
         if torch._C._functorch.peek_interpreter_stack() is None:
@@ -156,9 +159,7 @@ def known_number(tensor: Array) -> float | None:
 
 
 def _version(tensor: Array) -> int:
-    """Return how often a tensor was written to; the result is 0 in inference mode, which does not
-    count.
-    """
+    """Return how often a tensor was written to, or 0 for an inference tensor, which does not count."""
     return 0 if tensor.is_inference() else int(tensor._version)
 
 
@@ -181,8 +182,8 @@ def below(upper: Array, lower: Array) -> Array:
 def erf(x: Array) -> Array:
     """Return the error function, which NumPy lacks, in the type of ``x``.
 
-    On a CPU it is computed in float64 and rounded. The float32 function of some builds of PyTorch has
-    absolute errors of 5e-7.
+    On a CPU, the function is computed in float64 and rounded, since the float32 function of some builds
+    of PyTorch has absolute errors of 5e-7.
 
     >>> erf(np.array([0.0, 1.0])).round(4).tolist()
     [0.0, 0.8427]
@@ -196,9 +197,9 @@ def erf(x: Array) -> Array:
 class Arrays:
     """A library on a device, a floating-point type, and the number of positions of one run.
 
-    ``like`` is an array of the required kind. Floats have the type named ``dtype``. Its default is the
-    type of ``like``, or float64 if that type is not floating-point. ``counts`` records how often each
-    costly operation was used.
+    ``like`` is an array of the required kind. Floats have the type named ``dtype``. By default, this is
+    the type of ``like``, or float64 if ``like`` does not contain floats. ``counts`` records how often
+    each costly operation was used.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class Arrays:
         self.counts: MutableMapping[str, int] = {} if counts is None else counts
 
     def count(self, what: str) -> None:
-        """Increment the counter of an operation: gather, mask, scan, sort or segment."""
+        """Increment the counter of an operation, such as "gather", "scan" or "sort"."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def wait(self) -> None:
@@ -261,22 +262,23 @@ class Arrays:
     # Creating and moving --------------------------------------------------------------------------
 
     def arange(self, size: int) -> Array:
-        """Return the integers 0, 1, … size − 1 as an array."""
+        """Return the integers 0, 1, …, size − 1 as an array."""
         return self.xp.arange(size, dtype=self.int, device=self.device)
 
     @cached_property
     def places(self) -> Array:
-        """The positions 0, 1, … size − 1, always as the same array object."""
+        """The positions 0, 1, …, size − 1; every access returns the same array object."""
         return self.arange(self.size)
 
     @cached_property
     def after(self) -> Array:
-        """The positions 1, 2, … size, always as the same array object."""
+        """The positions 1, 2, …, size; every access returns the same array object."""
         return self.places + 1
 
     def same(self, value: Any, dtype: Any = None) -> Array:
-        """Return an array with the same number at each position, which is stored once; do not write to
-        it.
+        """Return an array with the same number at each position.
+
+        The number is stored once, so do not write to the array.
         """
         return self.xp.broadcast_to(self.full(1, value, dtype), (self.size,))
 
@@ -288,7 +290,7 @@ class Arrays:
         return bool(strides == (0,)) and int(array.shape[0]) > 0
 
     def mapped(self, function: Callable[[Array], Array], array: Array) -> Array:
-        """Return an elementwise function of an array; for a uniform array, the function is computed
+        """Apply an elementwise function to an array; for a uniform array, the function is computed
         once.
         """
         if self.uniform(array):
@@ -478,14 +480,14 @@ class Arrays:
         return lows.scatter_reduce(0, segment, self.take(array, inside), "amax")
 
     def _members(self, starts: Array, stops: Array) -> tuple[Array, Array]:
-        """Return the index of every element of every segment, and the number of its segment."""
+        """Return the index of every element of every segment, and the index of its segment."""
         lengths = stops - starts
         segment = self.xp.repeat(self.arange(starts.shape[0]), lengths)
         skipped = starts - self.sums_before(lengths)[:-1]
         return self.arange(segment.shape[0]) + self.take(skipped, segment), segment
 
     def row_maxima(self, scores: Array) -> tuple[Array, Array]:
-        """Return the maximum of each row and its column, in one pass."""
+        """Return the maximum of each row, and the column of this maximum."""
         if self.on_torch:
             greatest, where = scores.max(dim=1)
             return greatest, where

@@ -1,13 +1,13 @@
 """Define the meaning of programs by literal execution.
 
-A selector is a boolean matrix [query, key]; ``aggregate`` is a mean over its rows; a family is expanded
-head by head. This executor is deliberately slow and simple: it is the specification against which other
-executors, rewrites and compiled networks are tested.
+A selector is a boolean matrix [query, key]. ``aggregate`` computes a mean for each row of this matrix.
+A family is expanded head by head. This executor is deliberately simple, since it is the specification
+against which other executors, rewrites and compiled networks are tested.
 
 Dense execution is as strict as RASP. Both branches of ``if_else`` are computed at every position, so a
 division by zero in the branch that is not chosen is also an error. Sequences that mix strings with
-numbers, means of strings, and order comparisons of a string with a number are errors. Each error names
-the s-op and the position.
+numbers, means of strings, and order comparisons of a string with a number are errors. An error names
+the s-op and, unless the error concerns the whole sequence, the position.
 
 Graphs may be deep, so no function is recursive. The evaluation of a node is a generator that *requests*
 the values of its inputs (``yield node, heads``), and :func:`evaluate` sends them.
@@ -126,7 +126,9 @@ def _evaluated(run: _Run, root: Node) -> Result:
 
 
 def expansion(*roots: Node, known: Container[Node] = ()) -> int:
-    """Return the number of evaluations of bodies of families, one for each head; 0 without families.
+    """Return the number of heads to which the families of programs expand; 0 without families.
+
+    Parts of the programs whose values are ``known`` are not counted.
 
     >>> from locum.graph import build, family, sum_over
     >>> l = family(300)
@@ -159,7 +161,7 @@ class _Run:
         self.names = names
         self.known = known
         self.meter = meter
-        #: Values by node and by the current heads of its free families.
+        #: For each node, its values by the current heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
         self.uses_left = self.count_uses(roots)
 
@@ -304,9 +306,9 @@ class _Run:
         return uses
 
     def release_inputs(self, node: Node) -> None:
-        """Delete values that are not needed again, because patterns are large.
+        """Delete the values of inputs of ``node`` that are not needed again, since patterns are large.
 
-        Values that a family uses are kept for its other heads.
+        If ``node`` depends on a family, its inputs are kept for the other heads of the family.
         """
         if node.free:
             return

@@ -1,7 +1,7 @@
 """Define every elementwise operation on arrays in one table.
 
-Plans (NumPy and torch), the structured tier, heads and symbolic feed-forwards use this table. They
-differ in their *policy* for undefined results:
+Plans (NumPy and torch), the structured tier, heads and symbolic feed-forwards use this table. The
+*policy* for undefined results depends on the user of the table:
 
 - :func:`ieee` keeps infinities and NaN of the array library (plans, and structured runs on tensors);
 - :func:`refusing` raises ``Unstructured`` (NumPy), or ``ElementError`` with the position (heads);
@@ -164,7 +164,7 @@ def checked(arrays: Arrays, op: str, inputs: Sequence[Any], policy: Policy) -> A
 
 
 def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
-    """Return where all inputs are finite and the result is infinite."""
+    """Return a mask of the elements at which all inputs are finite and the result is infinite."""
     bad = abs(result) == math.inf
     for x in inputs:
         bad = bad & _finite(x)
@@ -175,7 +175,7 @@ def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
 
 
 def truth(arrays: Arrays, a: Any) -> Any:
-    """Return where a value is true in Python: not 0, not False, not the empty string."""
+    """Return a mask of the values that are true in Python: not 0, not False, not the empty string."""
     if isinstance(a, (bool, int, float, str)):
         return bool(a)
     if a.dtype == arrays.xp.bool:

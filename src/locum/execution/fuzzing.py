@@ -44,7 +44,7 @@ _ATTENTION = (
 
 
 def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
-    """Run the program of a seed by every executor, and report which executors agree with dense
+    """Run the program of a seed with every executor, and report which executors agree with dense
     execution.
 
     ``size`` bounds the number of operations in the program, and ``length`` the number of tokens in its
@@ -128,8 +128,9 @@ def _shown(value: Any) -> Any:
 
 
 def draw_input(draw: random.Random, length: int) -> list[Atom]:
-    """Draw an input of up to ``length`` tokens: characters, small or large integers, numbers, or
-    booleans.
+    """Draw an input of up to ``length`` tokens of one kind, such as characters, booleans or integers.
+
+    One of the kinds consists of small integers and floats.
     """
     count = draw.randint(1, length)
     pick = draw.choice(
@@ -198,7 +199,7 @@ class SeededDraws:
         return (*INNER_OPERATIONS, *_ATTENTION) if more else INNER_OPERATIONS
 
     def sums_now(self) -> bool:
-        """Draw whether the next operation is a sum over a family."""
+        """Draw whether an s-op that depends on families is summed immediately."""
         return self.draw.random() < 0.25
 
 

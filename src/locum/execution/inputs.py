@@ -1,9 +1,10 @@
 """Read the input of a program: one sequence of atoms, or a batch of sequences.
 
-A string is a sequence of characters. A list, a tuple or a one-dimensional array is a sequence of atoms.
-A list of lists, or a two-dimensional array, is a batch. Lists may have different lengths. Arrays of
-numbers (NumPy's and torch's) are kept as arrays, and executors that need lists convert them. Any other
-input raises :class:`InputError`, so that executors need not check their input.
+A string is a sequence of characters. A list, another iterable such as a tuple or a range, or a
+one-dimensional array is a sequence of atoms. A list of lists, or a two-dimensional array, is a batch.
+Lists may have different lengths. Arrays of numbers (NumPy's and torch's) are kept as arrays, and
+executors that need lists convert them. Other inputs, such as sets, dictionaries and bytes, raise
+:class:`InputError`. Executors therefore need not check their input.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Inputs:
 def _array(values: Any) -> Any:
     """Return values as an array that represents every integer exactly (with dtype object if necessary).
 
-    NumPy rounds integers in lists that also contain floats, or integers both below and above 2⁶³.
+    NumPy rounds integers in lists that also contain floats, and in some lists with integers above 2⁶³.
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)
@@ -217,8 +218,8 @@ def read(tokens: object, domain: Domain) -> Inputs:
 
 
 def _require_plain(array: Any) -> None:
-    """Raise an error for masked arrays, matrices, and arrays of complex numbers or of very
-    wide floats.
+    """Raise an error for masked arrays, matrices, and arrays of complex numbers or of floats with more
+    than 64 bits.
     """
     if isinstance(array, (np.ma.MaskedArray, np.matrix)):
         kind = type(array).__name__
@@ -235,7 +236,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _arrays(array: Any) -> Inputs:
-    """Return the :class:`Inputs` of an array of numbers, which is a sequence or a batch."""
+    """Return the :class:`Inputs` of a sequence or a batch that is given as an array of numbers."""
     _require_axes(array)
     if 0 in array.shape:
         raise InputError("expected at least one token, got an empty input")

@@ -1,11 +1,11 @@
 """Infer the types that the values of a program may have, and the single type of its result.
 
 Dense execution computes with Python's own objects, so a value is a ``bool``, an ``int``, a ``float`` or
-a ``str``. A sequence may mix the first three types: ``aggregate`` returns the value of a single key
-unchanged, a float for the mean of several keys, and the default if no key is selected. The other
-executors return values of one type: the join of all types that the program may return on the given
-types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number joined with a ``float``
-is a ``float``, as in NumPy.
+a ``str``. A sequence may mix the first three types. For example, ``aggregate`` returns the unchanged
+value of a single key, a float for the mean of several keys, and the default if no key is selected. The
+other executors return values of one type: the join of all types that the program may return on the
+given types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number joined with a
+``float`` is a ``float``, as in NumPy.
 
 >>> from locum.graph import build
 >>> i, tokens = build("indices"), build("tokens", cast="asis")
@@ -85,7 +85,7 @@ def has_strings(root: Node) -> bool:
 
 
 def atoms(node: Node) -> list[object]:
-    """Return the atoms in a node: those of a constant, a default, a set or a table."""
+    """Return the atoms in a node: a constant, a default, or the entries of a set or a table."""
     match node.op:
         case "constant":
             return [node.value]
@@ -148,7 +148,8 @@ def computed_mixtures(
 def _integer_bounds(possible: Mapping[Node, Types], length: int, token: int) -> dict[Node, int]:
     """Return bounds of the absolute values of the integers of all s-ops.
 
-    ``token`` bounds tokens and, if it is not 0, integers that are computed from floats or strings.
+    ``token`` is the largest absolute value of a token. If ``token`` is 0, integers that are computed
+    from tokens, floats or strings are ignored.
     """
     bounds: dict[Node, int] = {}
     for node, types in possible.items():
@@ -235,8 +236,10 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
 
 
 def only_moves(root: Node) -> bool:
-    """Return whether every integer that a program returns is an unchanged atom, a count or a
-    position.
+    """Return whether a program computes no integers except positions, counts, head indices and
+    indicators.
+
+    The program may also return atoms unchanged.
     """
     moved = (*_MOVING, "constant", "lookup", "tokens", *BOOLEAN)
     small = ("indices", "length", "selector_width", "family", "indicator")
@@ -392,8 +395,8 @@ class _Keys:
                 self.single.add(node)
 
     def _breaks_ties(self, less: Node, tie: Node) -> bool:
-        """Return whether ``less`` orders positions by an s-op, and ``tie`` orders positions of equal
-        values.
+        """Return whether ``less`` orders positions by an s-op, and ``tie`` orders positions where the
+        s-op has equal values.
 
         NaN is neither equal to nor less than any value, so the s-op must not contain floats.
         """
@@ -449,7 +452,7 @@ def _possible(node: Node, below: list[Types], tokens: Types, single: set[Node]) 
 
 @cache
 def _combined(op: str, left: Types, right: Types) -> Types:
-    """Return the possible types of ``op`` on two values; all numeric types if it is always an error."""
+    """Return the possible types of ``op`` on two values; int and float if ``op`` is always an error."""
     results = [_result(op, a, b) for a, b in product(left, right)]
     return frozenset(kind for kind in results if kind is not None) or frozenset([int, float])
 

@@ -1,4 +1,4 @@
-"""Represent programs as graphs: interned nodes over a closed table of operations."""
+"""Represent programs as graphs of interned nodes, each with an operation from a fixed table."""
 
 from locum.graph.atoms import Atom, Attribute, is_atom, sequence_type
 from locum.graph.families import family, members, size_of, substitute, sum_over

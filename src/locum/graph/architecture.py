@@ -1,18 +1,19 @@
 """Compute the size of the transformer that a program needs: the number of layers and the heads per
 layer.
 
-The rules are the rules of Weiss's RASP (`width_and_depth`). They are applied after ``length`` and
-``selector_width`` are replaced by attention heads that compute them (``graph/definitions.py``):
+The rules are from Weiss's implementation of RASP (`width_and_depth`). Before they are applied,
+``length`` and ``selector_width`` are replaced by attention heads (``graph/definitions.py``):
 
 - elementwise operations are free: every layer has a feed-forward, and one precedes layer 1;
-- ``select`` is one layer above its keys and queries; ``best`` is also one layer above its score;
+- ``select`` is one layer above its keys and queries;
+- ``best`` is in the layer of its selector, or one layer above its score, whichever is higher;
 - ``aggregate`` is in the layer of its selector, or one layer above its values, whichever is higher;
 - a layer needs one head for each distinct selector that an ``aggregate`` in this layer uses. A selector
   that depends on families counts as one head for each member of these families.
 
 There is one deliberate difference. Weiss counts each ``select`` in the program's *text*. In Locum,
-selectors of the same structure are one object and hence one head. Locum therefore never counts more
-heads than Weiss, and counts fewer heads if a selector occurs twice. For example,
+selectors of the same structure are one object and hence one head. Locum therefore counts fewer heads
+than Weiss if a selector occurs twice in one layer. For example,
 ``Cofactor()/Det(Cofactor())`` of the paper has 4 heads in its second layer, not 8.
 
 >>> import locum

@@ -1,8 +1,7 @@
-"""Define atoms: the values at single positions of a sequence, which are also used in attributes of
-nodes.
+"""Define atoms, the values at single positions of a sequence; attributes of nodes also contain atoms.
 
 RASP has four types of atom: Python's ``bool``, ``int``, ``float`` and ``str``. In Python
-``1 == 1.0 == True``, but in RASP these values differ: ``1/1`` prints ``1.0`` and ``True`` prints ``T``.
+``1 == 1.0 == True``, but RASP prints these values differently, as ``1``, ``1.0`` and ``T``.
 :func:`identity` returns a key that distinguishes such atoms when nodes are interned.
 
 >>> identity(1) == identity(1.0), identity(True) == identity(1), identity(0.0) == identity(-0.0)
@@ -20,7 +19,7 @@ Atom: TypeAlias = bool | int | float | str
 #: Attributes of a node: atoms, and tuples of atoms.
 Attribute: TypeAlias = "Atom | tuple[Attribute, ...]"
 
-#: For each floating-point type, the largest n such that it represents all integers up to n.
+#: For each floating-point type, the largest n such that the type represents all integers up to n.
 EXACT_INTEGERS: Mapping[str, int] = {
     "float64": 2**53,
     "float32": 2**24,
@@ -29,7 +28,7 @@ EXACT_INTEGERS: Mapping[str, int] = {
 }
 #: The largest n such that Python's ``float`` represents all integers up to n.
 LARGEST_EXACT = EXACT_INTEGERS["float64"]
-#: Integers in int64 arrays stay below this limit, so that sums and differences of two cannot overflow.
+#: Integers in int64 arrays are below this limit, so that the sum of two such integers cannot overflow.
 INT64_LIMIT = 2**62
 
 _NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "string"}
@@ -45,9 +44,9 @@ def is_atom(value: object) -> TypeGuard[Atom]:
 
 
 def identity(value: Attribute) -> Hashable:
-    """Return a key that distinguishes ``1``, ``1.0``, ``True``, ``0.0`` and ``-0.0``.
+    """Return a dictionary key for an attribute; the keys of ``1``, ``1.0`` and ``True`` differ.
 
-    NaN equals NaN.
+    The keys of ``0.0`` and ``-0.0`` also differ. The keys of two NaNs are equal.
     """
     if isinstance(value, tuple):
         return (tuple, tuple(identity(part) for part in value))
@@ -70,7 +69,7 @@ def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def canonical_table(table: Mapping[Atom, Atom]) -> tuple[tuple[Atom, Atom], ...]:
-    """Return a finite table as an attribute: the sorted tuple of its pairs of key and value."""
+    """Return a finite table as an attribute: a sorted tuple of pairs (key, value)."""
     return tuple(sorted(table.items(), key=lambda pair: (_order(pair[0]), _order(pair[1]))))
 
 

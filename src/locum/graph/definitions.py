@@ -4,7 +4,7 @@ Both are operations in the table, and every executor computes them directly. A t
 directly, since it has only averaging heads and feed-forwards. The following definitions are from
 Weiss's implementation (``rasplib.rasp``):
 
-- ``length`` uses one head. It attends to all positions and averages the indicator of position 0, so the
+- ``length`` uses one head, which attends to all positions and averages the indicator of position 0. The
   mean is 1/n.
 - ``selector_width(s)`` uses two heads. The first head attends to the keys that s selects *and* to
   position 0. The mean of the indicator of position 0 is then 1/(1 + number of the other keys). The
@@ -34,7 +34,7 @@ def everywhere() -> Node:
 
 
 def up_to_here() -> Node:
-    """Return the causal mask: the selector of the position of the query and all earlier positions."""
+    """Return the causal mask, which selects the position of the query and all earlier positions."""
     return build("select", build("indices"), build("indices"), predicate="<=")
 
 

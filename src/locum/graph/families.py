@@ -3,12 +3,12 @@
 ``family(size)`` is a symbolic head index l ∈ {0, …, size−1} that may occur in any expression.
 ``sum_over((l, m), body)`` is the sum of the body over all values of l and m. The r·c heads of the
 paper's matrix product are therefore one node, a sum over l and l' (Algorithm 3), instead of r·c nodes.
-Expanding a family gives exactly the paper's heads. ``analysis`` counts all of these heads, and
+Expanding a family gives exactly the paper's heads. ``architecture`` counts all of these heads, and
 executors can compute the sum without expanding the family.
 
 The name of a bound index is irrelevant: ``Σ_l f(l)`` and ``Σ_m f(m)`` are the same program and must be
-the same object. ``sum_over`` therefore renames bound families by the *height* of the body, which is the
-depth of its nested sums (the naming scheme of Axelsson and Claessen, 2013). Inner sums have smaller
+the same object. ``sum_over`` therefore gives bound families names that depend only on the *height* of
+the body (Axelsson and Claessen, 2013). The height is the depth of nested sums. Inner sums have smaller
 heights, so no name can be captured.
 
 >>> from locum.graph.operations import build
@@ -46,8 +46,8 @@ def family(size: int, name: str | None = None) -> Node:
 
 
 def sum_over(families: Sequence[Node], body: Node) -> Node:
-    """Return the sum of ``body`` over all values of ``families``; the node does not depend on their
-    names.
+    """Return the sum of ``body`` over all values of ``families``; the node does not depend on the names
+    of the families.
     """
     if not families:
         raise GraphError("sum_over: expected one family or more, got none; try sum_over(l, body)")
@@ -78,8 +78,9 @@ def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
 
 
 def canonical(height: int, slot: int, size: int) -> Node:
-    """Return the family that a ``sum_over`` of this height binds in this slot; its name is not a valid
-    user name.
+    """Return the family that a ``sum_over`` of this ``height`` binds at the index ``slot``.
+
+    The name of the family is not an identifier, so users cannot choose it.
     """
     return build("family", name=f"#{height}.{slot}", size=size)
 
@@ -115,7 +116,7 @@ def _rename_apart(node: Node) -> Node:
 
 
 def closed(root: Node) -> Node:
-    """Undo :func:`opened`: name every bound family by the height of its sum."""
+    """Undo :func:`opened`: give every bound family the name that :func:`sum_over` chooses."""
 
     def name_by_height(node: Node) -> Node:
         return sum_over(node.inputs[1:], node.inputs[0]) if node.op == "sum_over" else node
@@ -124,8 +125,9 @@ def closed(root: Node) -> Node:
 
 
 def substitute(root: Node, replacements: Mapping[Node, Node]) -> Node:
-    """Replace every occurrence of the nodes in ``replacements``, for example to run one program on the
-    output of another.
+    """Return a copy of a graph in which ``replacements`` maps nodes to the nodes that replace them.
+
+    This function can be used to run one program on the output of another.
 
     >>> from locum.graph.operations import build
     >>> tokens, indices = build("tokens", cast="asis"), build("indices")

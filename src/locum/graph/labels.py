@@ -39,9 +39,7 @@ def names_given(root: Node) -> dict[Node, str]:
 
 
 class Labels:
-    """A function from the nodes of a program to their labels; labels of shared parts are computed
-    once.
-    """
+    """A callable that returns the label of a node; each label is computed once."""
 
     def __init__(self, names: Mapping[Node, str] | None = None, longest: int = 2_000) -> None:
         self._names = dict(names or {})

@@ -4,8 +4,8 @@ Interned means that building the same node twice returns the same object. Equali
 therefore identity (``is``), common subexpressions are shared automatically, and nodes are cheap
 dictionary keys. The pool of nodes holds weak references, so unused programs are freed.
 
-Nodes do not depend on the table of operations (``operations.py``), apart from two facts about binding:
-a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
+Nodes do not depend on the table of operations (``operations.py``), except for two facts about binding.
+A ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
 
 Names, source positions and results are stored outside of nodes.
 
@@ -63,7 +63,7 @@ class _Fields:
     attributes: Mapping[str, Attribute]
     #: Length of the longest path to a leaf.
     depth: int
-    #: Maximum number of nested ``sum_over``. Names of bound families contain it (``families.py``).
+    #: Maximum number of nested ``sum_over``, which occurs in names of bound families (``families.py``).
     height: int
     _free: frozenset[Node]
 
@@ -116,7 +116,7 @@ class Node(_Fields):
 
     @property
     def free(self) -> frozenset[Node]:
-        """The family parameters that occur in the node and that no ``sum_over`` in it binds."""
+        """The family parameters that occur in the node and that no ``sum_over`` in the node binds."""
         return frozenset((self,)) if self.op == "family" else self._free
 
     # Attributes of particular operations, as defined in the table of operations.

@@ -2,7 +2,7 @@
 
 Every front end builds programs from these operations only. Elementwise functions are *names*, never
 Python lambdas. Each executor, each number domain and the compiler can therefore interpret these
-functions. A test checks that each of them implements or rejects every operation.
+functions. A test checks that every interpreter implements or rejects every operation.
 
 A row of the table contains the sorts of the inputs and of the output, the attributes and a one-line
 meaning. :func:`build` returns a valid node or raises :class:`GraphError`.
@@ -47,7 +47,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A comparison of two values, ``a ? b``; in ``select``, ``a`` is the key."""
+    """A comparison of two values a and b, such as a < b; in ``select``, a is the key."""
 
     #: The elementwise operation with the same meaning.
     operation: str
@@ -134,8 +134,8 @@ class Operation:
     symbol: str | None = None
     #: The name of the function in RASP text, if it differs from ``name``.
     function: str | None = None
-    #: Whether results can be irrational. Exact arithmetic rejects such functions. Python's ``math`` and
-    #: FLINT's ball arithmetic define these functions under the same names.
+    #: Whether the function is transcendental. Exact arithmetic rejects such functions. Python's
+    #: ``math`` and FLINT's ball arithmetic define these functions under the same names.
     transcendental: bool = False
     #: Whether the operation rounds to the floating-point type that it is named after.
     rounds: bool = False
@@ -201,7 +201,7 @@ def _table() -> dict[str, Operation]:
         Operation(
             "bfloat16", "function", (_S,), _S, "a rounded to float32, then to bfloat16", rounds=True
         ),
-        # Elementwise comparison and logic: truth values follow Python, results are bools.
+        # Elementwise comparison and logic: truth values follow Python.
         Operation("equal", "comparison", (_S, _S), _S, "whether a equals b", symbol="=="),
         Operation("not_equal", "comparison", (_S, _S), _S, "whether a differs from b", symbol="!="),
         Operation("less", "comparison", (_S, _S), _S, "whether a is less than b", symbol="<"),
@@ -302,9 +302,9 @@ def _table() -> dict[str, Operation]:
 
 #: The closed table of operations.
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(_table())
-#: Functions with irrational results.
+#: The names of the transcendental functions.
 TRANSCENDENTAL = tuple(name for name, row in OPERATIONS.items() if row.transcendental)
-#: Functions that round to a floating-point type, by the name of the type.
+#: The functions that round to a floating-point type; each function has the name of its type.
 ROUNDINGS = tuple(name for name, row in OPERATIONS.items() if row.rounds)
 
 
@@ -314,8 +314,8 @@ def sort_of(node: Node) -> Sort:
 
 
 def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Attribute]) -> str | None:
-    """Return the reason why a node with these arguments violates the table of operations, or None if it
-    is valid.
+    """Return the reason why a node with these arguments violates the table of operations, or None if
+    the node is valid.
     """
     row = OPERATIONS.get(op)
     if row is None:
@@ -342,8 +342,8 @@ def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Att
 
 
 def build(op: str, /, *inputs: Node, **attributes: Attribute) -> Node:
-    """Return the node with this operation, inputs and attributes, or raise :class:`GraphError` if it is
-    invalid.
+    """Return the node with this operation, inputs and attributes, or raise :class:`GraphError` if the
+    node is invalid.
     """
     problem = problem_with(op, inputs, attributes)
     if problem is not None:

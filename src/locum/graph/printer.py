@@ -1,9 +1,9 @@
 """Print graphs as RASP text that can be read again, or in a short form for messages.
 
 :func:`to_rasp` prints a whole program. A node that is used more than once, or that would be nested too
-deeply, becomes a separate statement, so the text is about as small as the graph. Families are printed
-in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text returns the same
-graph.
+deeply, becomes a separate statement. The text is therefore about as small as the graph. Families are
+printed in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text returns the
+same graph.
 
 :func:`abbreviate` prints one node in one line of bounded length, for error messages and reprs.
 
@@ -74,7 +74,7 @@ def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
 
 
 class _Printer:
-    """Printer of blocks of statements: the whole program, and the body of each sum in the program."""
+    """A printer of blocks of statements: the whole program, or the body of a sum."""
 
     def __init__(self, root: Node, names: Mapping[Node, str]) -> None:
         self.uses = count_uses(root)
@@ -149,7 +149,7 @@ def phrase(
     """Return the RASP text of one operation, given the text of its inputs.
 
     If ``exact`` is true, reading the text gives the same node. A constant is then written as
-    ``constant(3)`` where RASP would otherwise compute with a plain value, and a string that has no RASP
+    ``constant(3)`` where RASP would otherwise compute with a plain value. A string that has no RASP
     literal raises an error. If ``whole`` is true, tables are written completely; the default is the
     value of ``exact``.
     """
@@ -198,8 +198,8 @@ def phrase(
 
 
 def family_name(family: Node) -> str:
-    """Return the name of a family for messages, or a generated letter if ``sum_over`` has renamed
-    it.
+    """Return the name of a family for messages; families without a name from the user receive a
+    generated name.
     """
     name = family.name
     if name.startswith("~"):

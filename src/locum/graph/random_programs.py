@@ -60,9 +60,10 @@ def grow(
     sorts: tuple[Sort, ...] = (Sort.SOP, Sort.SELECTOR),
     parts: Sequence[Node] = (),
 ) -> Node:
-    """Generate a program of at most ``size`` random operations without free families.
+    """Generate a program without free families from at most ``size`` random operations.
 
-    The root has one of the ``sorts``. The program is built from the leaves and from ``parts``.
+    Sums over families are added to these operations. The root is derived from a node of one of the
+    ``sorts``. The program is built from leaves and from ``parts``.
     """
 
     def make(op: str, *inputs: Node) -> Node:

@@ -1,8 +1,9 @@
 """Rewrite a graph by rules until no rule applies, and log every step.
 
-A :class:`Rule` maps a node whose inputs are already rewritten to a node with the same meaning, or to
-None if the rule does not apply. Rules are tried on every node, inputs first, until no rule applies.
-Each :class:`RewriteStep` in the log contains the name of the rule and the node before and after.
+A :class:`Rule` maps a node, whose inputs are already rewritten, to a node with the same meaning. The
+result is None if the rule does not apply. Rules are tried on every node, inputs first, until no rule
+applies. Each :class:`RewriteStep` in the log contains the name of the rule and the node before and
+after.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -57,8 +58,8 @@ class Rewritten:
 def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
     """Rewrite ``root`` by ``rules`` until no rule applies.
 
-    Two rules that reverse each other would never finish. If rules still apply after ``passes`` passes
-    over the graph, an error names the last rule.
+    Two rules that reverse each other would be applied forever. If rules still apply after ``passes``
+    passes over the graph, an error names the last rule.
     """
     log: list[RewriteStep] = []
 

@@ -2,7 +2,7 @@
 
 *Not* occurs only directly before a comparison or ``best``. For numbers other than NaN, a negated
 comparison is equivalent to the opposite comparison. All order comparisons with NaN are false, so
-negations are kept. Formulas share parts as selectors do, and no function is recursive.
+negations are kept. Common parts of selectors become shared parts of formulas. No function is recursive.
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ def bound(
     both: Callable[[_T, _T], _T],
     either: Callable[[_T, _T], _T],
 ) -> _T | None:
-    """Return a bound for a formula, given a function that bounds its literals; None means no bound.
+    """Return a bound for a formula, given a function ``literal`` that returns bounds for its literals.
+
+    In arguments and results, None means that no bound is known.
 
     ``both`` combines bounds of parts of a conjunction, and ``either`` combines bounds of parts of a
     disjunction. Formulas are monotone in their literals, so bounds for the literals imply a bound for

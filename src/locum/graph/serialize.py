@@ -42,7 +42,7 @@ FORMAT = "locum.graph"
 VERSION = 1
 #: Maximum number of nodes in a graph that is read from JSON.
 MAX_NODES = 500_000
-#: Average number of times that a node may be rebuilt while families are bound.
+#: Number of times that a node may be rebuilt on average while families are bound.
 _REBUILT = 10
 #: Maximum nesting of lists in attributes: atoms, lists of atoms, or lists of pairs of atoms.
 _DEEPEST = 2
@@ -91,7 +91,7 @@ def _read(text: str) -> Node:
 
 
 def stable_hash(root: Node) -> str:
-    """Return the SHA-256 hash of the JSON text of a graph, which is the same on every machine."""
+    """Return the SHA-256 hash of the JSON text of a graph; the hash is the same on every machine."""
     return hashlib.sha256(dumps(root).encode()).hexdigest()
 
 
@@ -196,14 +196,14 @@ def decode_attribute(value: Any, depth: int = 0) -> Attribute:
 
 
 def _shown(value: object) -> str:
-    """Return short text for an unchecked value from a file, which may be long or deeply nested."""
+    """Return short text for an unchecked value from a file; the value may be long or deeply nested."""
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'JSON object'} of {len(value)}"
     return short(value)
 
 
 def _reduced(node: Node) -> tuple[Callable[[str], Node], tuple[str]]:
-    """Return the pickled form of a node, which is its JSON text.
+    """Return the function and the argument that restore a pickled node from its JSON text.
 
     Reading JSON needs no recursion and interns the node.
     """

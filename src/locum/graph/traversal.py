@@ -41,7 +41,7 @@ def walk(
     """
     seen: set[T] = set()
     ahead = iter(roots)
-    #: The items being traversed, each with its remaining parts.
+    #: The items whose parts are being traversed, each with the iterator that is resumed afterwards.
     waiting: list[tuple[T, Iterator[T]]] = []
     while True:
         for whole in ahead:
@@ -71,11 +71,11 @@ def _deepest_first(node: Node) -> list[Node]:
 def last_uses(
     order: Sequence[T], needs: Callable[[T], Iterable[T]], keep: Iterable[T]
 ) -> list[tuple[T, list[T]]]:
-    """Pair each item of ``order`` with the items that no later item needs; items in ``keep`` are never
-    listed.
+    """Return pairs of each item of ``order`` and the list of items for which this item is the last
+    user.
 
-    ``needs`` returns the items that an item needs. Results of the paired items can be freed after that
-    item.
+    ``needs`` returns the items that an item uses. After an item has been computed, the results of the
+    items in its list can be freed. Items in ``keep`` are in no list.
     """
     here, seen, backwards = set(order), set(keep), []
     for item in reversed(order):
@@ -107,7 +107,7 @@ def count_uses(*roots: Node) -> dict[Node, int]:
 
 
 def transform(root: Node, change: Callable[[Node], Node]) -> Node:
-    """Rebuild the graph below ``root`` and apply ``change`` to every node after its inputs are changed.
+    """Rebuild the graph below ``root``, and apply ``change`` to every node after its inputs.
 
     Bound families are not renamed. If ``change`` may nest one ``sum_over`` in another, first use
     :func:`locum.graph.families.opened`.

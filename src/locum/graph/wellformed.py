@@ -1,6 +1,6 @@
 """Specify well-formed graphs by an executable check.
 
-Tests apply this check to every front end and every rewrite. A graph is well formed if
+Tests apply this check to the results of front ends and rewrites. A graph is well formed if
 
 1. every node satisfies the table of operations: inputs, sorts, attributes;
 2. every node is interned: building it again returns the same object;
@@ -26,8 +26,8 @@ from locum.graph.traversal import postorder
 
 
 def problems(root: Node, program: bool = True) -> list[str]:
-    """Return messages for all violations in the graph below ``root``, or an empty list if it is well
-    formed.
+    """Return messages for all violations in the graph below ``root``, or an empty list if the graph is
+    well formed.
 
     With ``program=False``, free families are allowed, since parts of a program may contain them.
     """

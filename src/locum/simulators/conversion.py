@@ -1,10 +1,11 @@
 """Convert a PyTorch layer or arrays to a module T that U can simulate.
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
-nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The types of a module
-and of its parts must be PyTorch's own classes. A subclass with new methods, a replaced part, a method
-set on the instance or a forward hook raises an error, because it may change the result. The weights are
-copied in double precision, and the module is not called. This file does not import torch.
+nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The classes of a module
+and of its parts must be classes of PyTorch, or subclasses without new methods. Other subclasses,
+replaced parts, methods set on the instance and forward hooks raise an error, because they may change
+the result. The weights are copied in double precision, and the module is not called. This file does not
+import torch.
 """
 
 from __future__ import annotations
@@ -149,10 +150,10 @@ def from_torch(
 ) -> Module:
     """Convert a PyTorch attention, encoder or decoder layer to a module T that U can simulate.
 
-    ``mask`` is the mask of the self-attention: "causal", a matrix [query, key] that is 1 where a query
-    attends to a key, or a vector that is 0 at padded keys. Boolean masks of PyTorch's modules have the
-    opposite meaning. ``memory_mask`` is the mask of a decoder's cross-attention. ``form`` is "paper"
-    (each head has A = W_Q W_Kᵀ) or "factored" (W_Q and W_K are kept).
+    ``mask`` is the mask of the self-attention: "causal", a matrix or a vector. A matrix [query, key] is
+    1 where a query attends to a key, and a vector is 0 at padded keys. Boolean masks of PyTorch's
+    modules have the opposite meaning. ``memory_mask`` is the mask of a decoder's cross-attention.
+    ``form`` is "paper" if each head has the matrix A = W_Q W_Kᵀ, or "factored" if W_Q and W_K are kept.
 
     >>> import torch
     >>> import locum
@@ -353,7 +354,7 @@ def _gain_and_bias(norm: Any, columns: int) -> tuple[Numbers, Numbers]:
 
 
 def _read(parameter: Any, name: str) -> Numbers:
-    """Return a copy of a parameter in double precision."""
+    """Return a parameter as a NumPy array in double precision."""
     require_readable(parameter, name)
     if not parameter.is_floating_point():
         raise InputError(f"{name}: expected floating-point numbers, got {parameter.dtype}")

@@ -189,8 +189,8 @@ class LayerSimulator(Simulator):
     ) -> Any:
         """Compute T(X) with U; the result is a NumPy array, or a PyTorch tensor if X is one.
 
-        A batch of X's, [batch, row, column], is one run of the program for that batch size
-        (:meth:`of_batch`).
+        For a batch of X's with the shape [batch, row, column], the program for this batch size
+        (:meth:`of_batch`) runs once.
 
         An X that is not finite raises an error. On a GPU, this check waits for the result. With
         ``check=False``, calls after the first call do not check tensors.
@@ -243,7 +243,7 @@ class LayerSimulator(Simulator):
 
     @cached_property
     def _of_each(self) -> set[str]:
-        """Names of the blocks of T that each X of a batch has separately, which are masks."""
+        """Names of the masks of T, of which each X of a batch has a separate copy."""
         return {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
 
     def explained(self, error: ExecutionError) -> ExecutionError:
@@ -272,7 +272,7 @@ class LayerSimulator(Simulator):
     def read(self, T: Module, X: Array, memory: Array | None) -> tuple[Array, Array | None]:
         """Check the order of T, and return X and the memory as arrays of finite numbers.
 
-        Their shapes are checked later, together with the shapes of all matrices.
+        The shapes of X and the memory are checked later, together with the shapes of all matrices.
         """
         require_module(T, X)
         X = computable(X, "X")

@@ -72,7 +72,7 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
 
 
 def computable(value: Any, name: str) -> Array:
-    """Convert ``value`` to numbers in a precision for computing; float16 and bfloat16 become float32.
+    """Convert ``value`` to an array for computations; float16 and bfloat16 become float32.
 
     In float16, squares of deviations overflow and an ε of 1e-12 becomes 0. PyTorch's norms and
     softmaxes also accumulate in float32. Results are rounded once, by :func:`as_given`.

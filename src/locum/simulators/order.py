@@ -1,7 +1,8 @@
 """Define the order of a module T: the sizes and kinds from which U is built, without the values of T.
 
 The paper's order is (n, d, d_v), with d₁ and d₂ for a feed-forward. In Locum, the order also includes
-heads, biases, masks, norms and the kind of attention. All T's of equal order run on the same U.
+heads, biases, masks, norms and the kind of attention. All modules T of the same order run on the same
+U.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run one program over one sequence of tokens: the base class of all simulators.
 
-A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens, which is the only
-computation on T outside the program. ``run_parts`` runs the program on these tokens, and ``decode``
-reads the result matrix from the output.
+A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens. This is the only computation
+on T outside the program. ``run_parts`` runs the program on these tokens, and ``decode`` reads the
+result matrix from the output.
 """
 
 from __future__ import annotations
@@ -123,8 +123,7 @@ class Simulator:
         return read(self._places, result)
 
     def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
-        """Run the program of ``value`` on the sequence of these matrices; every run of a simulator
-        calls this method.
+        """Run the program of ``value`` on the sequence of the matrices ``parts``, and return ``value``.
 
         ``parts`` are the matrices of the blocks, as returned by :meth:`parts`, or one stacked matrix
         per block. All have the same type and device. The result is an array of the same type.
@@ -163,7 +162,7 @@ class Simulator:
 
     def _plan(self, value: Matrix, places: Places, parts: Sequence[Array]) -> Plan | None:
         """Return a plan with which the fast executor alone can run ``value`` on arrays like ``parts``,
-        or None.
+        or None if there is no such plan.
         """
         first, node = parts[0], value.sop.node
         # Several steps may be views of one s-op, so the plan depends on the requested positions.
@@ -191,8 +190,8 @@ class Simulator:
             )
 
     def each_step(self) -> list[tuple[str, Matrix]]:
-        """Return the intermediate results as pairs of full name and matrix; a step of several heads is
-        listed per head.
+        """Return the intermediate results as pairs of a full name and a matrix; a step of several heads
+        is listed once for each head.
         """
         named: list[tuple[str, Matrix]] = []
         for _, group in itertools.groupby(self.named_steps, _families):

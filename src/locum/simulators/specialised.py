@@ -1,9 +1,9 @@
 """Specialise U for one T by evaluating the program of U partially, with T known (a Futamura
 projection).
 
-The matrices of T become constants, and the heads that fetched entries of T disappear. The input is only
-X, and the result is an ordinary attention layer. The recipe ``native`` compiles the result to one
-softmax head that uses A between its queries and keys, and V in its values.
+The matrices of T become constants, and the heads that fetched entries of T disappear. The specialised
+program reads only X. The recipe ``native`` compiles this program to a network with one softmax head,
+which uses A between its queries and keys, and V in its values.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator

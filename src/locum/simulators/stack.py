@@ -32,7 +32,7 @@ class Stack(Simulator):
     """
 
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
-        """Connect simulators in series; the shape of each result must equal the shape of the next X."""
+        """Connect simulators in series; the shape of each result must be the shape of the next X."""
         if not isinstance(simulators, Sequence):
             raise GraphError(f"expected a list of simulators, got {type(simulators).__name__}")
         self.simulators = tuple(simulators)
@@ -74,8 +74,9 @@ class Stack(Simulator):
 
     @classmethod
     def of(cls, modules: Sequence[Module], n: int, recipe: str = "fetch") -> Stack:
-        """Return the stack for these modules T₁, T₂, … on n rows; it also simulates all others of the
-        same orders.
+        """Return the stack for these modules T₁, T₂, … on n rows.
+
+        The stack also simulates all other modules of the same orders.
         """
         return cls([UniversalSimulator.of(T, n, recipe=recipe) for T in modules])
 

@@ -55,7 +55,7 @@ class Block:
     def require(self, matrix: Array, joined: bool = False) -> None:
         """Raise an error if ``matrix`` does not have the shape of one matrix of the block.
 
-        If ``joined`` is true, it must be all matrices of the block, stacked.
+        If ``joined`` is true, ``matrix`` must contain all matrices of the block, stacked.
         """
         rows = self.copies * self.rows if joined else self.rows
         if matrix.shape != (rows, self.columns):

@@ -1,9 +1,9 @@
 """Define U, the universal simulator, which maps ⟨T, X⟩ to T(X) (Theorem 1, its corollaries, Theorem on
 H heads).
 
-The program depends only on the order: one U simulates every T of that order. The paper requires n ≤
-min(d, d_v). In Locum any order is supported, since the sequence is padded if a product needs more
-positions (erratum E17).
+The program does not depend on T: one U simulates every T of its order. The paper requires n ≤ min(d,
+d_v). In Locum any order is supported, since the sequence is padded if a product needs more positions
+(erratum E17).
 
 >>> import numpy as np
 >>> from locum.simulators.modules.attention import Attention
@@ -67,9 +67,10 @@ class UniversalSimulator(LayerSimulator):
 
         - ``order``: ``Order.of(n, d, d_v, heads=…, feed_forward=…)``, or the order of a given T,
           ``T.order(n)``.
-        - ``recipe``: fetch, paper (the paper's heads and layers), tiled, width-1 (three heads in
-          successive layers: ``formula/width_one.py``), or inverse (the alternative construction for
-          non-singular A and V: ``formula/inverse_recipe.py``).
+        - ``recipe``: fetch, paper, tiled, width-1 or inverse. The recipe paper uses the paper's heads
+          and layers. The recipe width-1 uses three heads in successive layers
+          (``formula/width_one.py``). The recipe inverse is the alternative construction for
+          non-singular A and V (``formula/inverse_recipe.py``).
         - ``stable``: whether the row maximum is subtracted from the scores before the exponential. The
           default is true, except in the recipes paper and width-1, where scores above 709 overflow.
         - ``base``: base of the softmax, by default e.
@@ -102,7 +103,7 @@ class UniversalSimulator(LayerSimulator):
         return cls(order, recipe=recipe, stable=stable, base=base)
 
     def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
-        """Compute T(X) exactly for a T that is smaller than the order of this U (see
+        """Compute T(X) for a T whose order is smaller than the order of this U (see
         ``hierarchy.py``).
         """
         self._require_one("embed")
@@ -116,7 +117,7 @@ class UniversalSimulator(LayerSimulator):
         return explain(self, T, X, memory, executor=executor)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile U to the weights of a transformer, which depend only on the order.
+        """Compile U to the weights of a transformer, which do not depend on T.
 
         ``recipe`` is one of U's recipes, or ``native``, which uses a softmax head of the transformer as
         the simulated softmax. ``options`` are the options of ``locum.compile``. By default,

@@ -5,9 +5,9 @@ With hard attention, a softmax must be computed from exponentials and a division
 neither of them. The query at position p is the row of XA that the entry at p needs. At positions j < n,
 the key is row j of X and the value is row j of XV. One head then returns Σ_j softmax(XA·Xᵀ)_pj XV_j.
 Keys at other positions are excluded by a penalty. The penalty is exactly 0 for rows of X, so it does
-not reduce precision. The network has three layers: the first computes the products XA and XV, the
-second moves their rows to the entries, and the third computes the softmax and selects the column of
-each entry.
+not reduce precision. The network has three layers. The first layer computes the products XA and XV, and
+the second layer moves the rows of these products to the entries. The third layer computes the softmax
+and selects the column of each entry.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
@@ -48,9 +48,9 @@ RECIPES = (*PROGRAM_RECIPES, "native")
 RANGES = (-1.0, 1.0)
 #: Penalty that is subtracted from the scores of excluded keys. The resulting weight is 0 in this type.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
-#: Penalty that is subtracted from the scores of keys hidden by a causal mask, which may be arbitrarily
-#: larger than the other scores. If inputs have no ranges, it is also the penalty for keys outside X, so
-#: that neither penalty is lost in rounding.
+#: Penalty that is subtracted from the scores of keys hidden by a causal mask. These scores may be
+#: arbitrarily larger than the other scores. If inputs have no ranges, this number is also the penalty
+#: for keys outside X, so that neither penalty is lost in rounding.
 HIDDEN = {"float64": 2.0**500, "float32": 2.0**100}
 
 
@@ -64,11 +64,12 @@ def compile_simulator(
     """Compile U by a recipe to weights that read the tokens of ``encode``.
 
     ``decode`` reads the result from the output. If ``stable`` is true, the row maximum is subtracted
-    from the scores before the exponential, which needs more heads and layers with hard attention. If
-    ``stable`` is false, scores above 709 raise an error. ``options`` are the options of
-    ``locum.compile``: attention, feed_forward, tolerance, ranges, dtype, …. MLPs support numbers
-    between −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the simulator's recipe.
-    However, networks with MLPs use native instead of fetch if one softmax head can compute T.
+    from the scores before the exponential, which needs more heads and layers with hard attention.
+    Otherwise, exponentials of scores above 709 overflow. ``options`` are the options of
+    ``locum.compile``, such as ``attention``, ``feed_forward``, ``tolerance`` and ``dtype``. MLPs
+    support numbers between −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the
+    simulator's recipe. However, networks with MLPs use ``native`` instead of ``fetch`` if one softmax
+    head can compute T.
     """
     target = target_for(simulator.length, options)
     if recipe is None:
@@ -169,7 +170,7 @@ def softmax_scores(
     """Return the scores Σ query·key for the keys at the first n positions; other keys receive a
     penalty.
 
-    ``row`` is the row of X that a position queries, which is needed for a causal mask.
+    ``row``, the row of X that a position queries, is needed for a causal mask.
     """
     pairs = [(query, term(key)) for query, key in zip(queries, keys, strict=True)]
     outside = indicator(indices >= n).node
@@ -193,8 +194,8 @@ def penalties_for(target: Target) -> tuple[float, float]:
 
 
 def exponent_of(base: float | None) -> float:
-    """Return the factor of the scores that converts a softmax of base e to a softmax of base
-    ``base``.
+    """Return the factor by which scores are multiplied to obtain a softmax of base ``base`` from a
+    softmax of base e.
     """
     return 1.0 if base is None else math.log(base)
 

@@ -3,12 +3,11 @@
 The domain determines whether dense execution computes with floats, proves statements symbolically or
 certifies bounds with balls.
 
-For every elementwise operation of the table, a domain defines either a function of scalars
-(``meanings``) or a reason why the operation is not supported (``refusals``). A domain also converts
-tokens and constants, computes means and decides which sequences are valid. This module implements
-``select``, ``best`` and ``aggregate`` by their definitions. A domain may override them with faster
-implementations that return the same result. ``floats.py`` overrides them, and a test compares the two
-implementations.
+For every elementwise operation, ``meanings`` contains a function of scalars, or ``refusals`` contains
+the reason why the operation is not supported. A domain also converts tokens and constants, computes
+means and decides which sequences are valid. This module implements ``select``, ``best`` and
+``aggregate`` by their definitions. A domain may override them with faster implementations that return
+the same result. ``floats.py`` overrides these methods, and a test compares the two implementations.
 
 If the result is undefined, functions of scalars raise ``ArithmeticError``, ``TypeError`` or
 ``ValueError`` with a readable message. The executor adds the s-op and the position.

@@ -2,8 +2,8 @@
 
 Integers are Python integers. Fractions are flint's ``fmpq`` internally, and :class:`fractions.Fraction`
 in the result. A float in the program or the input is the rational number that it represents: 0.5 is
-1/2, and 0.1 is 3602879701896397/36028797018963968. Write 1/10 instead for one tenth. Operations with
-irrational results are not supported.
+1/2, and 0.1 is 3602879701896397/36028797018963968. Write 1/10 instead for one tenth. Transcendental
+functions, and roots with irrational values, are not supported.
 
 >>> import locum
 >>> locum.aggregate(locum.full, locum.tokens)([1, 2, 4], domain="exact")

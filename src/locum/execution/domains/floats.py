@@ -1,12 +1,12 @@
 """Run programs on Python's bool, int, float and str, as RASP does.
 
-Integers are unbounded, ``/`` returns floats, ties are rounded to even, and comparing a string with a
-number is an error, as in Weiss's implementation. Numbers and strings that would be too large raise an
-error.
+As in Weiss's implementation, integers are unbounded, ``/`` returns floats, and ties are rounded to
+even. An order comparison of a string with a number raises an error. Numbers and strings that would be
+too large also raise an error.
 
-``select``, ``best`` and ``aggregate`` use NumPy where the result is identical: for numbers that NumPy
-represents exactly, and for strings, which are replaced by their ranks. Sums are computed from left to
-right.
+``select``, ``best`` and ``aggregate`` use NumPy if the result is identical. This is the case for
+numbers that NumPy represents exactly, and for strings, which are replaced by their ranks. Sums are
+computed from left to right.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_DIGITS = sys.int_info.default_max_str_digits
 
 
 def to_integer(value: Any) -> int:
-    """Convert a token to an integer; a text with thousands of digits raises an error."""
+    """Convert a token to an integer; a text with more digits than Python converts raises an error."""
     try:
         return int(value)
     except ValueError:
@@ -324,7 +324,7 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
 
 
 def _sums_are_exact(values: Sequence[Value]) -> bool:
-    """Return whether NumPy adds the integers among the values without more rounding than Python."""
+    """Return whether sums of ``values`` in NumPy are rounded no more often than in Python."""
     whole = sum(abs(value) for value in values if type(value) is not float)
     mixed = any(type(value) is float for value in values)
     return bool(whole < (LARGEST_EXACT if mixed else INT64_LIMIT))

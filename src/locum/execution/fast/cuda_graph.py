@@ -19,7 +19,7 @@ from locum.shared_state import Lock
 Tensors = list[torch.Tensor]
 #: Number of ordinary runs before a plan is recorded. These runs also initialise the CUDA libraries.
 _RUNS_BEFORE = 2
-#: Maximum number of recordings of a plan. It is recorded again if addresses of operands have changed.
+#: Maximum number of recordings of a plan, which is recorded again if addresses of operands change.
 _MOST_RECORDINGS = 4
 #: Maximum number of bytes of operands, or of results, that are copied in a run: 0.2 ms on an H200.
 _MOST_COPIED = 2**29

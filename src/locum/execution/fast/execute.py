@@ -1,8 +1,8 @@
 """Run programs by plans, by the structured tier, or, if neither is possible, by dense execution.
 
 Programs on numbers are run by a plan (``plan_cache.py``). The structured tier runs programs on the
-original tokens if strings occur, or if floating point would round integers. The values equal those of
-dense execution, except that all values of a result have one type (``types.py``).
+original tokens if strings occur, or if floating point would round integers. Up to rounding of floats,
+the values are the same as in dense execution, but all values of a result have one type (``types.py``).
 
 >>> from locum import aggregate, indices, length, select, tokens
 >>> aggregate(select(indices, length - 1 - indices, "=="), tokens)([1, 2.5, 3], executor="fast")
@@ -63,7 +63,7 @@ class _NoPlan(_Unplanned):
 
 
 def forget_plans() -> None:
-    """Drop all cached plans and their memory, so that later fallbacks give their warnings again."""
+    """Drop all cached plans and free their memory; later fallbacks give their warnings again."""
     plan_cache.clear_plans()
     with _lock:
         _known.clear()
@@ -121,7 +121,7 @@ def evaluate(
     strict: bool = False,
     kinds: types.Types | None = None,
 ) -> Any:
-    """Return the value of a program on one sequence, a list or an array with one value per position.
+    """Return the value of a program on one sequence of tokens, which is a list, an array or a tensor.
 
     ``kinds`` contains the types of the tokens, if they are known. If neither a plan nor the structured
     tier can run the program, dense execution runs it and a :class:`FallbackWarning` is given. With
@@ -145,7 +145,7 @@ def evaluate(
 
 
 def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _Facts) -> Any:
-    """Return the value of an s-op, computed by a plan or else by the structured tier."""
+    """Return the value of an s-op, computed by a plan if possible, else by the structured tier."""
     if facts.dense_only is not None:
         raise _Unfit(facts.dense_only)
     on_tensor = is_tensor(tokens.values)

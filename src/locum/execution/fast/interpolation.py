@@ -34,11 +34,11 @@ Line = Callable[[int], Any]
 
 
 def draw_line(first: Any, last: Any, count: int) -> Line:
-    """Return the function that interpolates between two values, which are ``count`` steps apart.
+    """Return the function that interpolates between two values that are ``count`` steps apart.
 
     Integers in tuples, lists, dictionaries, ranges and data classes are interpolated. Everything else
     must be equal in both values, otherwise :class:`NotLinearError` is raised. The returned function
-    raises it if an interpolated integer would be a fraction.
+    also raises this error if an interpolated integer would be a fraction.
 
     >>> line = draw_line({"shape": (2, 10), "op": "add"}, {"shape": (2, 20), "op": "add"}, 5)
     >>> line(1)
@@ -176,7 +176,9 @@ class PlanFamily:
         return list(new.values())
 
     def has(self, plan: Plan, number: int) -> bool:
-        """Return whether ``plan``, made for its length directly, equals the interpolated plan."""
+        """Return whether ``plan``, which was made directly for its length, equals the interpolated plan
+        ``number`` steps after the first plan.
+        """
         made = self.make(number)
         return len(made.steps) == len(plan.steps) and all(
             (a.op, a.shape, a.settings, a.boolean) == (b.op, b.shape, b.settings, b.boolean)
@@ -196,7 +198,7 @@ def _has_same_value(a: Step, b: Step) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """A small program with the arrays that it reads and computes, which are identified by nodes."""
+    """A small program, with nodes that identify the arrays that the program reads and computes."""
 
     #: The s-ops that are computed, with the needed positions of each.
     roots: Mapping[Node, range]

@@ -34,7 +34,7 @@ TOKEN_TYPES = -1
 
 
 class RegisterInstruction(NamedTuple):
-    """A step with its registers: the ones it reads and writes, and the ones to free after it."""
+    """A step with the registers that it reads and writes, and the registers that are freed after it."""
 
     function: Callable[..., Any]
     reads: tuple[int, ...]
@@ -73,9 +73,9 @@ def written(
 def replace_functions(
     run: Callable[[Sequence[Any], Any], tuple[Any, ...]], functions: Mapping[int, Callable[..., Any]]
 ) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
-    """Return the function of :func:`written` with other functions for some instructions.
+    """Return a copy of a function from :func:`written`, with other functions for some instructions.
 
-    ``functions`` maps numbers of instructions to their new functions.
+    ``functions`` maps indices of instructions to their new functions.
 
     >>> import operator
     >>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], (2,))
@@ -92,7 +92,7 @@ def _name(register: int) -> str:
 
 
 def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
-    """Return the steps as text with one numbered step per line, each with the s-op that it computes."""
+    """Return text with one line for each step: the step and, if known, the s-op that it computes."""
     called: dict[Step, str] = {}
     lines: list[tuple[str, str, str]] = []
     for step in steps:
@@ -269,7 +269,7 @@ class Plan:
         return self.run(parts)
 
     def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
-        """Check ``parts``, and return the result on them.
+        """Check ``parts``, and return the result of the plan on these arrays.
 
         ``parts`` are arrays of floats that represent tokens of the types ``tokens``.
         """
@@ -351,7 +351,7 @@ class Plan:
     def counts(self) -> Mapping[str, int]:
         """Numbers of matrix products, gathers, masks and other operations of the plan.
 
-        The operations of structured steps are those of the last run. Fused attention counts as two
+        For structured steps, the operations of the last run are counted. Fused attention counts as two
         products and a softmax. A product with a bias counts as one product.
         """
         counts = Counter(step.op for step in self.steps)
@@ -384,7 +384,7 @@ class Plan:
         """Return a copy of the plan with other sizes, strides or offsets in some steps.
 
         ``changed`` pairs each new step with the steps of this plan whose functions the new step
-        replaces. ``make_steps`` makes the complete list of new steps when it is needed. Run the copy by
+        replaces. ``make_steps`` returns the complete list of new steps. Run the copy with
         :meth:`run_all`.
         """
         functions: dict[int, Function] = {}

@@ -54,8 +54,7 @@ def plan(
     of the arguments. With ``strict``, the plan raises an error instead of comparing all pairs of
     positions.
 
-    Plans compute with arrays of numbers. A program with string s-ops raises an error, unless the
-    strings are only compared immediately.
+    Plans compute with arrays of numbers. A program that contains strings raises an error.
     """
     length, asked, shapes = _checked(length, positions, segments)
     backend = backend_for(like)
@@ -146,7 +145,7 @@ def _steps(
 
 
 def _check_sizes(made: Blueprint, roots: Mapping[Node, range], segments: tuple[Segment, ...]) -> None:
-    """Raise an error for a large array that is larger than all operands and results."""
+    """Raise an error if an array exceeds the limit and is larger than all operands and results."""
     sizes = (*(math.prod(segment.shape) for segment in segments), *map(len, roots.values()))
     limit = max(_LARGEST_TEMPORARY, *sizes)
     for step in in_order(*made.results):
@@ -194,5 +193,5 @@ def _shapes(segments: Any) -> tuple[Shape, ...]:
 
 
 def _static(node: Node, length: int, strict: bool) -> Any:
-    """Compute an s-op that depends on no token, at all positions, by the structured tier."""
+    """Compute an s-op that depends on no token with the structured tier, at all positions."""
     return structured.evaluate(node, np.zeros(length), allow_masks=not strict)

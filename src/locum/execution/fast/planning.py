@@ -1,8 +1,8 @@
 """Choose which s-ops of a program become arrays, their ranges of positions, and the steps.
 
 An s-op that becomes an array is called a *buffer*. Buffers are lowered in order from the result to the
-tokens. When a buffer is lowered, all loads from it are therefore known. They determine its *hull*, the
-range of positions that it must cover; no other positions are computed.
+tokens. When a buffer is lowered, all loads from it are therefore known. These loads determine the
+*hull* of the buffer: the range of positions that are computed.
 
 Lowering may find that a node must be a separate buffer, or that it cannot be lowered. The structured
 tier runs a node that cannot be lowered; such a node is called *opaque*. Then all buffers are lowered
@@ -115,10 +115,11 @@ def blueprint(
     NaN.
 
     ``storages`` maps s-ops that are storages of tensors to their sizes. If such an s-op becomes an
-    array, all its positions are computed, since a part of a tensor often consists of more pieces than
-    the whole tensor.
+    array, all its positions are computed. The reason is that a part of a tensor often consists of more
+    pieces than the whole tensor.
 
-    An array may exceed the size limit if a fused step avoids it. An example is the scores of many rows.
+    An array may exceed the size limit if a fused step avoids the array. An example is the array of the
+    attention scores of many rows.
     """
     plan = partial(_blueprint, roots, length, segments, steps, run_static, ieee, storages)
     made, problem = None, None
@@ -278,7 +279,7 @@ def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
 
 
 def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]) -> None:
-    """Lower one buffer and store the result in ``kept``, unless ``kept`` already contains a valid one.
+    """Lower one buffer and store the result in ``kept``, unless a valid result is already there.
 
     If a range of positions begins within a row of a matrix, it may consist of too many pieces. The
     buffer is then computed from position 0.
@@ -324,14 +325,14 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """Return ``node`` if it depends on no family, else the nearest such node that loads it."""
+    """Return ``node`` if it depends on no family, else the nearest node above it without families."""
     while node.free:
         node = loaded_by[node]
     return node
 
 
 def dependencies(node: Node, buffers: Buffers) -> list[Node]:
-    """List the s-ops below an opaque node that get separate arrays.
+    """List the s-ops below an opaque node that receive separate arrays.
 
     These are the s-ops that depend on attention.
     """
@@ -353,7 +354,7 @@ def _is_worthwhile(node: Node, buffers: Buffers) -> bool:
 
 
 class _Emitter:
-    """Creates the steps of all lowered buffers."""
+    """A factory of the steps of all lowered buffers."""
 
     def __init__(
         self,
@@ -438,7 +439,7 @@ class _Emitter:
         return self.steps.make("to_float", (step,), step.shape) if step.boolean else step
 
     def address(self, node: Node, heads: Sequence[Affine], position: Affine) -> Affine:
-        """Return the index of a position and members of families in the array of a buffer."""
+        """Return the index in the array of a buffer for given members of families and a position."""
         hull = self.hulls[node]
         address = position - hull.start
         step = hull.size

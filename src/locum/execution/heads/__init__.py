@@ -1,16 +1,16 @@
 """Run the heads of a program as attention: score keys for each query, and average the selected values.
 
-The fast executor rewrites programs; this executor runs their heads. It runs only *live* rows, which are
-the query positions of a head whose results are read later. A family of heads has live rows for each of
-its members. A row is scored against all N keys by products of exact position codes. The keys with the
-full score are the selected keys of the row, and their mean value is the result. A row is also skipped
-if a comparison that does not depend on the key excludes every key. One product of 64×64 matrices thus
-needs 10⁸ scores, compared with 3·10¹¹ in dense execution.
+The fast executor rewrites programs; this executor runs their heads. Only *live* rows are run: the query
+positions of a head whose results are read later. A family of heads has live rows for each of its
+members. A row is scored against all N keys by products of exact position codes. The keys with the full
+score are the selected keys of the row, and their mean value is the result. A row is also skipped if a
+comparison that does not depend on the key excludes every key. One product of 64×64 matrices thus needs
+10⁸ scores, compared with 3·10¹¹ in dense execution.
 
-Integers are exact in int64. Real numbers have the type of the input, which is a NumPy array or a torch
-tensor. Strings are compared by their ranks and moved by their indices; tensors cannot contain strings.
-Like RASP, the executor raises an error for every undefined value that it computes. It does not compute
-values that are not read, so it does not report a division by zero in such a value.
+Integers are exact in int64. Real numbers have the type of the input if the input is a NumPy array or a
+torch tensor of floats. Strings are compared by their ranks and moved by their indices; tensors cannot
+contain strings. The executor raises an error for every undefined value that it computes. Values that
+are not read are not computed, so a division by zero in such a value is not reported.
 
 >>> import numpy as np
 >>> from locum.graph import build
@@ -60,15 +60,16 @@ def evaluate(
     names: Names | None = None,
     mixed: Collection[Node] = (),
 ) -> Array:
-    """Run the heads of ``root`` on an array of tokens, and return its values at ``positions``.
+    """Run the heads of ``root`` on an array of tokens, and return the values of ``root``.
 
-    ``positions`` is an ascending sequence of positions, by default all positions. ``dtype`` ("float32"
-    or "float64") is the type of real numbers, by default the type of the tokens. ``memory`` is the
-    maximum number of bytes for a chunk of scores. ``progress`` is called after each chunk with the name
-    of the head and the number of pairs scored in the chunk. ``report`` collects statistics. ``mixed``
-    contains the s-ops that compute integers and floats in one array of floats.
+    ``positions`` is an ascending sequence of the positions of the returned values, by default all
+    positions. ``dtype`` ("float32" or "float64") is the type of real numbers, by default the type of
+    the tokens. ``memory`` is the maximum number of bytes for a chunk of scores. ``progress`` is called
+    after each chunk with the name of the head and the number of pairs scored in the chunk. ``report``
+    collects statistics. ``mixed`` contains the s-ops that compute integers and floats in one array of
+    floats.
 
-    Static numbers depend only on positions and heads. They are computed and compared in float64, even
+    Static numbers, which depend only on positions and heads, are computed and compared in float64, even
     if ``dtype`` has a lower precision. In operations with tokens, static numbers are rounded to
     ``dtype``.
     """
@@ -99,7 +100,9 @@ def evaluate_all(
     *,
     report: Report | None = None,
 ) -> list[Array]:
-    """Run several roots at once in IEEE 754 float64, and return each one's values at its positions."""
+    """Run several roots at once in IEEE 754 arithmetic, and return the values of each root at its
+    positions.
+    """
     arrays = Arrays(tokens, ieee=True)
     chosen = {root: _positions(positions, tokens.shape[0]) for root, positions in roots.items()}
     return _Run(chosen, _reader(tokens, arrays), tokens.shape[0], arrays, names).values(report=report)

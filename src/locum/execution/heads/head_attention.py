@@ -1,8 +1,8 @@
 """Score rows of heads against all keys, in chunks of bounded memory.
 
 A :class:`ScoredSelector` is a selector for some rows and all keys, with query and key vectors whose
-products are the scores. Its rows belong to one head, or to all heads of a family with the same keys.
-For each chunk of rows and keys, the scores are *computed* and compared with the full score, which
+products are the scores. The rows belong to one head, or to all heads of a family with the same keys.
+For each chunk of rows and keys, the scores are computed and compared with the full score, which
 selected keys have. The selected keys are counted, and their values are added up (:class:`HeadValues`).
 Counts and sums of the chunks of a row are added, and ``best`` keeps the highest score of all chunks.
 
@@ -33,7 +33,7 @@ _MEMORY_ON_GPU, _MEMORY = 4 * 2**30, 2**26
 
 
 def default_memory(arrays: Arrays) -> int:
-    """Return the default number of bytes for a chunk of scores, which is larger on a GPU."""
+    """Return the default number of bytes for a chunk of scores; the number is larger on a GPU."""
     return _MEMORY_ON_GPU if arrays.on_gpu else _MEMORY
 
 
@@ -62,7 +62,7 @@ class ScoreProduct:
         self.keys = self._joined([code.key_vectors(arrays) for code in codes])  # [coordinate, key]
 
     def queries(self, begin: int, end: int) -> Array:
-        """Return the query vectors of rows ``begin`` to ``end``, [row, coordinate]."""
+        """Return the query vectors of rows ``begin`` to ``end`` as an array [row, coordinate]."""
         vectors = [code.query_vectors(self.arrays, begin, end) for code in self.codes]
         return self._joined(vectors).T
 
@@ -84,10 +84,11 @@ class ScoredSelector:
 
     arrays: Arrays
     formula: Formula
-    #: For each comparison, its code; if it does not depend on the key, its truth value for each row.
+    #: For each comparison, its code. For comparisons that do not depend on the key, the truth value of
+    #: each row.
     codes: Mapping[Literal, Code]
     row_truths: Mapping[Literal, Array]
-    #: For each ``best``, its score at every key. Keys that it cannot select have :func:`unranked`.
+    #: For each ``best``, its score at every key, or :func:`unranked` at keys that cannot be selected.
     ranking: Mapping[Best, Array]
     rows: int
     keys: int

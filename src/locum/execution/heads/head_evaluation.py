@@ -303,7 +303,7 @@ class Evaluation:
         return counts, totals
 
     def pattern(self, selector: Node, points: Points) -> Array:
-        """Return the attention pattern of a selector, [query, key]."""
+        """Return the attention pattern of a selector as an array [query, key]."""
         pattern = self.arrays.full((points.rows, self.statics.length), False, self.arrays.xp.bool)
         try:
             selection = self.selection(selector, points)

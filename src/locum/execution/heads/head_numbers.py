@@ -1,8 +1,9 @@
 """Compute with arrays of numbers, with the same results as Python's numbers, for the head executor.
 
-Integers are int64, and an integer that may exceed int64 is an error. Mixtures of integers and floats
-become floats. A division by zero, a logarithm of 0, or a number too large for a float is undefined at
-one position in RASP. It raises :class:`ElementError` with the position.
+Integers are int64, and an integer that may have more than 62 bits raises an error. Mixtures of integers
+and floats become floats. An operation that is undefined at a position raises :class:`ElementError` with
+this position. Examples are a division by zero, a logarithm of 0 and an overflow. In IEEE 754
+arithmetic, such an operation returns an infinity or NaN instead.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool
 
 
 def largest(arrays: Arrays, array: Array) -> int:
-    """Return the largest absolute value in an array of integers, or 0."""
+    """Return the largest absolute value in an array of integers, or 0 for an empty array."""
     return max(map(abs, arrays.range_of(array)))
 
 
@@ -113,7 +114,7 @@ def real(arrays: Arrays, a: Array) -> Array:
 
 
 def require_room(*bounds: float) -> None:
-    """Raise an error if one of the bounds on integers exceeds the range of int64."""
+    """Raise an error if the absolute value of one of the bounds on integers is 2⁶² or more."""
     if max(map(abs, bounds)) >= INT64_LIMIT:
         raise ElementError("a value may be an integer of more than 62 bits", "refused")
 
@@ -157,9 +158,9 @@ def means(
 ) -> Array:
     """Return the mean of each row, given the numbers of selected keys and the sums of their values.
 
-    A row without selected keys gets ``default``, and a row with one key gets the unchanged value.
-    ``divided`` is a function of a number that returns the sums of the values divided by this number. It
-    is used if a sum overflows although the mean does not.
+    A row without selected keys receives ``default``, and a row with one key the unchanged value.
+    ``divided`` is a function of a number that returns the sums of the values divided by this number.
+    This function is called if a sum overflows although the mean does not.
     """
     xp = arrays.xp
     if arrays.any(counts > 1):

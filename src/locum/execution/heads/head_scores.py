@@ -10,19 +10,19 @@ of comparisons have a *full* score, which selected keys reach and no key exceeds
   for each distinct query that they satisfy. The product is 1 or 0. A comparison with one number, such
   as ``indices < k``, needs one coordinate.
 
-A conjunction of these comparisons is one product of the concatenated vectors: a key reaches the sum of
+A conjunction of these comparisons is one product of the concatenated vectors. A key reaches the sum of
 the full scores if and only if it reaches each full score. These keys have the largest score, so the
 head is a hard-attention head. If there is no such key, the row is empty. (In a network, a sink token
 with score full − 1 then has the largest score, and its value is the default.)
 
-The other comparisons are separate products whose sign decides:
+Each other comparison is a separate product, which is positive for the selected keys:
 
 - ``<``, ``<=``, ``>``, ``>=`` with many distinct queries: q − k by digits of 8 bits, positive where k <
   q.
 - ``!=``: twice the number of bits that differ.
 
-No short vectors could give all selected keys of these comparisons the same score: N ordered keys need N
-− 1 coordinates, since their sets of maxima are nested faces of a polytope.
+No short vectors could give all selected keys of these comparisons the same score. For this, N ordered
+keys need N − 1 coordinates, since their sets of maxima are nested faces of a polytope.
 
 Every coordinate, product and sum is an integer that float32 represents exactly. For the first two kinds
 of comparisons, these integers are below 256 and also exact in bfloat16.
@@ -91,7 +91,7 @@ class Code:
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, arrays: Arrays) -> Array:
-        """Return the vectors of all keys, [coordinate, key], as small integers or booleans."""
+        """Return the vectors of all keys as an array [coordinate, key] of integers or booleans."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
             return head_numbers.compare(arrays, self.predicate, keys, distinct)
@@ -104,7 +104,7 @@ class Code:
         return _with_ones(arrays, arrays.xp.concat([ones, sign * digits], axis=0), 1)
 
     def query_vectors(self, arrays: Arrays, begin: int, end: int) -> Array:
-        """Return the vectors of the queries ``begin`` to ``end``, [coordinate, row]."""
+        """Return the vectors of the queries ``begin`` to ``end`` as an array [coordinate, row]."""
         queries = self.queries[begin:end]
         if self.distinct is not None:
             return queries[None, :] == self.distinct[:, None]
@@ -229,7 +229,10 @@ class HeadValues:
         return arrays.xp.sum(arrays.xp.where(chosen, values, zero), axis=1)
 
     def at(self, arrays: Arrays, keys: Array) -> tuple[Array, Array]:
-        """Return counts and sums if each row has selected one key or none; ``keys`` is −1 for none."""
+        """Return the number of keys and the sum of values of rows that select at most one key.
+
+        ``keys`` contains the selected key of each row, or −1 if there is none.
+        """
         hit = keys >= 0
         places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)
         places[self.positions] = np.arange(len(self.positions))

@@ -41,7 +41,7 @@ class ElementError(Exception):
 
 
 def is_text(array: Array) -> bool:
-    """Return whether an array has the object type, and may therefore contain strings."""
+    """Return whether an array has the dtype ``object``, and may therefore contain strings."""
     return isinstance(array, np.ndarray) and array.dtype == object
 
 
@@ -71,7 +71,7 @@ def put(arrays: Arrays, array: NDArray[Any]) -> Array:
 def array_of(values: Sequence[Any]) -> Array:
     """Convert a sequence of values to an array that represents them exactly.
 
-    If there are strings, the array has the object type.
+    If there are strings, the array has the dtype ``object``.
     """
     types = set(map(type, values))
     if str in types:
@@ -136,7 +136,10 @@ def choose(condition: NDArray[np.bool_], a: Array, b: Array) -> Array:
 
 
 def settle(values: Objects) -> Array:
-    """Convert an object array without strings to a numeric array; raise an error if types are mixed."""
+    """Convert an object array without strings to a numeric array; return arrays of strings unchanged.
+
+    A row that mixes strings with other values raises an error.
+    """
     listed = values.ravel().tolist()
     texts = sum(isinstance(value, str) for value in listed)
     if not texts:
@@ -150,7 +153,10 @@ def settle(values: Objects) -> Array:
 
 
 def comparable(predicate: str, keys: Array, queries: Array) -> tuple[Array, Array]:
-    """Map keys and queries to integers that compare in the same way, if any of them is a string."""
+    """Map keys and queries to integers that compare in the same way.
+
+    Arrays without strings are returned unchanged.
+    """
     if not (is_text(keys) or is_text(queries)):
         return keys, queries
     values = [*np.asarray(keys).astype(object), *np.asarray(queries).astype(object)]
@@ -189,7 +195,7 @@ def number_values(values: Objects) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 def move(counts: Array, numbers: Array, values: Sequence[Any], default: Any) -> Array:
-    """Return, for each row, the string at its single selected key, or ``default`` without a key.
+    """Return, for each row, the string at its single selected key, or ``default`` if there is no key.
 
     ``numbers`` are the indices of the selected strings in ``values``.
     """

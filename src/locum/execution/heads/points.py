@@ -35,7 +35,7 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The positions at which each head needs a value, [family…, position].
+    """The positions at which each head needs a value, as an array [family…, position].
 
     Entries that are not ``valid`` are padding.
     """
@@ -51,7 +51,7 @@ class Points:
 
     @property
     def rows(self) -> int:
-        """Number of heads multiplied by the number of positions of each."""
+        """Number of heads multiplied by the number of positions of each head."""
         return math.prod(self.shape)
 
     @property
@@ -96,7 +96,7 @@ class Points:
         return product(self.families, ascending(self.together, other.together))
 
     def member_index(self, families: tuple[Node, ...]) -> NDArray[np.int64] | None:
-        """Return, for each row, the index of its member in ``families``, or None without families."""
+        """Return, for each row, the index of its member in ``families``, or None if there are none."""
         if not families:
             return None
         index = np.zeros((1,) * len(self.shape), dtype=np.int64)
@@ -111,7 +111,7 @@ def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def product(families: Iterable[Node], positions: Positions) -> Points:
-    """Return the points at which every head of the families needs the same ascending positions."""
+    """Return points at which every head of the families has the same positions, in ascending order."""
     ordered = in_order(families)
     return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
 
@@ -140,8 +140,8 @@ def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any
     return array.reshape((*shape, array.shape[-1]))
 
 
-#: Maximum number of elements of an array on the host. The analyses create no larger array, and treat
-#: its contents as unknown.
+#: Maximum number of elements of an array on the host. Larger arrays are not created, and their contents
+#: are treated as unknown.
 MAX_CELLS = 2**27
 
 

@@ -1,7 +1,7 @@
 """Prepare the selector of a head for execution: find live rows, encode comparisons, form groups.
 
-The rows of all members of a family are run together. Members with different *keys* cannot share key
-vectors, so their rows are run in separate groups.
+The rows of all members of a family are run together if the members have the same *keys*. Members with
+different keys cannot share key vectors, so their rows are run in separate groups.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ class Selection:
         )
 
     def queries(self, literal: Literal) -> Array:
-        """Return the query numbers of all rows of a comparison.
+        """Return the values of the query of a comparison for all rows.
 
-        They are on the host if the key and the query of the comparison are both static.
+        The values are on the host if the key and the query of the comparison are both static.
         """
         if self.is_static(literal):
             queries = self.statics.at(literal.query, self.points)
@@ -152,7 +152,7 @@ class Selection:
     ) -> tuple[Array, Array]:
         """Return the keys and the queries of a comparison for the given rows.
 
-        Static numbers are mapped to integers in float64 first.
+        Static numbers are first compared in float64 and mapped to integers.
         """
         if not self.is_static(literal):
             chosen = queries if rows is None else queries[rows]

@@ -1,9 +1,10 @@
 """Determine the values that a run needs, and the members of a sum that can be non-zero.
 
-In the paper's matrix product, a head selects keys only for the single query l·c + m; its other rows are
-empty and have the value 0. In the program, this is visible as a comparison that does not depend on the
-key, or as a condition ``where(…, x, 0)``. Comparisons of a number of the head with a number of the
-position are solved by sorting, instead of testing all heads at all positions.
+In the paper's matrix product, a head selects keys only for the single query l·c + m. The other rows of
+the head are empty and have the value 0. In the program, this is visible as a comparison that does not
+depend on the key, or as a condition ``where(…, x, 0)``. If one side of a comparison depends only on the
+head and the other side only on the position, the comparison is solved by sorting. Not all heads are
+then tested at all positions.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def is_about_rows(literal: Literal, statics: Statics) -> bool:
 def narrowed(supports: list[SupportCondition], points: Points, statics: Statics) -> Points:
     """Return the points at which all support conditions hold.
 
-    Each head's positions are padded to the same number. If the points are no product of heads and
-    positions, or the analysis would need too much memory, all points are returned.
+    The positions of all heads are padded to the same number. If the points are not a product of heads
+    and positions, or the analysis would need too much memory, all points are returned.
     """
     if not supports or not points.is_product:
         return points
@@ -106,7 +107,7 @@ def _is_zero_constant(node: Node) -> bool:
 def _is_finite(node: Node, statics: Statics) -> bool:
     """Return whether a factor is static, independent of the position, and finite.
 
-    The product of 0 and such a factor is 0, which is not true for infinity.
+    The product of 0 and such a factor is 0, while the product of 0 and infinity is NaN.
     """
     if not statics.is_position_free(node):
         return False
@@ -136,7 +137,7 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
 
 
 def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
-    """Return points that include all points where the conditions hold, or None for too many points."""
+    """Return points that include all points where the conditions hold; None if there are too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in supports:
         ordered = (
@@ -294,7 +295,7 @@ class PointDemand:
             self.require(part.score, product(part.score.free, self.ranked[part]))
 
     def reads(self, node: Node) -> list[Node]:
-        """Return the s-ops that a node reads, including those in its selector."""
+        """Return the s-ops that a node reads, including the s-ops in its selector."""
         if node not in self.formulas:
             return list(node.inputs)
         formula = self.formulas[node]
@@ -333,9 +334,9 @@ class PointDemand:
 
 
 def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.bool_] | None:
-    """Return a mask of the rows that no static comparison empties, broadcastable to the points.
+    """Return a mask that is False for rows in which static comparisons exclude all keys.
 
-    The result is None if all rows are live.
+    The mask can be broadcast to the shape of ``points``. The result is None if no row can be excluded.
     """
 
     def admitted(literal: Literal) -> NDArray[np.bool_] | None:

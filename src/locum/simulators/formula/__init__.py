@@ -1,3 +1,3 @@
-"""Define the formulas that U computes: attention heads, layers, the inverse form and the form of width
-1.
+"""Define the formulas that U computes: attention heads, layers, and the recipes ``inverse`` and
+``width-1``.
 """

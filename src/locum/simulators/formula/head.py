@@ -43,8 +43,8 @@ Steps = dict[str, Matrix]
 #: (``inverse_recipe.py``); "width-1" has one head in each layer (``width_one.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 
-#: The score of a hidden key. It is never the row maximum, and its exponential after subtracting the
-#: maximum is 0 (in single precision the number itself is −∞).
+#: The score of a hidden key. This score is never the row maximum, and its exponential after subtracting
+#: the maximum is 0. In single precision, the score is −∞.
 HIDDEN = -sys.float_info.max
 
 
@@ -81,7 +81,8 @@ class Style:
     def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
         """Return the softmax of the rows.
 
-        The paper's recipe uses one head per row, and all other recipes use one head for all rows.
+        The paper's recipe computes the row sums with one head per row, and all other recipes with one
+        head for all rows.
         """
         recipe = "paper" if self.recipe == "paper" else "frugal"
         return softmax(m, self.base, self.stable, mask, recipe)

@@ -1,6 +1,6 @@
 """Define the alternative construction of U with matrix inverses (appendix, equation inv).
 
-The last attention layer receives Y = XAV, and its own attention and value matrices depend on T:
+The last attention layer receives Y = XAV, and the matrices of this layer depend on T:
 
     σ(Y ((AV)ᵀV)⁻¹ Yᵀ) Y (AV)⁻¹V  =  σ(X A Xᵀ) X V,
 

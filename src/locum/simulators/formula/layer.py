@@ -1,8 +1,9 @@
 """Define the formula of U: attention with all heads, and the encoder and decoder layers around it.
 
 X, the memory, the matrices of T and the result are views of one sequence. Heads are a family h (Lemma
-multi-head): one formula whose views depend on h, summed over h. The program depends only on the order,
-and its size is independent of the number of heads and of the sizes of the matrices.
+multi-head): one formula whose views depend on h, summed over h. The program does not depend on T. The
+number of its nodes is independent of the number of heads and, with the recipes fetch and paper, of the
+sizes of the matrices.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from locum.simulators.formula.width_one import width_one_head
 from locum.simulators.order import Order
 from locum.simulators.token_layout import Layout
 
-#: The blocks, besides the rows of X, that each X of a batch has separately.
+#: The blocks, in addition to X, of which each item of a batch has a separate copy.
 OF_EACH = ("mask", "attention_mask")
 #: Recipes that compute the attention head by another formula.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
@@ -200,7 +201,7 @@ class Formula:
 
 
 class _Norms:
-    """The norms of a layer, which are applied in order."""
+    """The norms of a layer, in the order in which they are applied."""
 
     def __init__(self, formula: Formula, order: Order) -> None:
         self.formula = formula

@@ -60,8 +60,8 @@ class Attention(MaskedAttention):
     ) -> None:
         """Create the attention from A and V.
 
-        With ``biased``, the last row and column of A and the last row of V multiply a constant 1 that
-        is appended to each row of X.
+        With ``biased``, a constant 1 is appended to each row of X. The last row and column of A and the
+        last row of V multiply this constant.
         """
         require_choice(pooling, POOLINGS, "pooling", error=GraphError)
         self.A = matrix(A, "A")
@@ -166,8 +166,9 @@ class Attention(MaskedAttention):
 
 
 class MultiHeadAttention(AttentionModule):
-    """An attention layer with several heads, whose results are concatenated (and multiplied by W_O,
-    plus b_O) or summed.
+    """An attention layer with several heads, whose results are concatenated or summed.
+
+    If ``W_O`` is given, the concatenation is multiplied by ``W_O``. If ``b_O`` is given, it is added.
 
     >>> import numpy as np
     >>> from locum import Attention

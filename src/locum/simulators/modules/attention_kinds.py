@@ -1,8 +1,9 @@
 """Define the kinds of attention in the paper's remarks as modules T, and the table of all kinds.
 
 To add a kind, define a class, a row of the table and a function in ``formula/head.py``. All kinds
-consist of products and elementwise functions, so U simulates them in the same way as softmax attention.
-``biased`` means that the projections of X have an additional row, which multiplies a constant 1.
+consist of products, row sums, softmaxes and elementwise functions, so U simulates them in the same way
+as softmax attention. ``biased`` means that the projections of X have an additional row, which
+multiplies a constant 1.
 """
 
 from __future__ import annotations
@@ -187,8 +188,8 @@ class Linformer(_Projected):
 
 
 class Performer(_Projected):
-    """Performer: softmax attention approximated by m positive random features, the rows of ``omega``
-    (FAVOR+).
+    """Performer: softmax attention approximated by m positive random features (FAVOR+), one for each
+    row of ``omega``.
 
     The result is φ(X W_Q) φ(X W_K)ᵀ X V, where ``φ(z) = exp(Ωz − |z|²/2)/√m`` and each row of weights
     is divided by its sum. ``scale`` multiplies the approximated scores: W_Q and W_K are each multiplied
@@ -244,8 +245,10 @@ class Performer(_Projected):
 
 
 def orthogonal_features(features: int, width: int, generator: np.random.Generator) -> Numbers:
-    """Sample a matrix Ω for a :class:`Performer`: orthogonal directions with the lengths of normal
+    """Sample a matrix Ω for a :class:`Performer`, whose rows have the lengths of Gaussian random
     vectors.
+
+    The rows of each group of ``width`` rows are orthogonal.
     """
     blocks = []
     for _ in range(math.ceil(features / width)):

@@ -2,7 +2,7 @@
 
 The sublayers are, in this order: self-attention, the cross-attention of a decoder layer, and the
 feed-forward. Each sublayer computes y + f(y), with a norm before f (``norm="pre"``), a norm after the
-sum (``"post"``) or no norm.
+sum (``"post"``) or no norm. For the feed-forward, the residual sum is optional.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class Layer(Module):
         """Create the layer; ``norms`` contains (gain, bias) for each norm, or None for a norm without
         them.
 
-        With ``rms``, it contains only the gains. The other arguments are described in :class:`Encoder`.
+        With ``rms``, ``norms`` contains only the gains. The other arguments are described in
+        :class:`Encoder`.
         """
         require_choice(norm, NORMS, "norm", error=GraphError)
         self.attention = attention
@@ -339,8 +340,8 @@ class Encoder(Layer):
 
 
 class DecoderLayer(Layer):
-    """A decoder layer: self-attention, cross-attention and an optional feed-forward, each with a
-    residual sum.
+    """A decoder layer: self-attention and cross-attention with residual sums, and optionally a
+    feed-forward and norms.
 
     >>> import numpy as np
     >>> from locum import Attention, UniversalSimulator

@@ -94,7 +94,7 @@ class FactoredAttention(MaskedAttention):
 
         W_Q is a d×(heads·width) matrix. ``key_heads`` is the number of key–value heads if query heads
         share them (grouped-query attention). ``rotary`` are the rotary position embeddings of queries
-        and keys. ``score_bias`` contains a matrix for each head, which is added to the scores (relative
+        and keys. ``score_bias`` contains, for each head, a matrix that is added to the scores (relative
         position bias).
         """
         if not math.isfinite(scale):

@@ -1,8 +1,8 @@
 """Define the interface of a module T: its order, its matrices, its masks and a direct computation.
 
-U is built from the *order* of a module. Its *matrices* are named as the blocks of the order's layout.
-Its *steps* are all intermediate results, computed directly with NumPy under the names of U's steps. A
-simulation can therefore always be compared with a direct computation.
+U is built from the *order* of a module. The *matrices* of a module have the names of the blocks in the
+layout of its order. The *steps* are all intermediate results, computed directly with NumPy under the
+names of U's steps. A simulation can therefore be compared with a direct computation.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class MaskedAttention(AttentionModule):
 
 
 def sizes(order: AttentionOrder) -> list[str]:
-    """Return texts such as ``d=4`` for d, d_v and every field of the order that is not the default."""
+    """Return texts such as ``d=4`` for d, d_v and every field whose value is not the default."""
     sizes = [f"d={order.d}", f"d_v={order.d_v}"]
     for field in fields(order):
         value = getattr(order, field.name)

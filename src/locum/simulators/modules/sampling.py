@@ -1,5 +1,5 @@
-"""Sample random modules T of a given order, with normally distributed matrices scaled to moderate
-scores.
+"""Sample random modules T of a given order, with normally distributed matrices that are scaled such
+that scores are moderate.
 """
 
 from __future__ import annotations

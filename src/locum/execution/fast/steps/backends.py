@@ -188,7 +188,8 @@ class Backend:
     def elementwise(self, op: str) -> Function:
         """Return the function of the elementwise operation ``op``.
 
-        On tensors it follows IEEE 754. On NumPy arrays it raises the errors of dense execution.
+        On tensors, the function follows IEEE 754. On NumPy arrays, the function raises the errors of
+        dense execution, unless the backend is for IEEE arithmetic.
         """
         arrays, meaning = self.arrays, MEANINGS[op]
         if self.ieee:
@@ -198,7 +199,10 @@ class Backend:
         return lambda *inputs: checked(arrays, op, inputs, _RAISE)
 
     def rounding(self, dtype: str) -> Function:
-        """Return the function that rounds numbers to a floating-point type and converts them to it."""
+        """Return the function that rounds numbers to a floating-point type.
+
+        The result has this type, except that NumPy represents bfloat16 numbers as float32.
+        """
         if self.arrays.on_torch:
             return operator.methodcaller("to", getattr(self.arrays.xp, dtype))
         narrow = np.float32 if dtype == "bfloat16" else np.dtype(dtype)  # NumPy has no bfloat16
@@ -294,8 +298,7 @@ class Backend:
         """Return softmax(q kᵀ) v, batched, over the keys at which the mask is true.
 
         Torch's kernels need memory that is linear in the number of rows, except on a CPU if k and v
-        differ in width. In this exception, and on NumPy arrays, attention is computed in blocks of
-        rows.
+        differ in width. In this case, and on NumPy arrays, attention is computed in blocks of rows.
         """
         if not self.arrays.on_torch:
             return attention_by_rows(softmax_attention, q, k, v, mask, causal)
@@ -340,7 +343,7 @@ class Backend:
         return total[0]
 
     def take_rows(self, table: Array, rows: Array, first: int) -> Array:
-        """Return rows of a table; row numbers are counted from ``first``."""
+        """Return rows of a table, whose first row has the index ``first``."""
         places = self.arrays.to_int(rows)
         return self.arrays.xp.nn.functional.embedding(places - first if first else places, table)
 
@@ -387,7 +390,7 @@ def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
 
 
 def _slice_of(index: Any) -> slice | None:
-    """Return the slice that is equivalent to an index array, or None.
+    """Return the slice that is equivalent to an index array, or None if there is none.
 
     >>> _slice_of(np.array([3, 2, 1, 0])), _slice_of(np.array([1, 3, 6]))
     (slice(3, None, -1), None)

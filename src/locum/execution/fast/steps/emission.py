@@ -34,7 +34,7 @@ from locum.execution.fast.symbolic.terms import (
 def contract(
     arrangement: Arrangement, factors: Sequence[LabelledArray], sums: Sequence[str]
 ) -> LabelledArray:
-    """Return Σ over ``sums`` of the product of the factors, by pairwise matrix products."""
+    """Return Σ over ``sums`` of the product of the factors, computed as pairwise products."""
     values = [
         arrangement.summed(value, [v for v in sums if _only_in(v, place, factors)])
         for place, value in enumerate(factors)
@@ -162,7 +162,7 @@ class LoadSource(NamedTuple):
 
 
 class Emission(Arrangement):
-    """Emits the steps for terms over one box; ``load`` and ``fetch`` return the arrays of nodes."""
+    """A factory of steps for terms over one box; ``load`` and ``fetch`` return the arrays of nodes."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class Emission(Arrangement):
     # Sums and products ------------------------------------------------------------------------------
 
     def total(self, terms: Sum) -> LabelledArray:
-        """Return the sum of terms as an array with all axes that occur in any of them."""
+        """Return the sum of terms as an array with all axes that occur in the terms."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
             # This is the mean over several ranges of keys. Add first, then divide, as in any mean.
@@ -243,7 +243,7 @@ class Emission(Arrangement):
     # Factors ----------------------------------------------------------------------------------------
 
     def factor(self, factor: Factor) -> LabelledArray:
-        """Return the array of any factor."""
+        """Return the array of a factor of any kind."""
         if isinstance(factor, Load):
             return self.load(factor)
         if isinstance(factor, Entry):

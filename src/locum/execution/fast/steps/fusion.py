@@ -26,8 +26,8 @@ from locum.execution.fast.steps.ieee_fusion import Rule, composed_rules, ieee_ru
 from locum.execution.fast.steps.step import Shape, Step, Steps
 from locum.graph.traversal import walk
 
-#: Number of scores of one head from which fused attention is faster. On a CPU, it needs equal time for
-#: 32² scores, and half the time for 512².
+#: Number of scores of one head from which fused attention is faster. On a CPU, fused attention needs
+#: the same time for 32² scores, and half the time for 512² scores.
 _WORTHWHILE = 32 * 32
 #: Scores of at most this number have weight 0 in every floating-point type.
 _HIDDEN = -1e308
@@ -115,7 +115,7 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
     """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough; otherwise three steps are faster.
 
-    It is large enough with ``least`` scores in each batch, or with ``most`` scores in total.
+    The product is large enough with ``least`` scores in each batch, or with ``most`` scores in total.
     """
     if step.op != "matmul":
         return None
@@ -172,8 +172,8 @@ def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]
     The mask is boolean, or consists of numbers that are added. A mask computed from tokens is a choice
     between scores and a number. A mask computed only from positions is represented differently: scores
     where it is true and 0 elsewhere, minus a constant. A row without visible keys has no softmax. Fused
-    attention returns NaN for such a row, while three steps may return the mean. Modules of Locum have
-    no such rows.
+    attention returns NaN for such a row, while three steps may return the mean. In the layers of Locum
+    that contain this pattern, every row has a visible key.
     """
     if uses[scores] != 1:
         return scores, ()
@@ -295,7 +295,7 @@ def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | Non
 
 
 def _averaged(mean: Step) -> Step | None:
-    """Return the array of which ``mean`` is the mean along the last axis, or None."""
+    """Return the array whose mean along the last axis is ``mean``, or None if there is none."""
     if not _is(mean, "divide") or mean.inputs[0].op != "sum":
         return None
     total, count = mean.inputs

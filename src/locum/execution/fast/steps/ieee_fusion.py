@@ -27,8 +27,8 @@ from locum.execution.fast.steps.magnitude import StepTypes
 from locum.execution.fast.steps.step import Shape, Step, Steps, is_row_major, row_major
 from locum.graph.operations import ROUNDINGS
 
-#: Function of a step, the number of uses of each step, and the :class:`Steps` that create new ones. It
-#: returns the replacement of the step, or None if the rule does not apply.
+#: Function that returns the replacement of a step, or None if the rule does not apply. The arguments
+#: are the step, the number of uses of each step, and the :class:`Steps` that creates new steps.
 Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 _KERNELS = ("softmax", "attention", "biased_product", "gelu", "silu", "layer_norm", "matmul")
@@ -193,7 +193,7 @@ def _transpose(matrices: Step, steps: Steps) -> Step:
 
 
 def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step] | None:
-    """Return q and kᵀ of a product whose rows may have been permuted, or None.
+    """Return q and kᵀ of a product whose rows may have been permuted, or None for another step.
 
     The rows of the returned q are in the order of the rows of the product.
     """
@@ -268,9 +268,9 @@ def _is_causal(mask: Step, keys: int) -> bool:
 
 
 def _compared_positions(mask: Step) -> tuple[Shape, ...] | None:
-    """Return the sizes and coefficients of a table of positions, if a mask is true where it is ≥ 0.
+    """Return the sizes and coefficients of the table of positions that a mask compares with 0.
 
-    Otherwise, return None.
+    If the mask is not true exactly where such a table is at least 0, return None.
     """
     if mask.op == "permute" and mask.settings == ((1, 0),):
         found = _compared_positions(mask.inputs[0])
@@ -381,7 +381,7 @@ def _is_with_cube(step: Step, x: Step) -> bool:
 
 
 def _factors(step: Step) -> list[Step]:
-    """Return the factors of a nested product, or five of them if there are more."""
+    """Return the factors of a nested product, but at most five."""
     step = _bare(step)
     if not _is(step, "multiply"):
         return [step]
@@ -433,7 +433,7 @@ def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _centred_and_epsilon(inverse: Step, size: int) -> tuple[Step, float] | None:
-    """Return c and ε of 1 / √(mean of c² + ε), or None."""
+    """Return c and ε if ``inverse`` is 1 / √(mean of c² + ε), else None."""
     if not _is(inverse, "divide") or not _is_number(inverse.inputs[0], 1.0):
         return None
     root = _bare(inverse.inputs[1])
@@ -509,7 +509,7 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
-    """Replace the operands of a kernel by half-precision ones.
+    """Replace the operands of a kernel by operands in half precision.
 
     This is possible if the result is rounded to the type from which the operands were converted.
     """
@@ -533,7 +533,8 @@ def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTy
 
 
 def _widened(operand: Step, dtype: str, steps: Steps, types: StepTypes) -> Step | None:
-    """Return the half-precision array from which an operand was converted to float32, or None.
+    """Return the half-precision array that was converted to an operand in float32, or None if there is
+    none.
 
     ``dtype`` is the type of this array, which is returned in the shape of the operand. Booleans and
     constant numbers are returned unchanged.
@@ -586,7 +587,7 @@ def _operands(step: Step, op: str) -> Sequence[tuple[Step, Step]]:
 
 
 def _times(step: Step, factor: float) -> Step | None:
-    """Return the other factor of a product with the number ``factor``, or None.
+    """Return the other factor if ``step`` is a product with the number ``factor``, else None.
 
     The number may have been rounded to float32.
     """
@@ -604,7 +605,7 @@ def _is_close(found: float, number: float) -> bool:
 
 
 def _plus(step: Step, addend: float) -> Step | None:
-    """Return the other term of a sum with the number ``addend``, or None."""
+    """Return the other term if ``step`` is a sum with the number ``addend``, else None."""
     for number, other in _operands(_bare(step), "add"):
         if _is_number(number, addend):
             return _bare(other)
@@ -617,7 +618,7 @@ def _column(step: Step) -> Step | None:
 
 
 def _reduced(step: Step, op: str, size: int) -> Step | None:
-    """Return the operand of a reduction along the last axis, if this axis has the given size."""
+    """Return the operand if ``step`` is a reduction along a last axis of this size, else None."""
     if step.op != op:
         return None
     (whole,) = step.inputs
@@ -626,7 +627,7 @@ def _reduced(step: Step, op: str, size: int) -> Step | None:
 
 
 def _averaged(step: Step, size: int) -> Step | None:
-    """Return the array of which ``step`` is the mean along the last axis, or None."""
+    """Return the array whose mean along the last axis is ``step``, or None if there is none."""
     step = _bare(step)
     if not _is(step, "divide") or not _is_number(step.inputs[1], size):
         return None
@@ -634,7 +635,7 @@ def _averaged(step: Step, size: int) -> Step | None:
 
 
 def _unless(step: Step, value: float, replacement: float) -> Step | None:
-    """Return the value that a step replaces by ``replacement`` where it equals ``value``, or None."""
+    """Return x if ``step`` replaces x by ``replacement`` where x equals ``value``, else None."""
     if not _is(step, "if_else"):
         return None
     condition, then, other = step.inputs

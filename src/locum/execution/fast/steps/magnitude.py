@@ -179,7 +179,7 @@ _MOVING = (
 
 
 class StepTypes:
-    """The types of steps.
+    """A cache of the types of steps.
 
     Request the types of the inputs of a step before the type of the step, so that recursion is not
     deep.

@@ -51,7 +51,7 @@ class Step:
 
 
 class Steps:
-    """Creates each distinct step once, and folds constants.
+    """A factory that creates each distinct step once and folds constants.
 
     ``compute`` returns the function of a step in a backend, which computes folded constants.
     """
@@ -199,7 +199,9 @@ def is_row_major(view: Step) -> bool:
 
 
 def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:
-    """Return the permutation of axes that gives a row-major array the given strides, or None."""
+    """Return the permutation of axes that gives a row-major array these strides, or None if there is
+    none.
+    """
     available = {
         (size, stride): n
         for n, (size, stride) in enumerate(zip(native, row_major(native), strict=True))
@@ -218,7 +220,7 @@ class LabelledArray(NamedTuple):
 
 
 class Arrangement:
-    """Creates steps for values over one box of loop variables."""
+    """A factory of steps for values over one box of loop variables."""
 
     def __init__(self, steps: Steps, box: Box) -> None:
         self.steps, self.box = steps, box
@@ -228,7 +230,7 @@ class Arrangement:
         return LabelledArray(self.steps.number(value), ())
 
     def multiplied(self, factors: Sequence[LabelledArray]) -> LabelledArray:
-        """Return the elementwise product of all factors, or 1 without factors."""
+        """Return the elementwise product of all factors, or 1 if there are no factors."""
         if not factors:
             return self.number(1.0)
         result = factors[0]
@@ -281,7 +283,7 @@ class Arrangement:
         return self.steps.reshape(step, [self.box[v] if v in value.axes else 1 for v in axes[first:]])
 
     def placed(self, value: LabelledArray, axes: Sequence[str]) -> Step:
-        """Return the array with exactly these axes, repeated along missing ones."""
+        """Return the array with exactly these axes, repeated along axes that it lacks."""
         shape = [self.box[v] for v in axes]
         step = self.aligned(value, axes)
         return self.steps.expand(step, shape)

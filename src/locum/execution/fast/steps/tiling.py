@@ -78,7 +78,7 @@ def softmax_attention(
 
 
 def _up_to(q: Array, start: int, stop: int, keys: int) -> Any:
-    """Return the causal mask of the query rows ``start`` to ``stop``, [row, key]."""
+    """Return the causal mask of the query rows ``start`` to ``stop`` as an array [row, key]."""
     if not is_tensor(q):
         return np.tri(stop - start, keys, start, dtype=np.bool_)
     import torch

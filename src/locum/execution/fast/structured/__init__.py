@@ -1,8 +1,8 @@
 """Evaluate programs on long sequences without N×N attention patterns.
 
-Selectors are represented by intervals in the order of their keys (``structured_selectors.py``). A
-program needs time O(N log N), while dense execution needs N² for each head. The result equals the
-result of dense execution, or :class:`Unstructured` is raised; see ``structured_evaluation.py``.
+Selectors are represented by intervals in the order of their keys (``structured_selectors.py``). The
+time is O(N log N), while dense execution needs N² for each head. Programs that this method does not
+support raise :class:`Unstructured`; see ``structured_evaluation.py``.
 """
 
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array

@@ -1,9 +1,9 @@
 """Encode keys by rank, so that comparisons become intervals of integers.
 
 A :class:`Column` assigns an integer code to every key. Smaller keys have smaller codes, and equal keys
-have equal codes. A comparison with a query is then an interval of codes for each query, whatever the
-type of the keys. Integers in a small range need no sorting: their codes are their differences from the
-start of the range. All other keys are sorted once. Positions are their own codes.
+have equal codes. A comparison with a query is then an interval of codes for each query, for keys of any
+type. Integers in a small range need no sorting: their codes are their differences from the start of the
+range. All other keys are sorted once. Positions are their own codes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Column:
     kind: str = "int"
     magnitude: int = 0
     is_positions: bool = False
-    #: If the codes are ranks of another column, this column. Code c then belongs to the key at index c
-    #: of its order.
+    #: If the codes are ranks of another column, this other column. Code c then belongs to the key at
+    #: index c in the order of the other column.
     ranked: Column | None = None
 
     @cached_property
@@ -52,11 +52,11 @@ class Column:
 
     @cached_property
     def after(self) -> Array:
-        """The codes plus 1; each key's code and this number form the interval of its code."""
+        """The codes plus 1; the interval [``codes[k]``, ``after[k]``) contains only the code of k."""
         return self.arrays.after if self.is_positions else self.codes + 1
 
     def locate(self, queries: Series) -> tuple[Array, Array]:
-        """Return, for each query, the number of codes below it and the number of codes not above it."""
+        """Return, for each query, the number of codes of smaller keys, and of smaller or equal keys."""
         arrays, xp = self.arrays, self.arrays.xp
         if queries.cache.get("column") is self:
             return self.codes, self.after
@@ -116,7 +116,7 @@ class Column:
 
     @cached_property
     def position_of(self) -> Array:
-        """The position of the key with each code, or −1 without a key.
+        """For each code, the position of the key with this code, or −1 if there is no such key.
 
         All keys must be different.
         """
@@ -247,7 +247,7 @@ def _direction(codes: Array) -> int:
 
 
 def few(size: int) -> int:
-    """Return the maximum size of a table, which is proportional to the length of the sequence."""
+    """Return the maximum size of a table; this size is proportional to the length of the sequence."""
     return 4 * size + 1024
 
 
@@ -259,7 +259,7 @@ def _sorted(arrays: Arrays, keys: Series, data: Array) -> Column:
 
 
 def _packed(strings: Array) -> Array:
-    """Pack strings of at most three characters into integers of the same order.
+    """Pack strings of at most three characters into integers that have the same order.
 
     Each character uses 21 bits.
     """

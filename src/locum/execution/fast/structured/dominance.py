@@ -1,8 +1,8 @@
-"""Count and sum keys in a range of two orders at once in O(N log N), and reduce columns of intervals.
+"""Count and sum keys that are in a range of each of two orders, and merge columns of intervals.
 
-An example is the number of earlier tokens that are larger, which counts the inversions of a sequence.
-The keys of a query are a prefix of one order (by position), and their ranks in another order (by token)
-are in an interval.
+The time is O(N log N). An example is the number of larger earlier tokens of each token. The keys of a
+query are a prefix of one order, here the order of positions. Their ranks in another order, here the
+order of tokens, are in an interval.
 
 The ranks are the leaves of a binary tree, and each node contains its keys in the first order. An
 interval of ranks is covered by O(log N) nodes, and a prefix of the keys of each of these nodes is
@@ -33,7 +33,7 @@ class _Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dominance:
-    """For each query, the keys among the first ``stop`` of one order with ``ranks`` in [low, high)."""
+    """For each query, the keys among the first ``stop`` keys of one order with ranks in [low, high)."""
 
     arrays: Arrays
     #: The keys in the first order, as positions.
@@ -61,7 +61,10 @@ class Dominance:
         return total
 
     def reduced(self, values: Array, neutral: int, combine: Callable[[Array, Array], Array]) -> Array:
-        """Return the sums of the values at each query's keys, or their maxima, by ``combine``."""
+        """Return, for each query, the values at its keys combined by ``combine``, or ``neutral``.
+
+        ``combine`` adds two arrays, or returns their maximum.
+        """
         xp, arrays = self.arrays.xp, self.arrays
         empty = arrays.full(1, neutral, values.dtype)
         total = arrays.full(self.stop.shape[0], neutral, values.dtype)
@@ -96,8 +99,8 @@ class Dominance:
             def split(
                 rank: Array, inside: Array, shift: int = shift, lefts: Array = lefts
             ) -> tuple[Array, Array]:
-                """Return the start of a rank's node, and how many of its first keys go to the left
-                child.
+                """Return the start of the node of a rank, and how many of the first ``inside`` keys of
+                the node belong to its left child.
                 """
                 node = (rank >> (shift + 1)) << (shift + 1)
                 return node, arrays.take(lefts, node + inside) - arrays.take(lefts, node)
@@ -163,7 +166,7 @@ def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
 
 
 def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
-    """Convert intervals that are equal for all queries to a mask of keys."""
+    """Convert intervals that are the same for all queries to a mask of keys."""
     kept = []
     for column, low, high in wide:
         if arrays.any((low != low[0]) | (high != high[0])):
@@ -175,10 +178,9 @@ def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list
 
 
 def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Convert intervals that are equal or disjoint to equalities with the number of a block.
+    """Convert intervals that are equal or disjoint to equalities of block indices.
 
-    Return the equalities and the remaining columns. One column may remain, since it needs no
-    conversion.
+    Return the equalities and the remaining columns. The last remaining column is not converted.
     """
     equalities: list[Part] = []
     kept = list(wide)
@@ -206,9 +208,9 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
 
 
 def blocks(arrays: Arrays, low: Array, high: Array, size: int) -> tuple[Array, Array, Array] | None:
-    """Return starts and stops of the blocks that intervals form, and the block number of each query.
+    """Return starts and stops of the blocks that intervals form, and the block index of each query.
 
-    Queries with an empty interval have block number 0. If two intervals overlap without being equal,
+    Queries with an empty interval have the block index 0. If two intervals overlap without being equal,
     the result is None.
     """
     some = low < high

@@ -3,12 +3,12 @@
 A :class:`KeyRange` has one interval of codes for each column. If every query has at most one code in a
 column, the column is an equality. Equalities determine a *group* of keys for each query, and one
 further column may have longer intervals. If keys are sorted by group and then by this column, the keys
-of each query are adjacent. They are represented by :class:`Ranges`. If no group has more than one key,
-nothing is sorted: a :class:`Gather` reads this key and tests the other columns.
+of each query are adjacent. Such keys are represented by :class:`Ranges`. If no group has more than one
+key, nothing is sorted: a :class:`Gather` reads the key of the group and tests the other columns.
 
 Several columns of long intervals are merged into one if their structure allows it (``dominance.py``).
-If two of them remain, keys are restricted in two orders at once (``dominance.py``). If more remain,
-:class:`Unstructured` is raised.
+If two columns remain, keys are restricted in two orders at once (``dominance.py``). If more columns
+remain, :class:`Unstructured` is raised.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Group:
 
 
 def solve(arrays: Arrays, cell: KeyRange, trees: bool = True) -> Solved:
-    """Return the keys of a cell as ranges, as a gather or, with ``trees``, as two orders at once.
+    """Return the keys of a cell as ranges, as a gather or, with ``trees``, as a :class:`Dominance`.
 
     A cell is a :class:`KeyRange`.
     """
@@ -277,7 +277,7 @@ def _places_in_group(arrays: Arrays, group: _Group, wide: Part) -> tuple[Array, 
 
 
 def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
-    """Combine several equalities into one, on joint codes, or return None without equalities."""
+    """Combine several equalities into one equality of joint codes; return None if there are none."""
     joint: _Group | None = None
     for column, low, high in single:
         some = low < high
@@ -329,7 +329,7 @@ def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
 
 
 def _met(arrays: Arrays, key: Array, parts: list[Part], met: Array) -> Array:
-    """Return where the key of a query meets the conditions ``parts``, in addition to ``met``."""
+    """Return a mask of the queries whose key meets the conditions ``parts``, in addition to ``met``."""
     for column, low, high in parts:
         code = arrays.take(column.codes, key)
         met = met & (low <= code) & (code < high)

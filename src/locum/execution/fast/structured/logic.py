@@ -1,9 +1,9 @@
 """Compute elementwise arithmetic, comparisons, logic and finite tables on series.
 
 Truth values follow Python: 0, 0.0, False and the empty string are false. A string never equals a number
-and has no order with one. A choice between values of two types has the type that a Python list would
-have: bools among ints count as ints, and ints among floats as floats. Strings among numbers raise
-:class:`Unstructured`, and dense execution then reports the error.
+and has no order with one. In a choice between values of two types, bools are converted to ints, and
+ints to floats. Strings among numbers raise :class:`Unstructured`, and dense execution then reports the
+error.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def member(arrays: Arrays, a: Series, *, values: tuple[Atom, ...]) -> Series:
 
 
 def lookup(arrays: Arrays, a: Series, *, table: tuple[tuple[Atom, Atom], ...]) -> Series:
-    """Look up the values ``a`` in a finite table, which must contain an entry for each of them."""
+    """Look up the values ``a`` in a finite table; a missing entry raises :class:`Unstructured`."""
     keys = [key for key, _ in table]
     _require_plain(keys)
     entries = array_numbers.usable(arrays, a.data, keys)
@@ -254,9 +254,9 @@ def _rounded(arrays: Arrays, data: Array) -> Series:
 
 
 def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
-    """Return floats as a series, of which ``mixed`` ones must be exact where they are integers.
+    """Return floats as a series; if ``mixed``, raise an error if an integer may have been rounded.
 
-    For example, 2⁵³ + 1 is not exact.
+    For example, 2⁵³ + 1 is rounded.
     """
     if mixed and not arrays.on_torch:
         sizes = np.abs(data)
@@ -269,7 +269,7 @@ def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
 
 
 def _of_strings(arrays: Arrays, op: str, *inputs: Series) -> Series:
-    """Concatenate strings by ``add``, or repeat a string by ``multiply``."""
+    """Concatenate strings (``add``), or repeat a string (``multiply``)."""
     texts = [value for value in inputs if not value.is_number]
     if op == "add" and len(texts) == 2:
         _require_short(sum(map(_characters, texts)))

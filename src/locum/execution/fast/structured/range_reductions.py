@@ -5,8 +5,8 @@ The method depends on the intervals. Each use of a method is counted under the n
 - If no interval is longer than one key, a *gather* reads the value.
 - If all intervals start at the first key, or all end at the last key, one cumulative sum (a *scan*) is
   sufficient.
-- If intervals are equal or disjoint, there is one sum for each *segment*, which its queries read. The
-  sums are not differences of one long cumulative sum, which would lose precision after a large value.
+- If intervals are equal or disjoint, one sum is computed for each *segment*. The sums are not
+  differences of one long cumulative sum, which would lose precision after a large value.
 - For all other intervals, there is a tree of pairwise sums, of which each query adds O(log N) nodes.
   This is also counted as a scan.
 - If keys are restricted in two orders at once, there is a *tree* of prefix sums (``dominance.py``).
@@ -100,7 +100,7 @@ def signed(counted: list[tuple[int, Solved]], reduce: Callable[[list[Solved]], A
 
 
 def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
-    """Return the maximum of non-negative integers at each query's keys, or −1 without keys."""
+    """Return the maximum of non-negative integers at each query's keys, or −1 if it has no keys."""
     highest = [
         _reduced(
             arrays,

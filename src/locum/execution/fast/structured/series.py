@@ -4,10 +4,10 @@ A :class:`Series` has a type (bool, int, float or string). Constants remain scal
 that do not depend on the key, or on the query, are recognised. Series of integers include bounds, so
 that overflow can be excluded without reading the numbers.
 
-Dense execution computes with Python objects. An array can differ from them where integers exceed 64
-bits, or 53 bits in a float array. A float array for a sequence that may contain ints is ``mixed``, and
-the absolute values of its elements are checked. Values that arrays cannot represent raise
-:class:`Unstructured`.
+Dense execution computes with Python objects. The numbers in an array can differ from these objects if
+integers exceed 64 bits, or 53 bits in a float array. A float array for a sequence that may contain ints
+is ``mixed``, and the absolute values of its elements are checked. Values that arrays cannot represent
+raise :class:`Unstructured`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Series:
 
     @property
     def has_ints(self) -> bool:
-        """Whether dense execution may have an int or a bool at some position."""
+        """Whether dense execution may compute an int or a bool at some position."""
         return self.kind in ("bool", "int") or self.mixed
 
     @property
@@ -181,7 +181,7 @@ def _strings(array: Array) -> Series:
 
 
 def as_array(arrays: Arrays, value: Series) -> Array:
-    """Return one element per position; a constant uses the memory of one element."""
+    """Return a series as an array; the array of a constant uses the memory of one element."""
     if not value.constant:
         return value.data
     if value.kind == "string":

@@ -1,12 +1,12 @@
 """Compute attention on structured selectors, and on other selectors in bounded memory.
 
-``best`` needs no separate algorithm: of the selected keys it keeps those whose score *equals* the
-largest selected score. This is an equality with the codes of the scores, which combines with any other
-selector.
+``best`` needs no separate algorithm: the result contains the selected keys whose score *equals* the
+largest selected score. This condition is an equality of codes of scores, and can be combined with other
+selectors.
 
 A mean is the sum over the selected keys, divided by their number. If one key is selected, its value is
 unchanged; if no key is selected, the result is the default. If every query selects the same keys, the
-result is constant and is stored as a scalar.
+result is constant. Such a result is stored as a scalar, except on tensors.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class CombinedSelection:
         )
 
     def maxima(self, values: Array) -> Array:
-        """Return the maximum of non-negative integers at each query's keys, or −1 without keys."""
+        """Return the maximum of non-negative integers at each query's keys, or −1 if it has no keys."""
         none = self.arrays.full(1, -1)
         xp = self.arrays.xp
         return self._joined(lambda rows: xp.max(xp.where(rows, values[None, :], none), axis=1))
@@ -159,7 +159,7 @@ _COMBINE: dict[str, Callable[..., Array]] = {
 
 
 def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Structure:
-    """Return the selector of the keys k of each query q with keys[k] ? queries[q]."""
+    """Return the selector that selects the keys k with keys[k] ? queries[q] for each query q."""
     if keys.constant or queries.constant or keys.is_number != queries.is_number:
         holds = compare(arrays, keys, queries, predicate)
         if holds.constant:
@@ -181,7 +181,7 @@ def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Str
 
 
 def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
-    """Return the selector of those selected keys that have the highest score."""
+    """Return the selector that keeps the selected keys with the highest score."""
     if score.constant:
         if score.kind == "float" and math.isnan(score.data):
             raise Unstructured("NaN cannot be ordered")
@@ -212,7 +212,7 @@ def ranks(arrays: Arrays, keys: Column) -> Series:
 def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Atom) -> Series:
     """Return the mean of the values at each query's keys.
 
-    For a single key, its value is unchanged. Without keys, the result is the default.
+    The value of a single key is unchanged. If a query selects no key, the result is the default.
     """
     number = selection.counts
     most = arrays.largest(number)

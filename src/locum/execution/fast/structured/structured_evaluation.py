@@ -1,12 +1,12 @@
 """Evaluate a program on N positions in O(N log N): s-ops are arrays, selectors are structures.
 
 Each node is evaluated once, after its inputs. Nodes that do not depend on a family are evaluated
-outside of its loop, and arrays are freed after their last use. No function is recursive: the body of a
-``sum_over`` is another block of nodes on a stack.
+outside of the loop over the family, and arrays are freed after their last use. No function is
+recursive: the body of a ``sum_over`` is another block of nodes on a stack.
 
-The value equals the value in dense execution. Otherwise, :class:`Unstructured` is raised with the
-reason: a selector without structure, numbers that arrays cannot represent, or an undefined operation.
-For the last, dense execution raises an error with a full description.
+The values are the same as in dense execution, up to rounding. Otherwise, :class:`Unstructured` is
+raised with the reason: a selector without structure, numbers that arrays cannot represent, or an
+undefined operation. For an undefined operation, dense execution then raises an error with the position.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class Structure:
     def counted(self) -> list[tuple[int, Solved]]:
         """Parts with signs, whose counts and sums of integers are added (+1) or subtracted (−1).
 
-        For example, "not equal and before" is "before" minus "equal and before". This needs one order,
-        where the parts of ``solved`` need two.
+        For example, "not equal and before" is "before" minus "equal and before". Each of these parts
+        needs one order, while a part of ``solved`` needs two.
         """
         if self._plain is not None:
             return [(1, part) for part in self._plain]
@@ -128,12 +128,12 @@ class Structure:
         )
 
     def maxima(self, values: Array) -> Array:
-        """Return the maximum of non-negative integers at each query's keys, or −1 without keys."""
+        """Return the maximum of non-negative integers at each query's keys, or −1 if it has no keys."""
         return range_reductions.maxima(self.arrays, self.solved, values)
 
     @cached_property
     def ranking(self) -> Column | None:
-        """The column whose ranks are the counts of this selector, else None.
+        """The column whose ranks are the counts of this selector, or None if there is none.
 
         Each query must select all smaller keys and all equal keys before it. An example is ``select(x,
         x, "<") | select(x, x, "==") & select(indices, indices, "<")``.
@@ -160,7 +160,9 @@ class Structure:
 
     @cached_property
     def fetched_in_order(self) -> Column | None:
-        """The column in whose order each query q selects only the key at index q, else None."""
+        """The column in whose order each query q selects only the key at index q, or None if there is
+        none.
+        """
         if self._comparison is None:
             return None
         column, slot = self._comparison
@@ -206,29 +208,29 @@ class Structure:
 
 
 def everything(arrays: Arrays) -> Structure:
-    """Return the selector of every key for every query."""
+    """Return the selector that selects every key for every query."""
     return Structure(arrays, (Box(),))
 
 
 def nothing(arrays: Arrays) -> Structure:
-    """Return the selector of no key for any query."""
+    """Return the selector that selects no key for any query."""
     return Structure(arrays, ())
 
 
 def within(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
-    """Return the selector of the keys whose code is in [low, high), given for each query."""
+    """Return the selector that selects, for each query, the keys whose codes are in [low, high)."""
     if arrays.uniform(low) and arrays.uniform(high):
         return of_keys(arrays, (low[0] <= column.codes) & (column.codes < high[0]))
     return _structure(arrays, [_tidy(arrays, Box({column: ((low, high),)}))])
 
 
 def of_keys(arrays: Arrays, mask: Array) -> Structure:
-    """Return the selector of the keys where ``mask`` is True, for every query."""
+    """Return the selector that selects the keys where ``mask`` is True, for every query."""
     return _structure(arrays, [_tidy(arrays, Box(keys=mask))])
 
 
 def of_queries(arrays: Arrays, mask: Array) -> Structure:
-    """Return the selector of all keys for the queries where ``mask`` is True."""
+    """Return the selector that selects all keys for the queries where ``mask`` is True."""
     return _structure(arrays, [_tidy(arrays, Box(queries=mask))])
 
 
@@ -240,7 +242,7 @@ def conjunction(a: Structure, b: Structure) -> Structure:
 
 
 def disjunction(a: Structure, b: Structure) -> Structure:
-    """Return the union of two selectors, as one of them and the part of the other outside of it."""
+    """Return the union of two selectors, as disjoint boxes."""
     if _work(a) > _work(b):
         a, b = b, a
     try:
@@ -324,7 +326,7 @@ def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
 
 
 def _tidy(arrays: Arrays, box: Box) -> Box | None:
-    """Drop conditions that are always true; return None if one is never true."""
+    """Drop conditions that are always true; return None if a condition is never true."""
     masks: list[Array | None] = []
     for mask in (box.keys, box.queries):
         if mask is None or arrays.all(mask):
@@ -365,7 +367,7 @@ def _cells(box: Box) -> list[KeyRange]:
 def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, KeyRange]]:
     """Split a box into cells with signs, by inclusion and exclusion.
 
-    A column with few excluded codes becomes all of its codes minus the excluded ones.
+    A column with few excluded codes becomes all of its codes minus the excluded codes.
     """
     signed = [(1, replace(box, parts={}))]
     for column, slots in box.parts.items():

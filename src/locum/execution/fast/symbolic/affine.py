@@ -168,11 +168,11 @@ def digits(e: Affine, base: int) -> tuple[Affine, Affine]:
 
 
 def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
-    """Return quotient and remainder of ``e`` by a positive integer ``base``, both affine.
+    """Return the quotient and the remainder of ``e`` by a positive integer ``base``, both affine.
 
-    If the remainder would wrap around within the box, :class:`Refine` is raised. It requests to split
-    the variable that causes this into digits, or to cut its range at this point. For example, (i + t) %
-    n needs two boxes.
+    If the remainder wraps around within the box, :class:`Refine` is raised. The exception requests to
+    split a variable into digits, or to cut its range where the remainder wraps around. If neither
+    helps, :class:`Stuck` is raised. For example, (i + t) % n needs two boxes.
     """
     quotient, rest = digits(e, base)
     least, greatest = bounds(rest, box)
@@ -209,7 +209,7 @@ MOST_PIECES = 64
 class IndexScope:
     """The loop variables of a lowered buffer, with their sizes and refinements.
 
-    Root variables are those that form the position at which the buffer is computed.
+    Root variables are the variables that form the position at which the buffer is computed.
     """
 
     def __init__(self, refinements: Refinements, ieee: bool = False) -> None:

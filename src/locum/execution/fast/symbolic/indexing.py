@@ -42,15 +42,15 @@ Lowered: TypeAlias = Affine | GuardedCases | Sum
 _EXACT_FLOATS = 2**31
 #: Limits on constants above which sums and products are not reordered.
 _LARGE, _EXTREME = 2.0**40, 1e100
-#: Maximum number of factors of a lowered value, and of bits of its coefficients. The structured tier
-#: runs s-ops that exceed these limits.
+#: Maximum number of factors of a lowered value, and of bits of its coefficients. A value that exceeds
+#: these limits is not lowered to one sum.
 _LONGEST, _MOST_BITS = 4_096, 2_048
 #: Maximum number of values of a ``member`` that becomes a condition on positions.
 _FEW = 8
 
 
 def terms_of(lowered: Lowered) -> Sum:
-    """Return any lowered value as a sum of terms."""
+    """Return a lowered value of any kind as a sum of terms."""
     if isinstance(lowered, Affine):
         if lowered.is_constant:
             return (Term(lowered.constant),) if lowered.constant else ()
@@ -101,7 +101,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
 
 
 def whole(lowered: Lowered) -> Affine | None:
-    """Return a lowered value as an integer expression in the position, or None if it is not one."""
+    """Return a lowered value as an integer expression in the position, or None if there is none."""
     if isinstance(lowered, Affine):
         return lowered
     if isinstance(lowered, GuardedCases):
@@ -207,8 +207,8 @@ def is_moderate(terms: Sum) -> bool:
 def require_bounded(lowered: Lowered) -> None:
     """Raise an error if a lowered value is too long or contains numbers with too many bits.
 
-    Terms are trees: y = x · x nested thirty times has a billion factors, or a constant with a billion
-    bits.
+    Terms are trees: if x is squared thirty times, the term contains a billion factors, or a constant
+    with a billion bits.
     """
     if isinstance(lowered, Affine):
         for integer in (lowered.constant, *[k for _, k in lowered.parts]):

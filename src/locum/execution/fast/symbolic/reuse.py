@@ -2,7 +2,7 @@
 
 The result of lowering a buffer depends on the s-op, the needed positions, and the length of the
 sequence. These form the key of the cache. The result also depends on which nodes have separate buffers.
-Lowering therefore records the nodes for which it checked this. A cached result is reused if all these
+Lowering therefore records the nodes for which this was checked. A cached result is reused if all these
 checks would have the same answers.
 """
 
@@ -26,7 +26,7 @@ class Buffers:
     """The nodes that have separate arrays; lowering determines them, and later passes reuse them."""
 
     length: int
-    #: Three sets of nodes: those that depend on tokens, on positions, and on attention.
+    #: The nodes that depend on tokens, on positions, and on attention.
     data: frozenset[Node]
     positional: frozenset[Node]
     attentive: frozenset[Node]
@@ -53,7 +53,7 @@ class Buffers:
         return held
 
     def designate(self, node: Node) -> None:
-        """Mark a node as one that has a separate array."""
+        """Record that a node has a separate array."""
         self.asked.setdefault(node, None)
         self.added.add(node)
         self.designated.add(node)

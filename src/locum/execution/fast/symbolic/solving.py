@@ -1,9 +1,9 @@
 """Represent conditions on positions, and solve them for summed variables.
 
-Every rule replaces a term by an equal one with fewer guards, fewer summed variables or smaller ranges,
-until no rule applies. The rules are local and do not mention matrices:
+Every rule replaces a term by an equal term with fewer guards, fewer summed variables or smaller ranges,
+until no rule applies. The rules are local and do not depend on the shapes of matrices:
 
-- *range*: a guard that holds everywhere in the box is dropped; a guard that holds nowhere makes the
+- *range*: a guard that holds everywhere in the box is dropped, and a guard that holds nowhere makes the
   term 0;
 - *separation* (mixed radix): m·Q + R = 0 splits into conditions on Q and on R if only one multiple of m
   is in the range of R. If ⌊R / m⌋ is constant, m·Q + R ≥ 0 is a bound on Q;
@@ -40,8 +40,8 @@ from locum.execution.fast.symbolic.terms import (
     Term,
 )
 
-#: Function of a variable's name, a mark that makes the new name unique, and a size. It creates a fresh
-#: variable.
+#: Function that creates a fresh variable from the name of a variable, a mark that makes the new name
+#: unique, and a size.
 Fresh = Callable[[str, str, int], Affine]
 
 _ROUNDS = 200
@@ -216,7 +216,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Return start and length of the shortest interval with a known length, or None."""
+    """Return start and length of the shortest interval of known length, or None if there is none."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)
@@ -304,13 +304,13 @@ def negation(a: GuardedCases) -> GuardedCases:
 
 
 def either(a: GuardedCases, b: GuardedCases) -> GuardedCases:
-    """Return the disjunction of two conditions, as ``a`` or else ``b`` where ``a`` is false."""
+    """Return the disjunction of two conditions: ``a``, or ``b`` where ``a`` is false."""
     rest = both(negation(a), b)
     return GuardedCases(a.cases + rest.cases)
 
 
 def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine | None:
-    """Return a cut of a root variable that helps to decide the condition, or None."""
+    """Return a cut of a root variable that helps to decide the condition, or None if there is none."""
     for case in condition.cases:
         for guard in case:
             cut = _cut(guard, box, roots)

@@ -1,6 +1,6 @@
 """Lower s-ops: compute their values *at a symbolic position*.
 
-The position is affine in loop variables. There, every operation of the table becomes one of
+The position is an affine expression in loop variables. The value of an s-op at this position is one of
 
 - an :class:`Affine` expression, if the value is an integer determined by the position alone;
 - a condition (:class:`GuardedCases`), if the value is a boolean determined by the position alone;
@@ -174,8 +174,8 @@ class Lowering:
     ) -> Lowered:
         """Lower a node that introduces variables, and repeat this if one of them is refined.
 
-        Results from before this node do not contain these variables. Lowering therefore need not start
-        again from the target.
+        Results of earlier nodes do not contain these variables. Lowering therefore need not start again
+        from the target.
         """
         known: tuple[dict[Any, Any], ...] = (self.memory, self.affine, self.scope.box)
         while True:
@@ -210,7 +210,7 @@ class Lowering:
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a chain of additions without recursion, and combine its terms.
 
-        RASP text writes the heads of a family as such a chain.
+        In RASP text without families, several heads are added up by such a chain.
         """
         addends = []
         while node.op == "add" and (node is self.target or not self.buffers.holds(node)):
@@ -417,7 +417,7 @@ class Lowering:
         return tuple(Term(k.count(self.scope), guards=k.guards) for k in keys)
 
     def settled(self, keys: list[Keys]) -> list[Keys]:
-        """Decide the guards of keys that do not depend on summed variables.
+        """Decide those guards of keys that do not depend on summed variables, and return the keys.
 
         :class:`Refine` is raised to cut the box where these guards change.
         """
@@ -467,7 +467,9 @@ class Lowering:
     def cases(
         self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str
     ) -> list[tuple[tuple[Guard, ...], tuple[Node, ...]]]:
-        """Return a selector as disjoint conjunctions of guards, each with filters of keys by data."""
+        """Return a selector as disjoint conjunctions of guards, each with selectors that filter the
+        keys by data.
+        """
         if selector.op == "selector_and":
             parts = [self.cases(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
             return [((*g, *h), (*e, *f)) for g, e in parts[0] for h, f in parts[1]]

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from locum.execution.fast.symbolic.affine import Affine, Box, Stuck, bounds
 from locum.graph import Node
 
-#: The factor of a term. It is an integer or a fraction where possible, so that k · (1/k) is exactly 1.
+#: The coefficient of a term: an integer or a fraction if possible, so that k · (1/k) is exactly 1.
 Coefficient: TypeAlias = "int | Fraction | float"
 
 
@@ -117,7 +117,7 @@ class Apply:
 
     op: str
     arguments: tuple[Sum, ...]
-    #: The result of :func:`extent`. It is computed once, since it is read often.
+    #: The result of :func:`extent`, which is computed once because it is read often.
     extent: tuple[int, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -416,7 +416,10 @@ def is_view(terms: Sum) -> bool:
 
 
 def is_multilinear(terms: Sum) -> bool:
-    """Return whether a sum consists only of products of loads, which may be moved into other sums."""
+    """Return whether no term contains a sum or a composed factor.
+
+    Such terms can be moved into other sums.
+    """
     return not any(t.sums for t in terms) and not any(
         isinstance(f, _COMPOSED) for t in terms for f in t.factors
     )
