@@ -67,7 +67,7 @@ _ALL = [
     Erratum(
         "E1", "B", "Listing 2, softmax; caption of Figure 2",
         ("exp = (2.73^tokens_float);", "the fixed-precision constraint (three significant digits) applied to the exponential function"),
-        "The paper announces that RASP approximates exp. But e to three significant digits is 2.72, not 2.73. The digits and errors in Figure 2 result from the base 2.718, which has four significant digits. The digits do not result from Listing 2 as printed.",
+        "The paper announces that RASP approximates exp. But e to three significant digits is 2.72, not 2.73. The digits and errors in Figure 2 result from the base 2.718, which has four significant digits, and not from Listing 2 as printed.",
         "On Y2 of Figure 2, Listing 2 computes 0.317 and 0.364, but the figure prints 0.318 and 0.363. The error of Listing 2 is 1.4·10⁻⁴, but the figure prints 3.4·10⁻⁶.",
         "Write 2.718 in Listing 2 and \"four significant digits\" in the caption. `softmax(m, base=2.718, stable=False)` reproduces the digits of the figure; `softmax(m)` uses exp.",
     ),
