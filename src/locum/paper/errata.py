@@ -298,7 +298,7 @@ _ALL = [
     Erratum(
         "E33", "C", "Appendix, last paragraph",
         ("precisely $(k+1)^2$ rank-$k$ matrices",),
-        "The submatrices have order k. The submatrices may be singular, and then their rank is less than k.",
+        "The submatrices have order k, but they may be singular. In this case, their rank is less than k.",
         "If row 0 and column 1 are removed from the identity of order 3, the submatrix is (0, 0; 0, 1), which has rank 1.",
         "Write \"(k + 1)² matrices of order k\".",
     ),
