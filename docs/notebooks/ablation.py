@@ -10,7 +10,7 @@
 # %% [markdown]
 # ## The program
 #
-# At each position, the program returns the token that followed the last earlier occurrence of the current token, or `?` if the token did not
+# At each position, the program returns the token after the last earlier occurrence of the current token, or `?` if the token did not
 # occur before. The first head moves the previous token to each position. The second head attends to the last earlier position whose
 # previous token equals the current token, and returns the token at this position.
 
@@ -53,8 +53,8 @@ for head in model.circuit.nodes:
 # %% [markdown]
 # ## The same network in TransformerLens
 #
-# `to_transformer_lens` returns a TransformerLens model with the same weights. The function `answers` runs this model with hooks and decodes
-# its logits. Without hooks, the answers equal the outputs of the program on all words of four letters.
+# `to_transformer_lens` exports the network to a TransformerLens model. The function `answers` runs this model with hooks and decodes
+# the logits. Without hooks, the answers are equal to the outputs of the program on all words of four letters.
 
 # %%
 import torch
@@ -79,7 +79,7 @@ print("TransformerLens returns the outputs of the program for all", len(words), 
 # ## Ablate one part at a time
 #
 # A hook sets the output of one head, or the hidden units of one layer, to 0 at all positions. The function `wrong` compares the answers with
-# the program at the positions where the output of the program is not `?`. The last line of the output is the network without ablation.
+# the program at the positions where the output of the program is not `?`. The last line of the output shows the network without ablation.
 
 
 # %%
@@ -123,6 +123,6 @@ plot = bar_chart("Share of wrong answers after ablating one part", broken)
 Path("ablation.svg").write_text(plot, encoding="utf-8")
 
 # %% [markdown]
-# Both heads are necessary: without either head, all answers are wrong. The hidden units of layer 0 are also necessary, because ablating them
-# makes some answers wrong. `locum.experiments.circuits.check_circuit(model)` checks the whole circuit by interchange interventions
+# Both heads are necessary: if one of them is ablated, all compared answers are wrong. The hidden units of layer 0 are also necessary, because some answers
+# are wrong after the ablation of these units. `locum.experiments.circuits.check_circuit(model)` checks the whole circuit by interchange interventions
 # ([circuits](../circuits.md)).

@@ -100,8 +100,8 @@ Path("pattern.svg").write_text(plot, encoding="utf-8")
 # %% [markdown]
 # ## Run the heads of U
 #
-# The default executor evaluates the program as matrix products. The executor `"heads"` runs every head that contributes to the result as
-# attention. This executor is slow, so the example is a single linear layer.
+# The default executor evaluates the program as matrix products. The executor `"heads"` computes attention for every head that contributes to the
+# result. This executor is slow, so the example is a single linear layer.
 
 # %%
 torch._dynamo.reset()

@@ -46,7 +46,7 @@ aggregate(previous, tokens, "_").draw("hello", name="out")
 # %% [markdown]
 # ## Layers and heads
 #
-# The program determines the numbers of layers and heads, and they are the same for all inputs. `heads` lists the number of heads in each
+# The numbers of layers and heads depend only on the program, and not on the input. `heads` lists the number of heads in each
 # layer.
 
 # %%
@@ -55,8 +55,8 @@ print(ordered.architecture)
 # %% [markdown]
 # ## Weights
 #
-# `locum.compile` returns a transformer for all inputs of up to `length` tokens. The default is hard attention. With `attention="softmax"`, you
-# can also export the transformer to TransformerLens.
+# `locum.compile` returns a transformer for all inputs of up to `length` tokens. The default is hard attention. With `attention="softmax"`, the
+# transformer can also be exported to TransformerLens.
 
 # %%
 model = locum.compile(ordered, length=5, vocabulary="ehlo", attention="softmax")

@@ -35,12 +35,13 @@ U computes an operation if Locum has a *construction* for it: a function that re
 `locum.torch.table.TABLE` maps {len(TABLE)} overloads to constructions. The command `python -m docs.site.torch_operations`
 writes this page from the table. The lists on this page apply to PyTorch {version}.
 
-A graph that PyTorch captures can contain four kinds of operations:
+The backend supports an operation of a captured graph in one of three ways:
 
 - U computes operations with a construction.
 - PyTorch decomposes some operations into simpler operations before the backend receives the graph.
 - PyTorch runs some operations on the host.
-- All other operations raise `UnsupportedOperationError`.
+
+All other operations raise `UnsupportedOperationError`.
 
 {sections}
 
@@ -55,7 +56,7 @@ PyTorch also replaces composite operations, such as `linear`, `matmul`, `einsum`
 
 ## Operations on the host
 
-PyTorch computes random numbers with its own generator, as in eager execution. These operations are:
+PyTorch generates random numbers on the host, as in eager execution. The following operations generate random numbers:
 
 {drawn}
 
