@@ -54,7 +54,7 @@ class Polynomial:
 
     @staticmethod
     def variable(number: int) -> Polynomial:
-        """Return the polynomial xₙ, where n is the number of a variable."""
+        """Return the polynomial xₙ, where n is the index ``number`` of a variable."""
         return Polynomial({1 << (WIDTH * number): 1}, 1)
 
     def __eq__(self, other: object) -> bool:
@@ -390,7 +390,7 @@ class Facts:
     def is_zero(self, polynomial: Polynomial) -> bool:
         """Return whether the facts show that a polynomial is 0.
 
-        A polynomial is also 0 if it is a combination of polynomials that the facts state to be 0.
+        The facts show this also for combinations of polynomials that the facts state to be 0.
         """
         if self.sign_of_polynomial(polynomial) == {0}:
             return True

@@ -33,7 +33,7 @@ _VISIBLE = 1e-9
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
 ) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the first refutation that the checker accepts, or None.
+    """Return the first refutation that the checker accepts, or None if none is found.
 
     The refutation consists of the content of its file and a description of the counterexample.
     """
@@ -90,7 +90,7 @@ def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], 
 
 
 def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ...]]:
-    """Yield inputs to try: constant, counting, and random ones of increasing size."""
+    """Yield inputs to try: constant inputs, counting inputs, and random inputs of increasing size."""
     count = len(claim.entries)
     for value in (1, 2, 3, 4, 5, -1, 0):
         yield (value,) * count
@@ -106,7 +106,7 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 
 
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
-    """Return whether program and reference differ in floating-point arithmetic for an input.
+    """Return whether the program and the reference differ in floating-point arithmetic for an input.
 
     Return False if the input does not clearly meet the conditions, or if the reference is undefined.
     Raise :class:`LimitError` if the program exceeds a limit of dense execution.
