@@ -256,8 +256,8 @@ def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: 
     tables.
 
     ``tables`` allows the host to compute tables of integers, positions and shapes with the closed list.
-    ``integer_inputs`` allows these tables to depend on integer inputs. It is false for a backward
-    graph, whose integer inputs were computed by U.
+    ``integer_inputs`` allows these tables to depend on integer inputs. This argument is false for a
+    backward graph, whose integer inputs were computed by U.
     """
     known: set[fx.Node] = set()
     whole: set[fx.Node] = set()

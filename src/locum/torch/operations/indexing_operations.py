@@ -197,8 +197,7 @@ def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int)
 
 
 def checked_index(index: SOp, size: int) -> SOp:
-    """Convert a possibly negative index to a non-negative index, clipped to the range 0 to ``size`` −
-    1.
+    """Convert a possibly negative index to an index from 0 to ``size`` − 1; other indices are clipped.
 
     :func:`require_inside` adds the check that rejects indices outside the range.
     """
@@ -674,8 +673,9 @@ def topk(
 
 
 def require_clear_choice(values: Tensor, a: Tensor, dim: int, largest: bool) -> None:
-    """Add a check that no other entry equals the last entry that ``topk`` chooses, unless it is
-    infinite.
+    """Add a check that no entry outside of the result of ``topk`` equals the last entry of the result.
+
+    Infinite last entries are accepted.
     """
     k = values.shape[dim]
     lines = Layout.contiguous([1 if n == dim else size for n, size in enumerate(a.shape)], "float64")
