@@ -103,7 +103,7 @@ def algorithm_2(sequence: Array, r: int, c: int) -> Array:
 
 
 def algorithm_2_corrected(sequence: Array, r: int, c: int) -> Array:
-    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A), with blocks of height c."""
+    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A), with the correction of erratum E7."""
     return _divide_by_row_sums(sequence, softmax_matrices_corrected(r, c))
 
 
@@ -210,7 +210,7 @@ def algorithm_4(sequence: Array) -> Array:
 def cofactor_matrices(r: int, n: int | None) -> list[Array]:
     """Return R_α, R_β, R_γ and R_δ of Algorithm 5.
 
-    Line 3 uses ``n``, which the paper does not define. If ``n`` is None, this raises a ``NameError``.
+    Line 3 uses ``n``, which the paper does not define. If ``n`` is None, a ``NameError`` is raised.
     """
     size = r * r
     R_alpha, R_beta, R_gamma, R_delta = (np.zeros((size, size)) for _ in range(4))

@@ -118,7 +118,7 @@ def products() -> bool:
 
 
 def activations() -> bool:
-    """Check every activation, and the activations that can also be computed through MaxMin."""
+    """Check every activation; ReLU, leaky ReLU and the absolute value also through MaxMin."""
     directly: dict[str, Callable[..., Any]] = {**ACTIVATIONS, "absolute": np.abs}
     expected: dict[Callable[..., Matrix], Any] = {
         getattr(c, name): function(X) for name, function in directly.items()
@@ -253,7 +253,7 @@ def programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
 
 
 def kinds(*names: str) -> Callable[[], dict[str, SOp]]:
-    """Return a function that builds U of order (3, 3, 3) for each kind of attention."""
+    """Return a function that builds U of order (3, 3, 3) for each kind of attention in ``names``."""
     return lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in names}
 
 

@@ -337,7 +337,7 @@ def _network(row: Row) -> str:
 def winners(rows: list[Row]) -> list[str]:
     """Write a sentence on the best errors, depths and sizes for each operation and order.
 
-    Only measured rows are compared.
+    Only measured rows are compared. Operations without a construction of Locum are omitted.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

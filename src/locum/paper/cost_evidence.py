@@ -212,7 +212,7 @@ def check_table_1() -> Iterator[Evidence]:
 
 
 def misread(n: int, temperature: float) -> float:
-    """Return the largest softmax weight of wrong positions if a position is read by its code.
+    """Return the largest total softmax weight of wrong positions if a position is read by its code.
 
     The n keys are codes of ±1, and ``temperature`` multiplies their inner products.
     """

@@ -149,9 +149,10 @@ def prove_all(
     progress: Progress | None = None,
     keys: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Count, check, prove and refute every item at a few shapes, or at all shapes (``everything``).
+    """Count the heads of every item, run its check, and prove or refute its claims.
 
-    If ``keys`` is given, only the items with these keys are included.
+    Claims are proven at a few shapes or, with ``everything``, at all shapes of the item. If ``keys`` is
+    given, only the items with these keys are included.
     """
     jobs = {key: job for key, job in work(everything).items() if keys is None or key in keys}
     total = sum(len(job.proofs) + len(job.refutations) for job in jobs.values())
