@@ -7,7 +7,7 @@ the operations of the same program one by one. The certified error bounds the di
 results.
 
 The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
-accurate to 4 units in the last place. It is not valid for other executors, because they add numbers in
+accurate to 4 units in the last place. The bound is not valid for other executors, which add numbers in
 another order.
 
 >>> from locum import Attention, UniversalSimulator

@@ -11,9 +11,8 @@ floating-point result. For some ξ between 0 and δ,
 so :func:`worst_errors` sums the largest |δᵢ| · |∂F/∂δᵢ| over the box of all rounding errors.
 
 This bound is sound because a ball is widened by its δ in both directions. The balls therefore enclose
-every intermediate value at every point between 0 and δ, and slopes computed on the balls enclose the
-slopes at ξ. All comparisons were decided on the same balls, so F takes the same branches at all these
-points.
+every intermediate value at every point between 0 and δ. Slopes computed on the balls enclose the slopes
+at ξ. All comparisons were decided on the same balls, so F takes the same branches at all these points.
 
 A ball that was not returned by an operation of :data:`SLOPES` is a separate variable. Examples are a
 constant that the format cannot represent, and the hull of the candidates for a highest score. In both
@@ -178,7 +177,7 @@ def _partials(ball: Rounded) -> list[tuple[arb, Any]]:
 
 
 class TooCloseError(ValueError):
-    """Raised if two enclosures overlap, so that it is undecided which number is larger."""
+    """Raised if enclosures are too wide for an operation, such as a comparison of two numbers."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,7 @@ def _certain(keys: Sequence[int]) -> Candidates:
 
 
 def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bool], ties: bool) -> Any:
-    """Keep the selected keys with the highest score in each row.
+    """Return the pattern of the selected keys with the highest score in each row.
 
     If comparisons of scores are undecided, the cells of all keys that may have the highest score are
     undecided.

@@ -221,7 +221,7 @@ def _visit(
 
 
 def list_answers(node: Any) -> list[Answer]:
-    """List all possible answers to the question of a branch; exactly one of them holds."""
+    """List all possible answers to the question of a branch; exactly one answer is true."""
     match node:
         case {"sign": ">" | "=" as relation, "of": number}:
             holds = COMPARISONS["greater" if relation == ">" else "equal"]

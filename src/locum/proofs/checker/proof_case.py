@@ -265,7 +265,7 @@ class Case:
         return Open(self._number(("not", truth.number))) if isinstance(truth, Open) else not truth
 
     def _all_of(self, truths: Sequence[Value]) -> Value:
-        """Return the conjunction of booleans, which is False if any of them is False."""
+        """Return the conjunction of booleans, which is False if any boolean is False."""
         if any(truth is False for truth in truths):
             return False
         numbers = sorted({truth.number for truth in truths if isinstance(truth, Open)})
@@ -295,7 +295,7 @@ class Case:
         raise NoValueError("the lookup table has no entry for a value")
 
     def _known_signs(self, value: Value) -> Signs:
-        """Return the signs that a value can have, without dividing polynomials."""
+        """Return the possible signs of a value, found without dividing polynomials."""
         value = Quotient.of(value)
         single = len(value.top.terms) <= 1 and not value.factors
         return self.facts.sign(value) if single else value.signs

@@ -403,7 +403,7 @@ class Facts:
     def contradict(self, bounds: Sequence[tuple[Polynomial, int]]) -> bool:
         """Return whether the inequalities in ``bounds`` contradict each other.
 
-        A pair (p, s) with s = ±1 stands for s·p ≥ 0, which must follow from the facts. The sum of all
+        A pair (p, s) with s = ±1 represents s·p ≥ 0, which must follow from the facts. The sum of all
         s·p must be a negative constant, or 0 although one of the inequalities is strict. A polynomial
         without a possible sign is a contradiction by itself.
         """

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from locum.errors import InputError
 from locum.graph.traversal import walk
 
-#: These stand for the classes ``Formula`` and ``Claim``, whose modules import this module.
+#: Placeholders for the classes ``Formula`` and ``Claim``, whose modules import this module.
 Formula: TypeAlias = Any
 Claim: TypeAlias = Any
 #: A token: the entry (matrix, row, column) of an input, or an integer.

@@ -123,7 +123,7 @@ def identify(n: int, start: int, count: int) -> Claim:
 
 
 def shift(n: int, by: int) -> Claim:
-    """State that ``shift`` rotates a sequence by ``by`` positions."""
+    """State that ``shift`` rotates a sequence to the left by ``by`` positions."""
     return _stated(
         c.shift(tokens, by),
         [("s", 1, n)],

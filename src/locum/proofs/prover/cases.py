@@ -28,7 +28,11 @@ _SUMMANDS = 4
 
 @dataclass(frozen=True)
 class Question:
-    """A question: is a polynomial positive (>) or zero (=), or what is an entry modulo m (%)?"""
+    """A question about the sign of a polynomial, or about the remainder of an integer entry.
+
+    The relation ``">"`` asks whether the polynomial is positive, and ``"="`` asks whether it is 0. The
+    relation ``"%"`` asks for the remainder of the entry ``polynomial`` modulo ``modulus``.
+    """
 
     polynomial: str
     relation: str
@@ -218,7 +222,7 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is 0, or the question that decides it."""
+        """Return whether a value is 0, or a question that helps to decide this."""
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
@@ -235,7 +239,7 @@ class Case:
         return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is positive, or a question that helps to decide it."""
+        """Return whether a value is positive, or a question that helps to decide this."""
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY

@@ -265,7 +265,7 @@ class Prover:
         return Failed(f"the difference is {difference.show()}")
 
     def _sign_question(self, difference: Ratio, case: Case) -> Question | None:
-        """Return the question that decides an absolute value in ``difference``, or None."""
+        """Return a question that helps to decide an absolute value in ``difference``, or None."""
         for slot in self.ring.occurring(difference.top):
             if slot.function == "absolute" and slot.argument is not None:
                 positive = case.is_positive(slot.argument)

@@ -1,4 +1,4 @@
-"""Prove a claim: return a proof with a certificate, a refutation, or the reason why both are missing.
+"""Prove a claim: return a proof with a certificate, a refutation, or the reason why neither was found.
 
 >>> proof = prove("transpose", 2, 2)
 >>> proof.holds, proof.cases

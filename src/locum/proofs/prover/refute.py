@@ -1,7 +1,7 @@
 """Search for counterexamples: inputs for which a program does not compute the reference of its claim.
 
-Inputs for which floating-point results differ are only candidates. The checker evaluates them exactly
-or with bounds.
+Inputs for which floating-point results differ are only candidates. The checker evaluates the candidates
+exactly or with bounds.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[
 def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: bool) -> None:
     """Change entries of ``point`` so that the assumptions of a case hold, if possible.
 
-    For each violated assumption, change one entry in which its polynomial is linear.
+    For each violated assumption, change one entry in which the polynomial of the assumption is linear.
     """
     solved: set[int] = set()
     for assumption in case.assumptions:

@@ -2,7 +2,7 @@
 
 A :class:`Ring` contains a variable for each entry of the input. Each other variable represents the
 value of a function or a choice, which a :class:`Slot` describes. An exponential exp(p) is a product of
-powers of variables if p is an integer combination of earlier exponents, such as exp(a − m) =
+powers of variables if p is an integer combination of earlier exponents. For example, exp(a − m) is
 exp(a)/exp(m). Other functions have one variable for each argument. A *choice* is a number that depends
 on an undecided comparison, such as the maximum of a row. Only the bounds of a choice are used.
 

@@ -1,8 +1,8 @@
 """Run dense execution on symbols, in one case of a proof.
 
 If the case does not decide a cell of an attention pattern, the cell is open (``booleans.py``), and a
-mean over its row is a choice. Every operation that may be undefined is a *site*. The domain records for
-each site whether the operation is defined.
+mean over the row of this cell is a choice. Every operation that may be undefined is a *site*. The
+domain records for each site whether the operation is defined.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SymbolicDomain(Domain):
 
     @property
     def sites(self) -> list[Undecided | Broken | None]:
-        """The status of each operation that may be undefined: None, or why it is not defined."""
+        """The status of each operation that may be undefined; None if the operation is defined."""
         return self.elementwise.sites
 
     def token(self, value: Value, cast: str) -> Value:

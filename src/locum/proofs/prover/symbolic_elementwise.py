@@ -94,7 +94,8 @@ class Elementwise:
     def _strict(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Extend a function of numbers to all operands.
 
-        The result is exact for rational operands, and undecided or undefined if an operand is.
+        The result is exact for rational operands. If an operand is undecided or undefined, the result
+        is this operand.
         """
         exact = EXACT.meanings.get(name)
 
