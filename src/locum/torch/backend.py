@@ -282,5 +282,5 @@ def linspace(
 
 
 def multiply_add(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:
-    """Return a · b + c, as a decomposition of ``prims.fma``."""
+    """Decompose ``prims.fma``: return a · b + c."""
     return addcmul(c, a, b) if isinstance(b, Tensor) else add(c, a, alpha=b)

@@ -53,7 +53,7 @@ _OTHERS = frozenset(
         _aten._sample_dirichlet,
     )
 )
-#: All operations that draw random numbers.
+#: The operations whose random numbers the host draws.
 RANDOM = _LAYOUT_ONLY | _OTHERS
 _ORIGIN = ("nn_module_stack", "fwd_nn_module_stack", "stack_trace")
 #: Higher-order operations of activation checkpointing, with the index of the operation that they run.

@@ -3,8 +3,8 @@
 By default, operations on half precision compute in float32, and other operations compute in the dtype
 of their result. Some operations, such as ``expm1``, compute in float64. The result is rounded once to
 its dtype. Each step of a formula is rounded to the dtype in which the step is computed, as in eager
-execution. All executors therefore agree on where an intermediate result overflows. In arithmetic,
-booleans are 0 and 1.
+execution. In elementwise formulas, all executors therefore agree on where an intermediate result
+overflows. In arithmetic, booleans are 0 and 1.
 
 Integers are exact up to 2⁵³ in magnitude, as in float64. Integer dtypes of up to 32 bits wrap around.
 The backend raises an error if a token or the result of integer arithmetic exceeds 2⁵³ in magnitude, or

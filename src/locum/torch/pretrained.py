@@ -35,7 +35,7 @@ class Pretrained:
         return bool(getattr(self.model.config, "is_encoder_decoder", False))
 
     def encode(self, texts: Sequence[str], *, pad_left: bool = False) -> dict[str, torch.Tensor]:
-        """Return the inputs of the model for a batch of texts, padded to the length of the longest one.
+        """Return the inputs of the model for several texts, padded to the length of the longest text.
 
         With ``pad_left``, the padding precedes each text.
         """

@@ -27,8 +27,9 @@ _ATTRIBUTE = "_locum_compiled"
 
 
 class CompiledForms:
-    """The compiled forms of a model, by options; copies and pickles of the model contain no compiled
-    forms.
+    """The compiled forms of a model for different options.
+
+    Copies and pickles of the model contain no compiled forms.
     """
 
     def __init__(self) -> None:

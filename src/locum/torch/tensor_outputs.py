@@ -140,7 +140,7 @@ class Memory:
 
 
 class Outputs:
-    """The results of a graph, in order: constants, results of the host and results of U."""
+    """The results of a graph in order; each result is a constant or is computed by the host or by U."""
 
     def __init__(self, concrete: ConcreteGraph, translation: Translation, known: set[fx.Node]) -> None:
         self._concrete, self._translation, self._known = concrete, translation, known

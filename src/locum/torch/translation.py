@@ -54,7 +54,7 @@ _ASSERTION = Row("assertion", "assertions", _require_first)
 
 
 class UnsupportedOperationError(LocumError):
-    """An operation of a captured graph that U does not compute."""
+    """Raised for an operation, argument or tensor of a captured graph that U does not support."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Translation:
         #: The tensors that become tokens, in the order of the tokens.
         self.feeds: dict[fx.Node, Feed] = {}
         self.token_count = 0
-        #: The device of the program: the device of the first tensor that is not a single number.
+        #: The device of the program: the device of the first tensor that is not a scalar, if any.
         self.device = _device(concrete)
         #: Nodes that U computes.
         self.on_u: list[fx.Node] = []

@@ -81,7 +81,7 @@ class ProgramReport:
 
     @cached_property
     def architecture(self) -> Architecture | None:
-        """The layers and heads of the RASP program, or None if the program was dropped."""
+        """The layers and heads of the RASP program, or None if the program was dropped or is empty."""
         if self.program is None:
             return None
         roots = list(self.program.roots)

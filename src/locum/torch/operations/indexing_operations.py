@@ -212,8 +212,8 @@ _FROM_THE_END = ("index", "index_put")
 def require_inside(index: Tensor, size: int, operation: str) -> None:
     """Add a check to the program that each index is in the range that PyTorch accepts.
 
-    The range ends at ``size`` − 1. It begins at −``size`` for operations that accept negative indices,
-    and at 0 for all others.
+    The range ends at ``size`` − 1. The range begins at −``size`` for operations that accept negative
+    indices, and at 0 for other operations.
     """
     if not index.size:
         return
@@ -343,7 +343,7 @@ def embedding_dense_backward(
     out: Layout, grad: Tensor, ids: Tensor, num_weights: int, padding_idx: int, by_frequency: bool
 ) -> Tensor:
     """Return the gradient of the weight of an embedding. Each row is the sum of the gradients at the
-    occurrences of its token id.
+    occurrences of its token id. The row ``padding_idx`` is 0.
     """
     if by_frequency:
         raise_unsupported("embedding", "gradients scaled by frequency", "scale_grad_by_freq=False")
