@@ -2,7 +2,7 @@
 
 Every proof of ``items.py`` is run, and its certificate is checked. Every erratum that the prover can
 refute is refuted, and its correction is proven. The errors of 500 executions of U are compared with
-their certified bounds. These cases are the sweep of sweeps/prove.toml, which ``locum sweep`` also runs.
+their certified bounds. The cases are the cases of sweeps/prove.toml, which ``locum sweep`` also runs.
 Ctrl-C stops the command and its workers immediately.
 """
 

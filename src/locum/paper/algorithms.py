@@ -120,7 +120,7 @@ def _divide_by_row_sums(sequence: Array, matrices: list[Array]) -> Array:
 
 
 def row_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return the attention matrices R_1, …, R_r of Algorithm 3, by their index."""
+    """Return a mapping from indices to the attention matrices R_1, …, R_r of Algorithm 3."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, r + 1)}
     # 1: R_l[i, j] = 1 for i ∈ [k(r+c)−1]∪{0} and j = k(l−1) + (i mod k)
@@ -131,7 +131,7 @@ def row_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def column_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return the attention matrices R′_1, …, R′_c of Algorithm 3, by their index."""
+    """Return a mapping from indices to the attention matrices R′_1, …, R′_c of Algorithm 3."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, c + 1)}
     # 2: R′_l[i, j] = 1 for i ∈ [k(r+c)−1]∪{0} and j = rk + (l−1) + c(i mod k)
@@ -142,7 +142,7 @@ def column_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def entry_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return the attention matrices R″_1, …, R″_rc of Algorithm 3, by their index."""
+    """Return a mapping from indices to the attention matrices R″_1, …, R″_rc of Algorithm 3."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, r * c + 1)}
     # 4: R″_l[i, j] = 1 for i = l−1 and j ∈ [k−1]∪{0}

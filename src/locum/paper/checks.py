@@ -1,7 +1,7 @@
 """Define programs and checks of the paper's constructions and of U for ``items.py``.
 
-Every check is run on one instance. It compares a construction with NumPy or with the definition, or
-U(⟨T, X⟩) with T(X). The tests check many more shapes and numbers.
+A check runs on one instance, or on a few. The check compares a construction with NumPy or with the
+definition, or U(⟨T, X⟩) with T(X). The tests check many more shapes and numbers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
   (``make coq``).
 - *Refuted*: a counterexample shows that the claim as printed is wrong, and the corrected claim is
   proven.
-- *Measured*: the result is compared with a direct computation on numbers, which is not a proof.
+- *Measured*: the result is compared with a direct computation on numbers. This is not a proof.
 - *Counted*: the numbers of heads and layers are equal to the numbers that the paper claims.
 """
 
