@@ -16,7 +16,9 @@ from locum.proofs.claims.named import FAMILIES, problem_with
 
 
 def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the wrong setting of a proof and a message, or None, without building the claim.
+    """Return the wrong setting of a proof and a message, or None if the settings are valid.
+
+    The claim is not built.
 
     >>> problem_of_proof({"claim": "transpose", "shape": [2], "recipe": None})
     ('shape', 'transpose takes r c: expected 2 positive integers, got [2]')
