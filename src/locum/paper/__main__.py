@@ -2,8 +2,8 @@
 
 Every proof of ``items.py`` is run, and its certificate is checked. Every erratum that the prover can
 refute is refuted, and its correction is proven. The errors of 500 executions of U are compared with
-their certified bounds. The cases are the cases of sweeps/prove.toml, which ``locum sweep`` also runs.
-Ctrl-C stops the command and its workers immediately.
+their certified bounds. ``locum sweep sweeps/prove.toml`` runs the same cases. Ctrl-C stops the command
+and its workers immediately.
 """
 
 from __future__ import annotations
