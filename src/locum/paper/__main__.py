@@ -2,8 +2,8 @@
 
 Every proof of ``items.py`` is run, and its certificate is checked. Every erratum that the prover can
 refute is refuted, and its correction is proven. The errors of 500 executions of U are compared with
-their certified bounds. These cases are the sweep of sweeps/prove.toml, which ``locum sweep`` also runs.
-Ctrl-C stops the command and its workers immediately.
+their certified bounds. ``locum sweep sweeps/prove.toml`` runs the same cases. Ctrl-C stops the command
+and its workers immediately.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def line(result: Result, case: Case) -> str:
 def prove_everything() -> int:
     """Run all proofs, refutations and certified executions, and print a line for each claim.
 
-    Return 1 if any of them does not hold, otherwise 0.
+    Return 0 if all claims and error bounds hold, and the largest certified error is at most ``TIGHT``
+    times the largest observed error. Otherwise, return 1.
     """
     started = time.perf_counter()
     cases = jobs()

@@ -1,7 +1,7 @@
 """Collect evidence on Algorithms 1 to 5, and on the matrices and index formulas that the paper prints.
 
-Every transcription of ``algorithms.py`` is run as printed on random numbers, at a range of shapes. The
-results are compared with NumPy. ``evidence.decide`` derives the verdicts.
+Every algorithm is run as printed at a range of shapes, and algorithms with errors are also run as
+corrected. The results are compared with NumPy. ``evidence.decide`` derives the verdicts.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_algorithm_2() -> Iterator[Evidence]:
 def check_algorithm_3() -> Iterator[Evidence]:
     """Compare Algorithm 3, as printed and corrected, with the product.
 
-    The shapes are those with r, k, c ≤ 4 that satisfy the condition of the lemma.
+    The shapes are all shapes with r, k, c ≤ 4 that satisfy the condition of the lemma.
     """
     shapes = [shape for shape in _TRIPLES if fits(*shape)]
     printed = try_shapes(shapes, _product_by(algorithms.algorithm_3))
@@ -154,7 +154,7 @@ def check_algorithm_4() -> Iterator[Evidence]:
 
 
 def check_algorithm_5() -> Iterator[Evidence]:
-    """Run Algorithm 5 as printed, and with r for n, at order 3 and at other orders."""
+    """Run Algorithm 5 as printed at order 3, and with r for n at orders 2 to 5."""
     matrices = [SQUARE, *np.random.default_rng(5).normal(size=(50, 3, 3))]
     try:
         printed = [algorithms.algorithm_5(prop(A), 3) for A in matrices]

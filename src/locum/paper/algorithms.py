@@ -103,7 +103,7 @@ def algorithm_2(sequence: Array, r: int, c: int) -> Array:
 
 
 def algorithm_2_corrected(sequence: Array, r: int, c: int) -> Array:
-    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A), with blocks of height c."""
+    """Apply softmax to the rows of A ∈ ℝ^{r×c}, given as prop(A), with the correction of erratum E7."""
     return _divide_by_row_sums(sequence, softmax_matrices_corrected(r, c))
 
 
@@ -120,7 +120,7 @@ def _divide_by_row_sums(sequence: Array, matrices: list[Array]) -> Array:
 
 
 def row_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return the attention matrices R_1, …, R_r of Algorithm 3, by their index."""
+    """Return a mapping from indices to the attention matrices R_1, …, R_r of Algorithm 3."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, r + 1)}
     # 1: R_l[i, j] = 1 for i ∈ [k(r+c)−1]∪{0} and j = k(l−1) + (i mod k)
@@ -131,7 +131,7 @@ def row_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def column_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return the attention matrices R′_1, …, R′_c of Algorithm 3, by their index."""
+    """Return a mapping from indices to the attention matrices R′_1, …, R′_c of Algorithm 3."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, c + 1)}
     # 2: R′_l[i, j] = 1 for i ∈ [k(r+c)−1]∪{0} and j = rk + (l−1) + c(i mod k)
@@ -142,7 +142,7 @@ def column_matrices(r: int, k: int, c: int) -> dict[int, Array]:
 
 
 def entry_matrices(r: int, k: int, c: int) -> dict[int, Array]:
-    """Return the attention matrices R″_1, …, R″_rc of Algorithm 3, by their index."""
+    """Return a mapping from indices to the attention matrices R″_1, …, R″_rc of Algorithm 3."""
     size = k * (r + c)
     matrices = {l: np.zeros((size, size)) for l in range(1, r * c + 1)}
     # 4: R″_l[i, j] = 1 for i = l−1 and j ∈ [k−1]∪{0}
@@ -210,7 +210,7 @@ def algorithm_4(sequence: Array) -> Array:
 def cofactor_matrices(r: int, n: int | None) -> list[Array]:
     """Return R_α, R_β, R_γ and R_δ of Algorithm 5.
 
-    Line 3 uses ``n``, which the paper does not define. If ``n`` is None, this raises a ``NameError``.
+    Line 3 uses ``n``, which the paper does not define. If ``n`` is None, a ``NameError`` is raised.
     """
     size = r * r
     R_alpha, R_beta, R_gamma, R_delta = (np.zeros((size, size)) for _ in range(4))

@@ -1,7 +1,7 @@
 """State claims of the paper exactly as printed: wrong claims, and the claims of five correct listings.
 
-The prover refutes the wrong claims. ``errata.py`` lists the corrected claim for each of them, which the
-prover proves. Listings are read from their files. Algorithms and matrices are written here as printed.
+The prover refutes the wrong claims. For each wrong claim, ``errata.py`` lists a corrected claim, which
+the prover proves. Listings are read from files. Algorithms and matrices are written here as printed.
 
 Listings 1, 3, 4, 7 and 8 are correct. Listings 1, 3 and 4 accept inputs of several lengths, so each of
 them makes a claim for every such length. Listings 7 and 8 are about matrices of order 3.

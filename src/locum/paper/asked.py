@@ -16,7 +16,9 @@ from locum.proofs.claims.named import FAMILIES, problem_with
 
 
 def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Check the settings of a proof without building its claim.
+    """Return the wrong setting of a proof and a message, or None if the settings are valid.
+
+    The claim is not built.
 
     >>> problem_of_proof({"claim": "transpose", "shape": [2], "recipe": None})
     ('shape', 'transpose takes r c: expected 2 positive integers, got [2]')
@@ -34,7 +36,7 @@ def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Check that the settings of a refutation name an erratum that can be refuted.
+    """Return the wrong setting and a message, or None if the settings name a refutable erratum.
 
     >>> problem_of_refutation({"erratum": "E2"}) is None
     True

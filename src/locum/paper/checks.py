@@ -1,7 +1,7 @@
 """Define programs and checks of the paper's constructions and of U for ``items.py``.
 
-Every check is run on one instance. It compares a construction with NumPy or with the definition, or
-U(⟨T, X⟩) with T(X). The tests check many more shapes and numbers.
+A check runs on one instance, or on a few. The check compares a construction with NumPy or with the
+definition, or U(⟨T, X⟩) with T(X). The tests check many more shapes and numbers.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def products() -> bool:
 
 
 def activations() -> bool:
-    """Check every activation, and the activations that can also be computed through MaxMin."""
+    """Check every activation; ReLU, leaky ReLU and the absolute value also through MaxMin."""
     directly: dict[str, Callable[..., Any]] = {**ACTIVATIONS, "absolute": np.abs}
     expected: dict[Callable[..., Matrix], Any] = {
         getattr(c, name): function(X) for name, function in directly.items()
@@ -253,7 +253,7 @@ def programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
 
 
 def kinds(*names: str) -> Callable[[], dict[str, SOp]]:
-    """Return a function that builds U of order (3, 3, 3) for each kind of attention."""
+    """Return a function that builds U of order (3, 3, 3) for each kind of attention in ``names``."""
     return lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in names}
 
 

@@ -1,8 +1,8 @@
 """Compare Locum's constructions with other systems, by claimed and measured sizes and errors.
 
 Locum's constructions are compiled to weights and run. The looped transformers (Giannou et al. 2023) are
-the networks of ``locum.networks.looped``. They are reconstructions where the authors' layout could not
-be read. Systems that cannot be run here are only cited, and their rows state this.
+the networks of ``locum.networks.looped``. These networks are reconstructions where the authors' layout
+could not be read. Systems that cannot be run here are only cited, and their rows state this.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ def _network(row: Row) -> str:
 def winners(rows: list[Row]) -> list[str]:
     """Write a sentence on the best errors, depths and sizes for each operation and order.
 
-    Only measured rows are compared.
+    Only measured rows are compared. Operations without a construction of Locum are omitted.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

@@ -1,8 +1,9 @@
 """Collect evidence on sizes and costs that the paper states, and on its related and future work.
 
-The sizes are orders at which the products fit, heads, layers, and Tables 1 and 2. The looped
-transformers of Giannou et al. are the networks of ``locum.networks.looped``. Their layouts are
-reconstructions, so their results are context, and they do not check the published networks.
+The statements concern the orders at which the products fit, numbers of heads and layers, and Tables 1
+and 2. The looped transformers of Giannou et al. are the networks of ``locum.networks.looped``. The
+layouts of these networks are reconstructions, so their results do not check the published networks and
+are only context.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ def check_table_1() -> Iterator[Evidence]:
 
 
 def misread(n: int, temperature: float) -> float:
-    """Return the largest softmax weight of wrong positions if a position is read by its code.
+    """Return the largest total softmax weight of wrong positions if a position is read by its code.
 
     The n keys are codes of ±1, and ``temperature`` multiplies their inner products.
     """

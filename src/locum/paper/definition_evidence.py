@@ -139,7 +139,7 @@ def check_contraction() -> Iterator[Evidence]:
 
 
 def check_k_parity() -> Iterator[Evidence]:
-    """Run k-PARITY with k heads and with one head, on all words of five bits and for all sets S."""
+    """Run k-PARITY with k heads and with one head, on all words of five bits and for k ≤ 3."""
     chosen = [places for k in (1, 2, 3) for places in itertools.combinations(range(5), k)]
     words = list(itertools.product((0, 1), repeat=5))
     for heads, what in (("each", "one layer of k heads"), ("one", "one layer of one head")):

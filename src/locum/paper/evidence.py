@@ -145,10 +145,11 @@ Shape = tuple[int, ...]
 
 
 def try_shapes(shapes: Iterable[Shape], run: Callable[[Shape], tuple[Any, Any]]) -> dict[Shape, str]:
-    """Run a construction at every shape, and return whether the result is right.
+    """Run a construction at every shape, and return a mapping from shapes to outcomes.
 
-    The outcome for a shape is ``"right"``, ``"wrong"``, or ``"undefined"`` if ``run`` raises an error.
-    ``run`` returns the result and the expected result.
+    ``run`` returns the result and the expected result. An outcome is ``"right"``, ``"wrong"`` or
+    ``"undefined"``. The outcome is ``"undefined"`` if ``run`` raises an ``IndexError``, ``KeyError``,
+    ``NameError`` or ``ValueError``.
     """
     outcomes = {}
     for shape in shapes:

@@ -4,7 +4,7 @@
   (``make coq``).
 - *Refuted*: a counterexample shows that the claim as printed is wrong, and the corrected claim is
   proven.
-- *Measured*: the result is compared with a direct computation on numbers, which is not a proof.
+- *Measured*: the result is compared with a direct computation on numbers. This is not a proof.
 - *Counted*: the numbers of heads and layers are equal to the numbers that the paper claims.
 """
 
@@ -149,9 +149,10 @@ def prove_all(
     progress: Progress | None = None,
     keys: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Count, check, prove and refute every item at a few shapes, or at all shapes (``everything``).
+    """Count the heads of every item, run its check, and prove or refute its claims.
 
-    If ``keys`` is given, only the items with these keys are included.
+    Claims are proven at a few shapes or, with ``everything``, at all shapes of the item. If ``keys`` is
+    given, only the items with these keys are included.
     """
     jobs = {key: job for key, job in work(everything).items() if keys is None or key in keys}
     total = sum(len(job.proofs) + len(job.refutations) for job in jobs.values())

@@ -1,4 +1,4 @@
-"""Define the items of the paper, which ``items.py`` lists."""
+"""Define the class of the paper's items, which ``items.py`` lists."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Item:
     claim: str
     #: A function that checks the construction on one instance against NumPy or the definition.
     check: Callable[[], bool]
-    #: A function that builds the programs whose heads are counted, by recipe, the paper's first.
+    #: A function that returns the programs whose heads are counted, by recipe. The first recipe is the
+    #: paper's recipe.
     programs: Callable[[], dict[str, SOp]] = dict
     #: Numbers of heads per layer that the paper claims for its recipe, or None without such a claim.
     claimed_heads: tuple[int, ...] | None = None
@@ -52,7 +53,7 @@ class Item:
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
         """A few proofs that take seconds.
 
-        At least one proof is for each claim, in the paper's recipe if possible.
+        The proofs include each claim at least once, in the paper's recipe if possible.
         """
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         printed = [instance for instance in small if instance.recipe == "paper"]

@@ -45,7 +45,7 @@ def prove_and_check(claim: str, shape: list[int], recipe: str | None) -> dict[st
 
 
 def refute(erratum: str) -> dict[str, Any]:
-    """Refute a statement of the paper as printed, given by its erratum, with a counterexample."""
+    """Refute the printed statement that an erratum corrects; return the outcome and the times."""
     refutable = ERRATA[erratum].refutable if erratum in ERRATA else None
     if refutable is None:
         numbers = ", ".join(number for number, entry in ERRATA.items() if entry.refutable)
@@ -62,9 +62,10 @@ def refute(erratum: str) -> dict[str, Any]:
 
 
 def measure(first: int, count: int) -> dict[str, Any]:
-    """Compare certified and observed errors of U on random T and X of order (8, 8, 8).
+    """Return the largest certified and observed errors of U on random T and X of order (8, 8, 8).
 
-    The seeds are ``count`` consecutive integers from ``first``.
+    The result also states whether every observed error is within its bound. The seeds are ``count``
+    consecutive integers from ``first``.
     """
     import numpy as np
 

@@ -198,7 +198,7 @@ def check_encoder_of_heads() -> Iterator[Evidence]:
 
 
 def check_hierarchy() -> Iterator[Evidence]:
-    """Run smaller T's on larger U's, with the printed padding and with a mask."""
+    """Simulate a T of a smaller order on U, with the printed padding and with a mask."""
 
     def run(shape: Shape) -> tuple[Any, Any]:
         m, n = shape

@@ -37,10 +37,11 @@ class Verified:
 
 
 def check(content: Any, stated: Claim | None = None) -> Verified:
-    """Check a certificate or a refutation, and raise :class:`RejectedError` if it is not valid.
+    """Check the content of a certificate or of a refutation, and return the verified claim.
 
-    The file must be about the claim ``stated``. If ``stated`` is None and the file contains the name of
-    a claim, the file must be about the claim with this name.
+    Raise :class:`RejectedError` if the content is not valid. The content must be about the claim
+    ``stated``. If ``stated`` is None and the content includes the name of a claim, it must be about the
+    claim with this name.
     """
     is_refutation = isinstance(content, dict) and content.get("format") == REFUTATION
     refuted = check_refutation(content) if is_refutation else None
@@ -58,7 +59,7 @@ def check(content: Any, stated: Claim | None = None) -> Verified:
 
 
 def _find_claim(label: Any) -> Claim | None:
-    """Build the claim that ``label`` names, or return None if its name is unknown."""
+    """Return the claim that ``label`` describes, or None if no claim has the name in ``label``."""
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
             if len(label) > 4:

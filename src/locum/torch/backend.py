@@ -146,9 +146,9 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Compile a graph captured by Dynamo: its forward, inference and backward graphs become RASP
-    programs.
+    """Compile a graph captured by Dynamo to RASP programs, and return the compiled function.
 
+    The inference graph, or the forward and backward graphs, become separate programs.
     ``torch.compile(model, backend="locum", options={"executor": "fast", "host": "allowed"})`` calls
     this function for each graph that Dynamo captures.
     """
@@ -181,8 +181,9 @@ def backend(
 
 
 def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Settings:
-    """Return the ``options`` of ``torch.compile`` as :class:`Settings`; a mode or an unknown option is
-    an error.
+    """Return the ``options`` of ``torch.compile`` as :class:`Settings`.
+
+    Raise an error for a mode or an unknown option.
     """
     if mode is not None:
         raise InputError(
@@ -281,5 +282,5 @@ def linspace(
 
 
 def multiply_add(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:
-    """Return a · b + c, as a decomposition of ``prims.fma``."""
+    """Decompose ``prims.fma``: return a · b + c."""
     return addcmul(c, a, b) if isinstance(b, Tensor) else add(c, a, alpha=b)

@@ -239,7 +239,7 @@ def check_tangents(arguments: Sequence[Any]) -> None:
 
 
 def box_arguments(function: Callable[[Sequence[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Return a function that clears the list of its arguments, so that AOT autograd can free them."""
+    """Wrap ``function`` so that it clears its list of arguments, which AOT autograd can then free."""
 
     def call(arguments: list[Any]) -> Any:
         taken = list(arguments)

@@ -2,7 +2,7 @@
 
 The tokens of a small program are the storages of its operands. The composition of all small programs is
 the RASP program of the graph. Equal layers of a model share their small programs, so the fast executor
-plans each of them only once.
+plans each program only once.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Composition(Translation):
         #: The number of entries of each storage, by its name.
         self._sizes: dict[Node, int] = {}
         self._feeds_by_name: dict[Node, fx.Node] = {}
-        #: Results of constructions for operands of the same layout, such as those of equal layers.
+        #: Results of constructions, which equal layers with operands of the same layout share.
         self._made: dict[Hashable, Construction] = {}
         super().__init__(*arguments)
 
     @property
     def inputs(self) -> list[Node]:
-        """The names of the storages of inputs, as nodes."""
+        """The constant nodes that name the storages of the inputs."""
         return list(self._feeds_by_name)
 
     def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int] | None:

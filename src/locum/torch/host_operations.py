@@ -53,7 +53,7 @@ _OTHERS = frozenset(
         _aten._sample_dirichlet,
     )
 )
-#: All operations that draw random numbers.
+#: The operations whose random numbers the host draws.
 RANDOM = _LAYOUT_ONLY | _OTHERS
 _ORIGIN = ("nn_module_stack", "fwd_nn_module_stack", "stack_trace")
 #: Higher-order operations of activation checkpointing, with the index of the operation that they run.
@@ -256,8 +256,8 @@ def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: 
     tables.
 
     ``tables`` allows the host to compute tables of integers, positions and shapes with the closed list.
-    ``integer_inputs`` allows these tables to depend on integer inputs. It is false for a backward
-    graph, whose integer inputs were computed by U.
+    ``integer_inputs`` allows these tables to depend on integer inputs. This argument is false for a
+    backward graph, whose integer inputs were computed by U.
     """
     known: set[fx.Node] = set()
     whole: set[fx.Node] = set()

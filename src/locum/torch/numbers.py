@@ -1,14 +1,14 @@
-"""Define the types in which operations compute and round, and the conditions that they require of
-inputs.
+"""Define the dtypes in which operations compute and round, and the conditions that operations require.
 
-An operation on half precision computes in float32 and rounds its result once. All other operations
-compute in the type of their result. Each step of a formula is rounded to the type in which it is
-computed, as in eager execution. All executors therefore agree on where an intermediate result
+By default, operations on half precision compute in float32, and other operations compute in the dtype
+of their result. Some operations, such as ``expm1``, compute in float64. The result is rounded once to
+its dtype. Each step of a formula is rounded to the dtype in which the step is computed, as in eager
+execution. In elementwise formulas, all executors therefore agree on where an intermediate result
 overflows. In arithmetic, booleans are 0 and 1.
 
-Integers are exact up to 2⁵³ in magnitude, as in float64. Integer types of up to 32 bits wrap around.
-The backend raises an error if a token exceeds 2⁵³, or if the result of integer arithmetic is NaN or
-exceeds 2⁵³.
+Integers are exact up to 2⁵³ in magnitude, as in float64. Integer dtypes of up to 32 bits wrap around.
+The backend raises an error if a token or the result of integer arithmetic exceeds 2⁵³ in magnitude, or
+if an integer result of the graph is NaN or infinite.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def require(violations: SOp, problem: str) -> None:
 
 
 HALF = ("float16", "bfloat16")
-#: Integer types that float64 represents exactly, except int64 beyond 2⁵³.
+#: Integer dtypes; float64 represents their numbers exactly, except 64-bit integers beyond 2⁵³.
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint64")
-#: Operations whose results may need rounding in a floating-point type.
+#: Operations whose results may need rounding in a floating-point dtype.
 _INEXACT = frozenset(
     name for name, row in OPERATIONS.items() if row.group in ("arithmetic", "function")
 ) - {"negate", "absolute", "minimum", "maximum", "floor", "round"}
@@ -75,27 +75,29 @@ _OPERANDS = tuple(family(1, f"operand{n}") for n in range(8))
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """Return the name of a type, such as "float32"."""
+    """Return the name of a dtype, such as "float32"."""
     return str(dtype).removeprefix("torch.")
 
 
 def is_float(dtype: str) -> bool:
-    """Return whether a type is one of the floating-point types that RASP programs support."""
+    """Return whether a dtype is one of the floating-point dtypes that RASP programs support."""
     return dtype in ROUNDINGS
 
 
 def computing_type(dtype: str) -> str:
-    """Return the type in which an operation computes: float32 for half precision, otherwise the type of
-    its result.
+    """Return the dtype in which an operation computes by default, given the dtype of its result.
+
+    The computing dtype is float32 for half precision, and otherwise the dtype of the result.
     """
     return "float32" if dtype in HALF else dtype
 
 
 def convert(value: SOp, dtype: str, to: str) -> SOp:
-    """Convert an s-op from the type ``dtype`` to the type ``to``.
+    """Convert an s-op from the dtype ``dtype`` to the dtype ``to``.
 
     Floats are truncated to integers. PyTorch does not define the conversion of NaN, infinities and
-    numbers out of range. In a result of the graph, such entries raise an error.
+    numbers out of range to integers. In Locum, finite numbers wrap around in dtypes of up to 32 bits.
+    NaN, infinities, and 64-bit integers beyond 2⁵³ raise an error in a result of the graph.
     """
     if dtype == to:
         return value
@@ -119,7 +121,7 @@ def truncate(value: SOp) -> SOp:
 
 
 def wrap(value: SOp, dtype: str) -> SOp:
-    """Wrap an integer s-op around to the range of its type; 64-bit integers are returned unchanged."""
+    """Wrap an integer s-op around to the range of ``dtype``; 64-bit integers are returned unchanged."""
     if dtype.endswith("64"):
         return value
     if dtype == "uint8":
@@ -129,7 +131,7 @@ def wrap(value: SOp, dtype: str) -> SOp:
 
 
 def scalar(value: Any, dtype: str) -> SOp:
-    """Return a Python number as a constant s-op, rounded to a type."""
+    """Return a Python number as a constant s-op, rounded to a dtype."""
     if dtype == "bool":
         return constant(bool(value))
     if not is_float(dtype):
@@ -144,15 +146,16 @@ def compute(
     dtype: str = "",
     operand_dtype: str = "",
 ) -> Tensor:
-    """Apply a function to operands elementwise in one type, and round the result once.
+    """Apply a function to operands elementwise in one dtype, and round the result once.
 
-    ``dtype`` is the type in which the function computes, by default the computing type of the result.
-    Operands are tensors, which are expanded, and Python numbers. All operands are first converted to
-    ``operand_dtype``. The default of ``operand_dtype`` is ``dtype``. If ``dtype`` is float64 and the
-    result is a narrower float, the default is the computing type of the result. The function receives
-    s-ops, and None for an operand that is None. Each of its steps is rounded to ``dtype``. For an
-    integer result, a condition requires integers up to 2⁵³, unless ``dtype`` is explicitly the type of
-    the result.
+    The operands are tensors, which are expanded, Python numbers or None. The function receives an s-op
+    for each operand, or None if the operand is None. Each step of the function is rounded to ``dtype``,
+    which is the computing dtype of the result by default.
+
+    All operands are first converted to ``operand_dtype``. By default, this is the computing dtype of
+    the result if ``dtype`` is float64 and the result is a float, and otherwise ``dtype``. A condition
+    requires that integer results do not exceed 2⁵³, unless the argument ``dtype`` is the dtype of the
+    result.
     """
     is_exact = dtype == out.dtype
     dtype = dtype or computing_type(out.dtype)
@@ -171,8 +174,8 @@ def compute(
 def require_exact(out: Layout, value: SOp) -> None:
     """Require that finite integers do not exceed 2⁵³ in magnitude; otherwise a run raises an error.
 
-    PyTorch does not define casts of NaN and infinities to integers. In Locum they remain NaN or
-    infinite, and raise an error only in a result of the graph.
+    PyTorch does not define casts of NaN and infinities to integers. In Locum, such a cast does not
+    change the value. A result of the graph that contains such a value raises an error.
     """
     if math.prod(out.shape):
         is_large = (abs(value) > LARGEST_EXACT) & (abs(value) < math.inf)
@@ -183,7 +186,7 @@ def require_exact(out: Layout, value: SOp) -> None:
 
 
 def read(out: Layout, operand: Any, dtype: str) -> SOp:
-    """Return an s-op with the entry of an operand at each position of a result, converted to a type.
+    """Return an s-op with the entry of an operand at each position of a result, converted to a dtype.
 
     The operand is a tensor or a Python number.
     """
@@ -193,7 +196,7 @@ def read(out: Layout, operand: Any, dtype: str) -> SOp:
 
 
 def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str) -> SOp:
-    """Apply a function to s-ops, and round each of its steps and constants to the type ``dtype``.
+    """Apply a function to s-ops, and round each step and constant of the function to ``dtype``.
 
     Constant operands are passed to the function as constants. S-ops that are not operands of the
     function are not changed.
@@ -221,8 +224,9 @@ def stepwise(function: Callable[..., SOp], values: list[SOp | None], dtype: str)
 
 
 def cast(tensor: Tensor, dtype: str) -> Tensor:
-    """Return a tensor converted to another type; entries repeated by a stride of 0 are converted
-    once.
+    """Return a tensor converted to another dtype.
+
+    Entries that are repeated by a stride of 0 are converted once.
     """
     if tensor.dtype == dtype:
         return tensor
@@ -235,14 +239,14 @@ def cast(tensor: Tensor, dtype: str) -> Tensor:
 
 
 def rounded(value: SOp, dtype: str) -> SOp:
-    """Round a computed s-op to the type of a result; integers wrap around."""
+    """Round a computed s-op to the dtype of a result; integers of up to 32 bits wrap around."""
     if is_float(dtype):
         return value if value.node.op == dtype else apply(dtype, value)
     return value if dtype == "bool" else wrap(value, dtype)
 
 
 def common_type(*operands: Any) -> str:
-    """Return the type to which PyTorch promotes these tensors and numbers."""
+    """Return the dtype to which PyTorch promotes these tensors and numbers."""
     examples = [
         torch.empty((1,) * len(operand.shape), dtype=getattr(torch, operand.dtype), device="meta")
         if isinstance(operand, Tensor)

@@ -249,7 +249,8 @@ class _HookedModel(ObservedModel):
 def _layers_of(model: nn.Module) -> list[nn.Module]:
     """Return the layers of a model: the first module list of the configured length.
 
-    Without a configured number of layers, return the longest module list.
+    Without a configured number of layers, return the longest module list. The result is empty if no
+    such list exists.
     """
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part)]
     config = getattr(model, "config", None)

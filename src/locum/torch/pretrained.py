@@ -15,7 +15,7 @@ import torch
 
 from locum.errors import InputError
 
-#: Floating-point types in which a model can run.
+#: Floating-point dtypes in which a model can run.
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
@@ -35,7 +35,7 @@ class Pretrained:
         return bool(getattr(self.model.config, "is_encoder_decoder", False))
 
     def encode(self, texts: Sequence[str], *, pad_left: bool = False) -> dict[str, torch.Tensor]:
-        """Return the inputs of the model for a batch of texts, padded to the longest text.
+        """Return the inputs of the model for several texts, padded to the length of the longest text.
 
         With ``pad_left``, the padding precedes each text.
         """

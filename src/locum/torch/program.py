@@ -1,7 +1,7 @@
 """Represent a captured graph with concrete shapes as one RASP program.
 
-The graph with its shapes, types and Python numbers is the *order* of the program. Values of parameters
-and inputs are not part of the program; they are its tokens.
+The graph with its shapes, dtypes and Python numbers is the *order* of the program. The values of
+parameters and inputs are not part of the program, but its tokens.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Program:
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
-        #: The nodes that U computes, and those that the host computes.
+        #: The nodes that U computes, and the nodes that the host computes.
         self.on_u: Sequence[fx.Node] = translation.on_u
         self.on_host: Sequence[fx.Node] = self._host.computed
         #: The multiply-adds of U and of the host in one run.
@@ -267,7 +267,7 @@ class Program:
             raise InputError(list(self._conditions.values())[int(broken[0])])
 
     def _move(self, part: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Return tokens in the given type and on the device of the program.
+        """Return tokens in the given dtype and on the device of the program.
 
         A single number may be on the CPU, as PyTorch allows; any other tensor on another device raises
         an error.

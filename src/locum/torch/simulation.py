@@ -13,7 +13,7 @@ import torch
 from locum.errors import ExecutionError, InputError
 from locum.torch.backend import read_options
 
-#: Default tolerances by type: the maximum difference relative to the largest entry of a tensor.
+#: Default tolerances by dtype: the maximum difference relative to the largest entry of a tensor.
 TOLERANCES: dict[torch.dtype, float] = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
@@ -27,8 +27,9 @@ _ATTRIBUTE = "_locum_compiled"
 
 
 class CompiledForms:
-    """The compiled forms of a model, by options; copies and pickles of the model contain no compiled
-    forms.
+    """The compiled forms of a model for different options.
+
+    Copies and pickles of the model contain no compiled forms.
     """
 
     def __init__(self) -> None:
@@ -56,11 +57,12 @@ def simulate(
     and later calls use the compiled model. The output has the same type as the output of the model,
     such as a ``ModelOutput`` of transformers.
 
-    With ``compare``, the model also runs eagerly. An :class:`ExecutionError` is raised if a tensor of
-    the output differs by more than ``tolerance``, relative to its largest entry. The error is also
-    raised for differences in type, shape, integers, infinities or NaN. The default tolerance is 1e-9
-    for float64, 1e-4 for float32, 2e-2 for float16 and 1e-1 for bfloat16. The eager run uses copies of
-    the inputs. Random number generators, caches and buffers change as in a single run.
+    ``executor`` and ``host`` are the options of the backend. With ``compare``, the model also runs
+    eagerly. An :class:`ExecutionError` is raised if a tensor of the output differs by more than
+    ``tolerance``, relative to the largest entry of the tensor. The error is also raised for differences
+    in dtype, shape, integers, infinities or NaN. The default tolerance is 1e-9 for float64, 1e-4 for
+    float32, 2e-2 for float16 and 1e-1 for bfloat16. The eager run uses copies of the inputs. Random
+    number generators, caches and buffers change as in a single run.
     """
     if not isinstance(model, torch.nn.Module):
         raise InputError(
@@ -149,7 +151,7 @@ def check_difference(expected: Any, found: Any, tolerance: float | None = None) 
 
 
 def list_tensors(value: Any) -> dict[str, torch.Tensor]:
-    """Return the tensors in an output by their paths, including tensors in objects such as caches."""
+    """Return a mapping from paths to the tensors in an output, including tensors in caches."""
     found: dict[str, torch.Tensor] = {}
 
     def visit(path: str, part: Any, depth: int) -> None:
@@ -176,7 +178,7 @@ _DEEPEST = 12
 def measure_difference(expected: torch.Tensor, found: torch.Tensor) -> float:
     """Return the largest difference of two tensors, relative to the largest entry of ``expected``.
 
-    The difference is infinite if the tensors differ in type, shape, integers, infinities or NaN.
+    The difference is infinite if the tensors differ in dtype, shape, integers, infinities or NaN.
 
     >>> measure_difference(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 5.0]))
     0.25

@@ -135,8 +135,9 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
 
 
 def _is_pattern(name: str, step: torch.Tensor) -> bool:
-    """Return whether a step is an attention pattern: named as one by a construction, or a softmax with
-    more than two axes.
+    """Return whether a step is an attention pattern.
+
+    A construction names such a step ``pattern``, or the step is a softmax with more than two axes.
     """
     base = name.rstrip("_0123456789").lstrip("_")
     return base == "pattern" or (base in PATTERNS and step.ndim > 2)

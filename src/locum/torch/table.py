@@ -1,8 +1,8 @@
 """Map each ATen overload that U computes to its construction.
 
-The arguments of a construction are the layout of the result and the arguments of the operation, with
-tensors of the program in place of PyTorch tensors. A construction returns one tensor of the program, or
-a tuple of tensors.
+The arguments of a construction are the layout of the result and the arguments of the operation. Tensors
+of the program replace the PyTorch tensors. A construction returns one tensor of the program, or a tuple
+of tensors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Create the results of a graph from the roots of its program.
 
-Results have the type, shape, strides and aliasing of eager execution. The fake tensors of the graph
-determine them: results whose fake tensors share a storage share memory, and all other results do not.
+Results have the dtype, shape, strides and aliasing of eager execution. The fake tensors of the graph
+determine these properties. Results share memory exactly if their fake tensors share a storage.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ComputedOutput:
 
 @dataclass
 class Memory:
-    """Results of U that share memory, by their indices among the results of the graph."""
+    """Results of U that share memory; ``outputs`` maps the index of each result to the result."""
 
     dtype: torch.dtype
     device: torch.device
@@ -120,8 +120,9 @@ class Memory:
         return memory
 
     def _convert(self, value: torch.Tensor) -> torch.Tensor:
-        """Convert computed numbers to the type of the results; integers that are not exact raise an
-        error.
+        """Convert computed numbers to the dtype of the results.
+
+        Integers that are not exact raise an error.
         """
         if value.dtype == self.dtype:
             return value
@@ -139,7 +140,7 @@ class Memory:
 
 
 class Outputs:
-    """The results of a graph, in order: constants, results of the host and results of U."""
+    """The results of a graph in order; each result is a constant or is computed by the host or by U."""
 
     def __init__(self, concrete: ConcreteGraph, translation: Translation, known: set[fx.Node]) -> None:
         self._concrete, self._translation, self._known = concrete, translation, known
@@ -151,7 +152,7 @@ class Outputs:
     def with_parts(
         self, constants: dict[int, Any], of_host: dict[int, KnownOutput], memories: list[Memory]
     ) -> Outputs:
-        """Return a copy with other :attr:`parts`, as in a program for other shapes."""
+        """Return a copy with the given :attr:`parts`, which belong to a program for other shapes."""
         outputs = copy.copy(self)
         outputs._constants, outputs._of_host = constants, of_host
         outputs._memories = dict(enumerate(memories))

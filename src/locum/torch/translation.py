@@ -38,7 +38,7 @@ from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, r
 from locum.torch.step_recorder import StepCollector, describe_origin
 from locum.torch.table import Row, find_row
 
-#: Integer types that are converted to int64 tokens.
+#: Integer dtypes that are converted to int64 tokens.
 _NARROW = ("int8", "uint8", "int16", "int32")
 #: Operations whose strides and offset refer to a storage.
 _EXPLICIT_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
@@ -54,7 +54,7 @@ _ASSERTION = Row("assertion", "assertions", _require_first)
 
 
 class UnsupportedOperationError(LocumError):
-    """An operation of a captured graph that U does not compute."""
+    """Raised for an operation, argument or tensor of a captured graph that U does not support."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Feed:
     node: fx.Node
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    #: The type of the tokens. Narrow integers become int64, so that wider sums do not wrap around.
+    #: The dtype of the tokens. Narrow integers become int64, so that wider sums do not wrap around.
     dtype: str
     #: The number of tokens.
     size: int
@@ -118,7 +118,7 @@ class Translation:
         #: The tensors that become tokens, in the order of the tokens.
         self.feeds: dict[fx.Node, Feed] = {}
         self.token_count = 0
-        #: The device of the program: the device of the first tensor that is not a single number.
+        #: The device of the program: the device of the first tensor that is not a scalar, if any.
         self.device = _device(concrete)
         #: Nodes that U computes.
         self.on_u: list[fx.Node] = []
@@ -345,7 +345,7 @@ def _check_type(node: fx.Node, value: Any) -> None:
 
 
 def _type(node: fx.Node, value: torch.Tensor) -> str:
-    """Return the type of a tensor's entries, or raise an error if the tensor is not supported."""
+    """Return the dtype of a tensor as a string, or raise an error if the tensor is not supported."""
     dtype = dtype_name(value.dtype)
     if not is_strided(value):
         kind = "quantised" if value.is_quantized else "nested" if value.is_nested else "sparse"

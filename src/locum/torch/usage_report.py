@@ -31,7 +31,7 @@ def report(compiled: Any = None) -> Report:
 
     ``compiled`` is the result of ``torch.compile``, a module after ``module.compile(...)``, or a module
     that contains compiled modules. Without this argument, the report covers all compiled objects.
-    ``print`` shows the report as text, and ``to_dict()`` returns the report for JSON.
+    ``print`` shows the report as text, and ``to_dict()`` returns a JSON-compatible dictionary.
 
     A run is attributed to the compiled objects whose calls are on the stack when the run starts. The
     report has these limitations:
@@ -81,7 +81,7 @@ class ProgramReport:
 
     @cached_property
     def architecture(self) -> Architecture | None:
-        """The layers and heads of the RASP program, or None if the program was dropped."""
+        """The layers and heads of the RASP program, or None if the program was dropped or is empty."""
         if self.program is None:
             return None
         roots = list(self.program.roots)
@@ -89,7 +89,7 @@ class ProgramReport:
         return architecture(reduce(lambda a, b: build("add", a, b), roots)) if roots else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the properties and numbers of the program as a dictionary for JSON."""
+        """Return the properties and numbers of the program as a JSON-compatible dictionary."""
         size = self.architecture
         plan = self.program.plan if self.program is not None else None
         return {
@@ -128,7 +128,7 @@ class Report:
 
     @property
     def runs(self) -> int:
-        """Number of runs of all programs, forward and backward."""
+        """Number of runs of all programs: inference, forward and backward."""
         return sum(self.runs_by_kind.values())
 
     @property
@@ -150,7 +150,10 @@ class Report:
 
     @property
     def share(self) -> float:
-        """Fraction of the multiply-adds of captured graphs that U computed; 0 without runs."""
+        """Fraction of the multiply-adds of captured graphs that U computed.
+
+        The fraction is 0 without runs, and 1 for runs without multiply-adds.
+        """
         if not self.runs:
             return 0.0
         whole = self.multiply_adds + self.multiply_adds_on_host
@@ -220,7 +223,7 @@ class Report:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as a dictionary for JSON."""
+        """Return the report as a JSON-compatible dictionary."""
         return {
             "executors": {name: EXECUTORS[name] for name in self.executors},
             "graphs": len(self.graphs),

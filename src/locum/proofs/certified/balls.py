@@ -6,9 +6,9 @@ numbers of the program remain exact. :class:`BallDomain` encloses the true resul
 represent, including constants, by one rounding error. The enclosure then also contains every result of
 a floating-point execution that performs the operations of this program one by one.
 
-A comparison that the enclosures do not decide raises an error, with one exception. If ``best`` cannot
-decide which of several keys has the highest score, all of these keys are candidates
-(``sensitivity.py``).
+A comparison that the enclosures do not decide raises an error, with one exception. With the option
+``ties``, if ``best`` cannot decide which of several keys has the highest score, all of these keys are
+candidates (``sensitivity.py``).
 
 >>> import locum
 >>> from locum.execution.dense import evaluate
@@ -169,9 +169,9 @@ class BallDomain(Domain):
         return meaning
 
     def _once(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Return the same operation with cached results, so that equal operands return the same ball.
+        """Return the operation ``name`` with cached results: the same operands return the same ball.
 
-        Rounded arithmetic is deterministic, so equal operations have the same rounding error.
+        Rounded arithmetic is deterministic, so a repeated operation has the same rounding error.
         """
         exact, mixed = _EXACT.meanings[name], self._mixed(name, function)
         #: Results by the ids of both operands. The operands are kept, so that their ids stay unique.
@@ -239,7 +239,7 @@ class BallDomain(Domain):
         return Rounded(widened, operation, tuple(map(_ball, operands)), error) if operation else widened
 
     def _unrounded(self, value: arb, operation: str, *operands: Value) -> arb:
-        """Record the result of an operation that every format computes exactly, without an error."""
+        """Record the result of an operation that every format computes without a rounding error."""
         if self.rounding is None:
             return value
         return Rounded(value, operation, tuple(map(_ball, operands)), arb(0))
@@ -382,7 +382,8 @@ class BallDomain(Domain):
     def best(self, selected: Any, scores: Sequence[Value]) -> Any:
         """Select the keys with the highest score.
 
-        If the enclosures do not decide which keys these are, several keys become candidates.
+        If the enclosures do not decide which keys these are, several keys become candidates with
+        ``ties``. Without ``ties``, an error is raised.
         """
         return contenders(selected, scores, self.meanings["greater"], self.ties)
 

@@ -7,7 +7,7 @@ the operations of the same program one by one. The certified error bounds the di
 results.
 
 The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
-accurate to 4 units in the last place. It is not valid for other executors, because they add numbers in
+accurate to 4 units in the last place. The bound is not valid for other executors, which add numbers in
 another order.
 
 >>> from locum import Attention, UniversalSimulator
@@ -89,6 +89,8 @@ def certify(
 ) -> Certified:
     """Enclose the result of U on ⟨T, X⟩, and bound the error of a floating-point execution.
 
+    ``dtype`` is the format of this execution, ``"float64"`` or ``"float32"``.
+
     >>> import numpy as np
     >>> import locum
     >>> T, X = locum.Attention(np.eye(2), np.eye(2)), np.eye(2)
@@ -104,7 +106,7 @@ def certify(
 def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "float64") -> Certified:
     """Enclose the result of any program that returns a matrix, and bound its floating-point error.
 
-    ``tokens`` is the whole sequence on which the program is run. The result is as in :func:`certify`.
+    ``tokens`` is the whole sequence on which the program is run.
     """
     if dtype not in FORMATS:
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}, got {dtype!r}")
@@ -167,7 +169,8 @@ def _as_ball(value: Any) -> arb:
 def _error(rounded: arb, true: arb, moved: arb) -> float:
     """Return the smaller of two bounds on an error.
 
-    One bound is the distance of the two balls, and the other is the effect of all roundings.
+    One bound is the largest distance between the two balls, and the other is the effect of all
+    roundings.
     """
     distance = _above(abs(rounded - true))
     return min(distance, _above(moved)) if moved.is_finite() else distance

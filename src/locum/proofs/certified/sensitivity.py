@@ -1,4 +1,4 @@
-"""Bound the effect of all roundings on a result, also if a selection is undecided.
+"""Bound the effect of all roundings on a result, even if a selection is undecided.
 
 Balls that are widened by every rounding overestimate errors that cancel. For example, the maximum of a
 row is subtracted from all its scores, but the softmax does not depend on this maximum. A rounded
@@ -11,9 +11,8 @@ floating-point result. For some ξ between 0 and δ,
 so :func:`worst_errors` sums the largest |δᵢ| · |∂F/∂δᵢ| over the box of all rounding errors.
 
 This bound is sound because a ball is widened by its δ in both directions. The balls therefore enclose
-every intermediate value at every point between 0 and δ, and slopes computed on the balls enclose the
-slopes at ξ. All comparisons were decided on the same balls, so F takes the same branches at all these
-points.
+every intermediate value at every point between 0 and δ. Slopes computed on the balls enclose the slopes
+at ξ. All comparisons were decided on the same balls, so F takes the same branches at all these points.
 
 A ball that was not returned by an operation of :data:`SLOPES` is a separate variable. Examples are a
 constant that the format cannot represent, and the hull of the candidates for a highest score. In both
@@ -39,7 +38,7 @@ from flint import arb
 
 from locum.execution.domains import Value
 
-#: The slopes ∂(result)/∂(ball) of one ball, by the number of the result.
+#: The slopes of one ball: a mapping from the index of each result to ∂(result)/∂(ball).
 Slopes: TypeAlias = Mapping[int, Any]
 
 _numbers = count()
@@ -95,7 +94,7 @@ SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
 def worst_error(result: arb) -> arb:
     """Bound the distance between a rounded result and the true result.
 
-    The bound is infinite or NaN if a slope is.
+    The bound is infinite or NaN if a slope is infinite or NaN.
     """
     return worst_errors([result])[0]
 
@@ -103,8 +102,8 @@ def worst_error(result: arb) -> arb:
 def worst_errors(results: Sequence[arb]) -> list[arb]:
     """Bound the errors of several results, which may share operands.
 
-    The slopes of a ball are the derivatives ∂(result)/∂(ball), by the number of the result. They are
-    complete after all balls that were computed from this ball have been visited. A sum passes its
+    The slopes of a ball map the index of each result to the derivative ∂(result)/∂(ball). The slopes
+    are complete after all balls that were computed from this ball have been visited. A sum passes its
     slopes to its terms unchanged. Several balls may therefore share a mapping of slopes, and no mapping
     is modified. The rounding errors of balls that share a mapping are added before they are multiplied
     by the slopes.
@@ -129,7 +128,7 @@ def worst_errors(results: Sequence[arb]) -> list[arb]:
 
 
 def _hand_on(slopes: dict[int, Slopes], ball: arb, more: Slopes, variables: dict[int, arb]) -> None:
-    """Add ``more`` to the slopes of a ball; a ball that was not computed is recorded as a variable."""
+    """Add ``more`` to the slopes of a ball; a ball without an operation is recorded as a variable."""
     if not isinstance(ball, Rounded):
         variables[id(ball)] = ball
     theirs = slopes.get(id(ball))
@@ -178,15 +177,15 @@ def _partials(ball: Rounded) -> list[tuple[arb, Any]]:
 
 
 class TooCloseError(ValueError):
-    """Raised if two enclosures overlap, so that it is undecided which number is larger."""
+    """Raised if enclosures are too wide for an operation, such as a comparison of two numbers."""
 
 
 @dataclass(frozen=True)
 class Candidates:
     """The keys that a query may select.
 
-    If ``certain``, the query selects all of the keys. If ``nonempty``, it selects at least one key. If
-    ``single``, it selects at most one key.
+    If ``certain``, the query selects all of the keys. If ``nonempty``, the query selects at least one
+    key. If ``single``, the query selects at most one key.
     """
 
     keys: tuple[int, ...]
@@ -210,7 +209,10 @@ class Cell:
 
 
 def candidates_of(pattern: Any) -> list[Candidates]:
-    """Return the candidates of each row of a pattern; the keys of a decided row are certain."""
+    """Return the keys that each row of an attention pattern may select.
+
+    If all cells of a row are decided, the keys are certain: they are the keys that the row selects.
+    """
     if pattern.dtype != object:
         return [_certain(np.flatnonzero(row).tolist()) for row in pattern]
     rows = []
@@ -229,7 +231,7 @@ def _certain(keys: Sequence[int]) -> Candidates:
 
 
 def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bool], ties: bool) -> Any:
-    """Keep the selected keys with the highest score in each row.
+    """Return the pattern of the selected keys with the highest score in each row.
 
     If comparisons of scores are undecided, the cells of all keys that may have the highest score are
     undecided.

@@ -93,7 +93,7 @@ class Evaluator:
         return tuple(self.case.apply(name, *cells) for cells in zip(*rows, strict=True))
 
     def _best(self, row: Row, scores: list[Value]) -> Row:
-        """Return ``row`` without the keys that another selected key exceeds in score."""
+        """Return ``row`` without the keys whose score is less than the score of a selected key."""
         keys = [k for k, cell in enumerate(row) if cell is not False]
         result: list[Value] = [False] * len(row)
         for k in keys:
@@ -152,7 +152,7 @@ def _instance(node: Node, heads: Heads) -> tuple[Node, tuple[int, ...]]:
 
 
 def _map(function: Callable[..., Any], arguments: Iterable[tuple[Row, ...]]) -> list[Any]:
-    """Apply a function to each tuple of rows, and compute it only once for equal tuples."""
+    """Apply a function to each tuple of rows; the function is called only once for equal tuples."""
     values: dict[tuple[Row, ...], Any] = {}
     return [values[x] if x in values else values.setdefault(x, function(*x)) for x in arguments]
 

@@ -3,10 +3,10 @@
 A certificate contains a claim and *trees* of cases. A branch of a tree contains a question and a child
 for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each leaf, the checker
 evaluates the reference and every node of the program, using the claim and the answers on the path to
-the leaf. At each ``shown`` leaf, program and reference must agree on the entries that the tree lists.
-The facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare every
-entry. For every operation that may be undefined, one tree must show at all of its leaves that the
-operation is defined.
+the leaf. At each ``shown`` leaf, the program and the reference must agree on the entries that the tree
+lists. The facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare
+every entry. For every operation that may be undefined, one tree must show at all of its leaves that
+the operation is defined.
 
 A refutation contains a claim and rational numbers for the inputs. The claim is refuted if these numbers
 meet the conditions, the reference is defined, and the program is undefined or has a different value. A
@@ -73,7 +73,7 @@ class Subject:
         return sum(rows * columns for _, rows, columns in self.inputs)
 
     def matrices(self, entries: Sequence[Value]) -> dict[str, Matrix]:
-        """Arrange a flat list of entries as the input matrices, by name."""
+        """Arrange a flat list of entries as a mapping from names to input matrices."""
         values = iter(entries)
         return {
             name: [[next(values) for _ in range(columns)] for _ in range(rows)]
@@ -140,7 +140,7 @@ def require_indices(values: Sequence[Any], size: int, field: str) -> None:
 
 
 def require_table(formulas: Any) -> None:
-    """Raise an error unless each row of a table refers only to earlier rows, and each root is a row."""
+    """Raise an error unless rows refer only to earlier rows, and roots are indices of rows."""
     for number, (_, operands, _) in enumerate(formulas["table"]):
         require_indices(operands, number, "formulas")
     require_indices(formulas["roots"], len(formulas["table"]), "formulas")
@@ -200,7 +200,7 @@ def _visit(
 ) -> tuple[int, set[Site]]:
     """Check the tree of cases below ``node``.
 
-    Return the number of shown leaves, and the sites that are open at one of them.
+    Return the number of shown leaves, and the sites that are open at one of these leaves.
     """
     if "shown" in node:
         hints = iter(node["shown"])
@@ -221,7 +221,7 @@ def _visit(
 
 
 def list_answers(node: Any) -> list[Answer]:
-    """List all possible answers to the question of a branch; exactly one of them holds."""
+    """List all possible answers to the question of a branch; exactly one answer is true."""
     match node:
         case {"sign": ">" | "=" as relation, "of": number}:
             holds = COMPARISONS["greater" if relation == ">" else "equal"]
@@ -261,7 +261,7 @@ class Leaf:
         return quotient.top
 
     def question(self, number: Any) -> Polynomial:
-        """Return the polynomial of the question with this number, whose sign is asked for."""
+        """Return the polynomial whose sign the question with the index ``number`` asks for."""
         table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
         require_indices([number], len(roots), "question")
         inputs, apply = self.subject.matrices(self.entries), self.case.apply_strict
@@ -269,7 +269,7 @@ class Leaf:
         return self._numerator(self.known[roots[number]])
 
     def compare(self, entries: Sequence[int]) -> set[Site]:
-        """Require that program and reference agree on ``entries`` in this case.
+        """Require that the program and the reference agree on ``entries`` in this case.
 
         Return the sites that are open in this case.
         """

@@ -7,9 +7,9 @@ or one of the following:
 - :data:`UNKNOWN`: a value without any known property, which may be undefined.
 
 An operation that is undefined raises :class:`NoValueError`. If the result of an operation depends on an
-undecided comparison, the operation returns a new variable or a new open boolean. The key of this result
-contains the operation and the identities of the operands. The same operation on the same operands
-therefore always returns the same result.
+undecided comparison, the operation returns a variable, an open boolean or :data:`UNKNOWN`. Variables
+and open booleans are stored with a key that contains the operation and the identities of the operands.
+The same operation on the same operands therefore returns the same variable or open boolean.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _sqrt(x: Fraction) -> Interval:
 
 
 Value: TypeAlias = Any
-#: The exponentials that are represented by variables, as pairs of argument and variable.
+#: The exponentials that are represented by variables, as pairs of an argument and a variable.
 Exponentials: TypeAlias = list[tuple[Quotient, Quotient]]
 #: A function that maps the argument of an exponential, and the earlier exponentials, to powers of
 #: earlier exponentials and a divisor of the remaining argument.
@@ -122,7 +122,7 @@ class NoValueError(InputError):
 
 @dataclass(frozen=True)
 class Open:
-    """An undecided boolean; equal booleans have equal ``number`` attributes."""
+    """An undecided boolean; booleans with the same ``number`` are equal."""
 
     number: int
 
@@ -219,10 +219,10 @@ class Case:
         return self._number((type(value) is bool, value))
 
     def choose(self, key: Hashable, candidates: Sequence[Value], mean: bool = False) -> Value:
-        """Represent one of ``candidates``, or a number between them, without deciding which.
+        """Return a value that represents one of ``candidates``, or a number between the candidates.
 
-        Equal keys return equal values. With ``mean``, booleans do not give an open boolean, because a
-        mean of booleans is not a boolean.
+        Equal keys return equal values. If all candidates are booleans, and ``mean`` is False, the
+        result is an open boolean. Otherwise, the result is UNKNOWN if a candidate is not a number.
         """
         if all(map(is_boolean, candidates)) and not mean:
             return Open(self._number(key))
@@ -235,7 +235,7 @@ class Case:
         return self._known[key]
 
     def to_number(self, value: Value) -> Value:
-        """Convert a boolean to the number 0 or 1, and return numbers unchanged."""
+        """Convert a boolean to the number 0 or 1, and return other values unchanged."""
         if isinstance(value, Open):
             return self._if_else(value, 1, 0)
         return int(value) if isinstance(value, bool) else value
@@ -265,7 +265,7 @@ class Case:
         return Open(self._number(("not", truth.number))) if isinstance(truth, Open) else not truth
 
     def _all_of(self, truths: Sequence[Value]) -> Value:
-        """Return the conjunction of booleans, which is False if any of them is False."""
+        """Return the conjunction of booleans, which is False if any boolean is False."""
         if any(truth is False for truth in truths):
             return False
         numbers = sorted({truth.number for truth in truths if isinstance(truth, Open)})
@@ -295,7 +295,7 @@ class Case:
         raise NoValueError("the lookup table has no entry for a value")
 
     def _known_signs(self, value: Value) -> Signs:
-        """Return the possible signs of a value that can be found without dividing polynomials."""
+        """Return the possible signs of a value, found without dividing polynomials."""
         value = Quotient.of(value)
         single = len(value.top.terms) <= 1 and not value.factors
         return self.facts.sign(value) if single else value.signs
@@ -330,7 +330,7 @@ class Case:
         return result
 
     def _divide(self, a: Value, b: Value) -> Value:
-        """Return a / b, or :data:`UNKNOWN` if b may be 0."""
+        """Return a / b, or :data:`UNKNOWN` if it is undecided whether b is 0."""
         zero = self.compare("equal", b, 0)
         if zero is True:
             raise NoValueError("division by zero")
@@ -395,7 +395,7 @@ class Case:
         return self._exp(self._multiply(b, self._function("log", a)))
 
     def _function(self, name: str, a: Value) -> Value:
-        """Return √a, or a transcendental function of ``a``, as a rational number or as a variable."""
+        """Return √a, or a transcendental function of ``a``, as a number or a quotient of variables."""
         if name in ("log", "sqrt"):
             outside = self.compare("less" if name == "sqrt" else "less_equal", a, 0)
             if outside is True:

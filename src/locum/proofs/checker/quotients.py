@@ -54,7 +54,7 @@ class Polynomial:
 
     @staticmethod
     def variable(number: int) -> Polynomial:
-        """Return the polynomial xₙ, where n is the number of a variable."""
+        """Return the polynomial xₙ, where n is the index ``number`` of a variable."""
         return Polynomial({1 << (WIDTH * number): 1}, 1)
 
     def __eq__(self, other: object) -> bool:
@@ -390,7 +390,7 @@ class Facts:
     def is_zero(self, polynomial: Polynomial) -> bool:
         """Return whether the facts show that a polynomial is 0.
 
-        A polynomial is also 0 if it is a combination of polynomials that the facts state to be 0.
+        The facts show this also for combinations of polynomials that the facts state to be 0.
         """
         if self.sign_of_polynomial(polynomial) == {0}:
             return True
@@ -403,7 +403,7 @@ class Facts:
     def contradict(self, bounds: Sequence[tuple[Polynomial, int]]) -> bool:
         """Return whether the inequalities in ``bounds`` contradict each other.
 
-        A pair (p, s) with s = ±1 stands for s·p ≥ 0, which must follow from the facts. The sum of all
+        A pair (p, s) with s = ±1 represents s·p ≥ 0, which must follow from the facts. The sum of all
         s·p must be a negative constant, or 0 although one of the inequalities is strict. A polynomial
         without a possible sign is a contradiction by itself.
         """

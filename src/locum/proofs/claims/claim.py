@@ -177,7 +177,7 @@ def about(
     conditions: Callable[..., Sequence[Condition]] | None = None,
     **options: Any,
 ) -> Claim:
-    """State a claim about a program that returns a matrix, or about all positions of an s-op.
+    """Return a claim about a program that returns a matrix, or about all positions of an s-op.
 
     ``reference`` maps the inputs, as formulas, to the formula that the program is claimed to compute,
     or to rows of 1×1 formulas and numbers. ``conditions`` maps the inputs to the assumptions. The

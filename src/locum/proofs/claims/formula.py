@@ -1,8 +1,8 @@
 """Represent formulas of matrices, which are the references of claims.
 
-A :class:`Formula` is an expression over the input matrices. It can be written to a certificate, read
-from a certificate, printed (``statement.py``) and evaluated. The module ``checker/case_evaluation.py``
-defines all operations.
+A :class:`Formula` is an expression over the input matrices. Formulas can be written to a certificate,
+read from a certificate, printed (``statement.py``) and evaluated. The module
+``checker/case_evaluation.py`` defines all operations.
 
 >>> x = Formula.input("X", 2, 3)
 >>> str(x.T), str((x @ x.T).softmax() @ x), (x @ x.T).shape

@@ -52,7 +52,7 @@ def problem_with(
 def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | None = None) -> Claim:
     """Build the claim with this name and shape, such as ``claim("matmul", 3, 3, 4)``.
 
-    ``recipe`` and ``tolerance`` select the construction, if its family has these settings.
+    ``recipe`` and ``tolerance`` select the construction, if the family of the claim has these settings.
     """
     if name not in FAMILIES:
         raise InputError(

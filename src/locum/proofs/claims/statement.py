@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from locum.errors import InputError
 from locum.graph.traversal import walk
 
-#: These stand for the classes ``Formula`` and ``Claim``, whose modules import this module.
+#: Placeholders for the classes ``Formula`` and ``Claim``, whose modules import this module.
 Formula: TypeAlias = Any
 Claim: TypeAlias = Any
 #: A token: the entry (matrix, row, column) of an input, or an integer.
@@ -19,7 +19,7 @@ Text: TypeAlias = tuple[str, int]
 
 _LONGEST = 100_000
 _SUM, _PRODUCT, _ATOM = range(3)
-#: Operations that accept a number in place of a constant matrix.
+#: Operations for which a statement shows a number in place of a constant matrix.
 ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 #: Names of operations in statements, if they differ from the names in formulas.
 FUNCTIONS = {
@@ -154,7 +154,7 @@ def _write_number(text: str) -> Text:
 
 
 def _write_tokens(tokens: Sequence[Token], inputs: Sequence[Formula]) -> str:
-    """Write the tokens of a claim: whole matrices by their names, and repeated integers as a power."""
+    """Write the tokens of a claim, with names for whole matrices and powers for repeated integers."""
     parts, position = [], 0
     while position < len(tokens):
         token, start = tokens[position], position

@@ -123,7 +123,7 @@ def identify(n: int, start: int, count: int) -> Claim:
 
 
 def shift(n: int, by: int) -> Claim:
-    """State that ``shift`` rotates a sequence by ``by`` positions."""
+    """State that ``shift`` rotates a sequence to the left by ``by`` positions."""
     return _stated(
         c.shift(tokens, by),
         [("s", 1, n)],
@@ -221,7 +221,10 @@ def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
 
 
 def _invertible_products(_: Formula, a: Formula, v: Formula) -> list[Condition]:
-    """Assume that A, V, AV and (AV)ᵀV are invertible, the products beyond the tolerance of U."""
+    """Return the conditions of the recipe ``"inverse"`` on A and V.
+
+    A and V are invertible, and the determinants of AV and (AV)ᵀV exceed the tolerance of U.
+    """
     exact = invertible(0)(a, v)
     beyond = invertible(TOLERANCE)(a @ v, (a @ v).T @ v)
     return exact + [condition for condition in beyond if condition[1] == ">"]
@@ -330,7 +333,7 @@ def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
 
 
 def of_performer(n: int, d: int, d_v: int) -> Claim:
-    """State that U computes a Performer with four features, so that 1/√m for m = 4 is rational."""
+    """State that U computes a Performer with m = 4 features, for which 1/√m is rational."""
 
     def features(z: Formula, omega: Formula) -> Formula:
         squares = z * z / 2 @ Formula.constant(1, d, 4)
@@ -370,7 +373,7 @@ def of_linear(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
-    """State that a larger U computes a smaller T, if the number of rows of X is one of its tokens."""
+    """State that U simulates a T of a smaller order; the number of rows of X is one of the tokens."""
     simulator = UniversalSimulator(n, d, d_v).masked
     return embedded("hierarchy", (m, e, e_v, n, d, d_v), simulator, fixed={"rows": m})
 
@@ -378,7 +381,7 @@ def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
 def embedded(
     name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
 ) -> Claim:
-    """State that a larger U computes T(X) for a smaller T, whose matrices are padded with zeros.
+    """State that U computes T(X) for a T of a smaller order, whose matrices are padded with zeros.
 
     The first three sizes of ``shape`` are the order (m, e, e_v) of T. The result is the first m rows
     and e_v columns of the output. ``fixed`` sets 1×1 blocks to integers.

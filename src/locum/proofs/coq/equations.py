@@ -141,7 +141,10 @@ def _typed(values: tuple[Any, ...] | None) -> list[tuple[bool, Any]] | None:
 
 
 def _floats_are_exact(case: Case) -> bool:
-    """Return whether float64 represents all values that occur in a program without families."""
+    """Return whether float64 represents all values of a program.
+
+    Return False for undefined programs and for programs with families.
+    """
     nodes = list(postorder(case.program))
     if case.values is None or any(node.op == "sum_over" for node in nodes):
         return False

@@ -1,1 +1,1 @@
-"""Prove claims for all inputs, by running dense execution on indeterminates in every case."""
+"""Prove claims for all inputs, by running dense execution on symbols in every case."""

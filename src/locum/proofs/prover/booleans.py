@@ -92,7 +92,7 @@ def boolean(answer: Any) -> Boolean:
 
 
 def lowered(answer: Boolean) -> Any:
-    """Convert a decided :class:`Boolean` to a Python boolean; return an open one unchanged."""
+    """Convert a decided :class:`Boolean` to a Python boolean; return an open boolean unchanged."""
     return answer if answer.value is None else answer.value
 
 

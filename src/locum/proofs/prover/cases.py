@@ -28,7 +28,11 @@ _SUMMANDS = 4
 
 @dataclass(frozen=True)
 class Question:
-    """A question: is a polynomial positive (>) or zero (=), or what is an entry modulo m (%)?"""
+    """A question about the sign of a polynomial, or about the remainder of an integer entry.
+
+    The relation ``">"`` asks whether the polynomial is positive, and ``"="`` asks whether it is 0. The
+    relation ``"%"`` asks for the remainder of the entry ``polynomial`` modulo ``modulus``.
+    """
 
     polynomial: str
     relation: str
@@ -42,7 +46,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Undecided:
-    """A value that depends on an open question, and about which nothing else is known."""
+    """A value that depends on the answer to ``question``, and about which nothing else is known."""
 
     question: Question
 
@@ -70,7 +74,7 @@ class Questions:
     def factors(self, polynomial: fmpq_mpoly) -> tuple[int, list[tuple[str, int]]]:
         """Return the sign of the constant factor of a polynomial, and its irreducible factors.
 
-        Each factor is a pair of the name of a polynomial and its power.
+        Each factor is a pair of the name of a polynomial and the power of this polynomial.
         """
         key = str(polynomial)
         if key not in self._factors:
@@ -120,7 +124,7 @@ class Questions:
         return self._inherent[name]
 
     def under_root(self, name: str) -> Ratio | None:
-        """Return the argument of a square root if the polynomial is this root, else None."""
+        """Return p if the polynomial ``name`` is the square root √p, else None."""
         if name not in self._roots:
             slot = self.ring.behind(self.polynomials[name])
             is_root = slot is not None and slot.function == "sqrt"
@@ -218,7 +222,7 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is 0, or the question that decides it."""
+        """Return whether a value is 0, or a question that helps to decide this."""
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
@@ -230,12 +234,12 @@ class Case:
         return False
 
     def _ask(self, name: str, relation: str) -> Undecided:
-        """Return the question of a choice in the polynomial, or else a question about its sign."""
+        """Return the question of a choice in the polynomial ``name``, or a question about the sign."""
         first: Question | None = self.questions.ring.blocking(self.questions.polynomials[name])
         return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is positive, or a question that helps to decide it."""
+        """Return whether a value is positive, or a question that helps to decide this."""
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY
@@ -268,9 +272,9 @@ class Case:
     # Consequences ---------------------------------------------------------------------------------
 
     def vanishes(self, polynomial: fmpq_mpoly) -> bool:
-        """Return whether a polynomial is 0 in this case.
+        """Return whether a polynomial is known to be 0 in this case.
 
-        A polynomial is also 0 if it is a combination of polynomials that the assumptions set to 0.
+        Combinations of polynomials that the assumptions set to 0 are known to be 0.
         """
         if polynomial.is_zero():
             return True
@@ -316,7 +320,7 @@ def _adds_up(bounds: Sequence[tuple[str, int, fmpq_mpoly, bool]]) -> bool:
 
 
 def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
-    """Return polynomials with the same common zeros, after reducing the polynomials by each other."""
+    """Reduce polynomials by each other, and return the results, which have the same common zeros."""
     reduced: list[fmpq_mpoly] = []
     for polynomial in polynomials:
         rest = remainder_by(polynomial, reduced)
@@ -382,7 +386,7 @@ def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
 
 
 def is_rational(value: Value) -> bool:
-    """Return whether a value is a rational number, without indeterminates."""
+    """Return whether a value is a rational number, without variables."""
     return type(value) is int or isinstance(value, fmpq)
 
 

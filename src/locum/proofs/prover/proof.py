@@ -1,11 +1,11 @@
-"""Prove claims for all inputs: run a program on indeterminates, case by case, and compare the result
-with the reference.
+"""Prove claims for all inputs: run a program on symbols, case by case, and compare the result with the
+reference.
 
 Each entry of the result, and each operation that may be undefined, is a *target*. A run in a case shows
-a target, or returns the question on which the target depends. The prover splits the case by all answers
-to this question, until the target is shown at every leaf of the resulting tree. A target can also be
-shown without deciding a choice. For example, the row maximum that a stable softmax subtracts cancels.
-If a target fails at a leaf, the prover searches for a counterexample (``refute.py``).
+a target, returns the question on which the target depends, or fails. The prover splits the case by all
+answers to this question, until the target is shown at every leaf of the resulting tree. A target can
+also be shown without deciding a choice. For example, the row maximum that a stable softmax subtracts
+cancels. If a target fails at a leaf, the prover searches for a counterexample (``refute.py``).
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class Prover:
         return Failed(f"the difference is {difference.show()}")
 
     def _sign_question(self, difference: Ratio, case: Case) -> Question | None:
-        """Return the question that decides an absolute value in ``difference``, or None."""
+        """Return a question that helps to decide an absolute value in ``difference``, or None."""
         for slot in self.ring.occurring(difference.top):
             if slot.function == "absolute" and slot.argument is not None:
                 positive = case.is_positive(slot.argument)

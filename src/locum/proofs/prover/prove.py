@@ -1,4 +1,4 @@
-"""Prove a claim: return a proof with a certificate, a refutation, or neither of them.
+"""Prove a claim: return a proof with a certificate, a refutation, or the reason why neither was found.
 
 >>> proof = prove("transpose", 2, 2)
 >>> proof.holds, proof.cases
@@ -81,11 +81,11 @@ def _add_hints(
 
 
 class _Recorder:
-    """A recorder of hints, which express an exponent by the exponents of earlier exponentials."""
+    """A recorder of hints, which write an exponent as a combination of earlier exponents."""
 
     def __init__(self, hints: list[Any]) -> None:
         self.hints = hints
-        #: Reduced exponents: pivot, vector, and the coefficients of the exponentials it combines.
+        #: Reduced exponents: pivot, vector, and the coefficients of the exponents that it combines.
         self.rows: list[tuple[Any, Vector, dict[int, Fraction]]] = []
         self.known = 0
 
@@ -111,7 +111,8 @@ class _Recorder:
     def _reduce(self, argument: Quotient) -> tuple[Vector, dict[int, Fraction]]:
         """Subtract multiples of earlier exponents from an exponent.
 
-        Return the remainder, and the subtracted multiple of each earlier exponent by its number.
+        Return the remainder, and a mapping from the number of each earlier exponent to the multiple
+        that was subtracted.
         """
         rest, combination = _vector(argument), dict[int, Fraction]()
         for pivot, row, parts in self.rows:
@@ -230,7 +231,7 @@ class _Verdict:
         return f"locum prove check {file}"
 
     def _about(self, verdict: str) -> dict[str, Any]:
-        """Return the entries that all verdicts have in common as a dictionary."""
+        """Return a dictionary of the entries that all verdicts have in common."""
         claim = self.claim
         return {
             "verdict": verdict, "claim": claim.name, "shape": list(claim.shape),
@@ -296,14 +297,14 @@ class Refutation(_Verdict):
 
     @property
     def problem(self) -> str:
-        """The difference between program and reference at the counterexample, as text."""
+        """The difference between the program and the reference at the counterexample, as text."""
         return self.refuted.problem
 
     @property
     def entries(self) -> tuple[Number, ...]:
         """The entries of the inputs of the counterexample, in order.
 
-        An entry that is not exactly a float is a fraction.
+        An entry that no float represents exactly is a fraction.
         """
         return tuple(x for rows in self.inputs.values() for row in rows for x in row)
 
@@ -318,7 +319,7 @@ class Refutation(_Verdict):
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as a JSON-compatible dictionary, without the certificate.
 
-        A fraction that is not exactly a float is written as a string such as "1/3".
+        A fraction that no float represents exactly is written as a string such as "1/3".
         """
         outputs = self.refuted.found
         plain = {

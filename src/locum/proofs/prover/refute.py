@@ -1,7 +1,7 @@
 """Search for counterexamples: inputs for which a program does not compute the reference of its claim.
 
-Inputs for which floating-point results differ are only candidates. The checker evaluates them exactly
-or with bounds.
+Inputs for which floating-point results differ are only candidates. The checker evaluates the candidates
+exactly or with bounds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VISIBLE = 1e-9
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
 ) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the first refutation that the checker accepts, or None.
+    """Return the first refutation that the checker accepts, or None if none is found.
 
     The refutation consists of the content of its file and a description of the counterexample.
     """
@@ -90,7 +90,7 @@ def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], 
 
 
 def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ...]]:
-    """Yield inputs to try: constant, counting, and random ones of increasing size."""
+    """Yield inputs to try: constant inputs, counting inputs, and random inputs of increasing size."""
     count = len(claim.entries)
     for value in (1, 2, 3, 4, 5, -1, 0):
         yield (value,) * count
@@ -106,7 +106,7 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 
 
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
-    """Return whether program and reference differ in floating-point arithmetic for an input.
+    """Return whether the program and the reference differ in floating-point arithmetic for an input.
 
     Return False if the input does not clearly meet the conditions, or if the reference is undefined.
     Raise :class:`LimitError` if the program exceeds a limit of dense execution.
@@ -153,7 +153,7 @@ def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[
 def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: bool) -> None:
     """Change entries of ``point`` so that the assumptions of a case hold, if possible.
 
-    For each violated assumption, change one entry in which its polynomial is linear.
+    For each violated assumption, change one entry in which the polynomial of the assumption is linear.
     """
     solved: set[int] = set()
     for assumption in case.assumptions:

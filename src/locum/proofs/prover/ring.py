@@ -1,10 +1,10 @@
-"""Compute with rational functions over ℚ in the entries of the input, in functions, and in choices.
+"""Compute with rational functions over ℚ of input entries, values of functions, and choices.
 
-A :class:`Ring` has an indeterminate for each entry of the input. Further indeterminates, the *slots*,
-represent functions and choices. An exponential exp(p) is a product of powers of slots if p is an
-integer combination of earlier exponents, such as exp(a − m) = exp(a)/exp(m). Other functions have one
-slot for each argument. A *choice* is a slot for a number that depends on an open question, such as the
-maximum of a row. Only the bounds of a choice are used.
+A :class:`Ring` contains a variable for each entry of the input. Each other variable represents the
+value of a function or a choice, which a :class:`Slot` describes. An exponential exp(p) is a product of
+powers of variables if p is an integer combination of earlier exponents. For example, exp(a − m) is
+exp(a)/exp(m). Other functions have one variable for each argument. A *choice* is a number that depends
+on an undecided comparison, such as the maximum of a row. Only the bounds of a choice are used.
 
 A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator.
 
@@ -50,7 +50,7 @@ class UnsupportedError(ArithmeticError):
 
 @dataclass(frozen=True)
 class Slot:
-    """An indeterminate that represents a function of other indeterminates, or a choice."""
+    """The function or the choice that a variable represents."""
 
     function: str
     variable: int
@@ -65,7 +65,7 @@ class Slot:
 
 
 class Ring:
-    """The ring of all indeterminates of one proof."""
+    """The ring of all variables of one proof."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Ring:
 
     @property
     def entries(self) -> list[Ratio]:
-        """The indeterminates that represent the entries of the input."""
+        """The variables that represent the entries of the input."""
         return [Ratio(self, self.generators[n], self.one) for n in range(len(self.names))]
 
     def number(self, value: Any) -> Ratio:
@@ -119,7 +119,7 @@ class Ring:
     # Slots ----------------------------------------------------------------------------------------
 
     def exp(self, argument: Ratio, base: fmpq | None = None) -> Ratio:
-        """Return a power of e, or of a positive base, as a product of powers of slots."""
+        """Return a power of e, or of a positive base, as a product of powers of variables."""
         key = ("exp", str(base), argument)
         if key not in self._known:
             self._known[key] = self._exponential(argument, base)
@@ -155,7 +155,7 @@ class Ring:
         return Ratio(self, top, bottom)
 
     def opaque(self, function: str, argument: Ratio) -> Ratio:
-        """Return the indeterminate of a function; equal arguments give the same indeterminate."""
+        """Return the variable that represents a function; equal arguments return the same variable."""
         key = (function, argument)
         if key not in self._known:
             slot = self._slot(function, argument=argument)
@@ -163,9 +163,9 @@ class Ring:
         return self._known[key]
 
     def choice(self, key: Hashable, question: Any, candidates: Sequence[Any] = ()) -> Ratio:
-        """Return an indeterminate for a number that depends on an open question.
+        """Return a variable for a number that depends on the answer to ``question``.
 
-        Its bounds are the smallest and the largest of the candidates, if all of them are rational.
+        The bounds are the smallest and the largest candidate, if all candidates are rational.
         """
         bounds: dict[str, Any] = {}
         if candidates and not any(isinstance(value, Ratio) for value in candidates):
@@ -190,7 +190,7 @@ class Ring:
         return variable
 
     def _passes(self, function: str, argument: Ratio | None) -> bool:
-        """Return whether a new slot belongs to one run: it is a choice, or a function of a choice."""
+        """Return whether a new slot is a choice, or a function of a choice, and belongs to one run."""
         return function == "choice" or (argument is not None and self.is_passing(argument))
 
     def is_passing(self, value: Ratio) -> bool:
@@ -224,7 +224,7 @@ class Ring:
         return self.slots.get(variable)
 
     def behind(self, polynomial: fmpq_mpoly) -> Slot | None:
-        """Return the slot if a polynomial consists of a single slot variable, else None."""
+        """Return the slot of a polynomial that is a single variable; None for entries and otherwise."""
         if len(polynomial) != 1 or polynomial.total_degree() != 1:
             return None
         ((powers, coefficient),) = polynomial.to_dict().items()
@@ -285,7 +285,7 @@ class Ratio:
 
     @property
     def constant(self) -> fmpq | None:
-        """The value of a quotient without indeterminates, or None."""
+        """The value of a quotient without variables, or None."""
         if is_constant(self.top) and is_constant(self.bottom):
             return fmpq(self.top.leading_coefficient() if len(self.top) else 0)
         return None
@@ -380,7 +380,7 @@ def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Has
 
 
 def _multiples(value: Ratio) -> tuple[Ratio, int]:
-    """Return a key that all constant multiples of a value share, and the sign of the value's factor."""
+    """Return a key that all constant multiples of a value share, and the sign of the factor."""
     leading = value.top.leading_coefficient()
     if leading == 1:
         return value, 1

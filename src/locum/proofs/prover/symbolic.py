@@ -1,8 +1,8 @@
-"""Run dense execution on indeterminates, in one case of a proof.
+"""Run dense execution on symbols, in one case of a proof.
 
 If the case does not decide a cell of an attention pattern, the cell is open (``booleans.py``), and a
-mean over its row is a choice. Every operation that may be undefined is a *site*. The domain records for
-each site whether the operation is defined.
+mean over the row of this cell is a choice. Every operation that may be undefined is a *site*. The
+domain records for each site whether the operation is defined.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SymbolicDomain(Domain):
 
     @property
     def sites(self) -> list[Undecided | Broken | None]:
-        """The status of each operation that may be undefined: None, or why it is not defined."""
+        """The status of each operation that may be undefined; None if the operation is defined."""
         return self.elementwise.sites
 
     def token(self, value: Value, cast: str) -> Value:
@@ -124,7 +124,7 @@ class SymbolicDomain(Domain):
         return tuple(self.elementwise.identity_of(one) for one in row.tolist())
 
     def _greatest(self, row: Sequence[Boolean], scores: Sequence[Value]) -> list[Boolean]:
-        """Return ``row`` without the keys that another selected key exceeds in score."""
+        """Return ``row`` without the keys whose score is less than the score of a selected key."""
         greater = self.meanings["greater"]
         keys = [k for k, one in enumerate(row) if one is not FALSE]
         result = [FALSE] * len(row)

@@ -31,7 +31,7 @@ from locum.proofs.prover.cases import (
 from locum.proofs.prover.ring import Ratio, Ring, Signs, UnsupportedError, is_constant
 
 EXACT = ExactDomain()
-#: Functions whose values are represented by one indeterminate for each argument.
+#: Functions whose values are represented by one variable for each argument.
 OPAQUE = ("tanh", "erf", "log", "sqrt")
 #: Operations that may be undefined.
 RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt", "lookup"))
@@ -94,7 +94,8 @@ class Elementwise:
     def _strict(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Extend a function of numbers to all operands.
 
-        The result is exact for rational operands, and undecided or undefined if an operand is.
+        The result is exact for rational operands. If an operand is undecided or undefined, the result
+        is this operand.
         """
         exact = EXACT.meanings.get(name)
 
@@ -226,7 +227,8 @@ class Elementwise:
     def if_else(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Return ``then`` if the condition holds, else ``otherwise``.
 
-        If the condition is open, return a choice between both.
+        If the condition is open, return a choice between two numbers, or an open boolean for two
+        booleans, or otherwise :class:`~locum.proofs.prover.cases.Undecided`.
         """
         answer = self.truth(condition)
         broken = first_open((answer, then, otherwise))

@@ -1,9 +1,9 @@
 """Define the constructions of elementwise ATen operations.
 
 A transformer computes elementwise operations in its feed-forwards. A formula is a function of s-ops.
-Its parameters are the arguments of an ATen overload in the order of the schema, including arguments
-with default values. Each step of a formula is rounded to one computing dtype. The result is then
-rounded once to the dtype of the output.
+The parameters of a formula are the arguments of an ATen overload in the order of the schema, including
+arguments with default values. Each step of a formula is rounded to one computing dtype. The result is
+then rounded once to the dtype of the output.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list
 def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Formula], Formula]:
     """Register a formula as the construction of the overloads ``names``.
 
-    The formula is computed in ``dtype``, which by default is the computing dtype of the result: float32
-    for half precision, and the dtype of the result otherwise. An ``exact`` formula needs no rounding
-    and is computed in the dtype of the result.
+    The formula is computed in ``dtype``. The default is the computing dtype of the result: float32 for
+    half precision, and the dtype of the result otherwise. An ``exact`` formula needs no rounding and is
+    computed in the dtype of the result.
     """
 
     def register(function: Formula) -> Formula:
@@ -581,13 +581,13 @@ def _is_usual(x: SOp) -> bool:
 
 @formula("fmax", exact=True)
 def fmax(x: SOp, y: SOp) -> SOp:
-    """Return the larger of x and y. If one of them is NaN, return the other."""
+    """Return the larger of x and y. If one number is NaN, return the other number."""
     return where(y != y, x, where(x != x, y, maximum(x, y)))
 
 
 @formula("fmin", exact=True)
 def fmin(x: SOp, y: SOp) -> SOp:
-    """Return the smaller of x and y. If one of them is NaN, return the other."""
+    """Return the smaller of x and y. If one number is NaN, return the other number."""
     return where(y != y, x, where(x != x, y, minimum(x, y)))
 
 

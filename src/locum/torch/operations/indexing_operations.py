@@ -197,8 +197,7 @@ def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int)
 
 
 def checked_index(index: SOp, size: int) -> SOp:
-    """Convert a possibly negative index to a non-negative index, clipped to the range 0 to ``size`` −
-    1.
+    """Convert a possibly negative index to an index from 0 to ``size`` − 1; other indices are clipped.
 
     :func:`require_inside` adds the check that rejects indices outside the range.
     """
@@ -213,8 +212,8 @@ _FROM_THE_END = ("index", "index_put")
 def require_inside(index: Tensor, size: int, operation: str) -> None:
     """Add a check to the program that each index is in the range that PyTorch accepts.
 
-    The range ends at ``size`` − 1. It begins at −``size`` for operations that accept negative indices,
-    and at 0 for all others.
+    The range ends at ``size`` − 1. The range begins at −``size`` for operations that accept negative
+    indices, and at 0 for other operations.
     """
     if not index.size:
         return
@@ -344,7 +343,7 @@ def embedding_dense_backward(
     out: Layout, grad: Tensor, ids: Tensor, num_weights: int, padding_idx: int, by_frequency: bool
 ) -> Tensor:
     """Return the gradient of the weight of an embedding. Each row is the sum of the gradients at the
-    occurrences of its token id.
+    occurrences of its token id. The row ``padding_idx`` is 0.
     """
     if by_frequency:
         raise_unsupported("embedding", "gradients scaled by frequency", "scale_grad_by_freq=False")
@@ -674,8 +673,9 @@ def topk(
 
 
 def require_clear_choice(values: Tensor, a: Tensor, dim: int, largest: bool) -> None:
-    """Add a check that no other entry equals the last entry that ``topk`` chooses, unless it is
-    infinite.
+    """Add a check that no entry outside of the result of ``topk`` equals the last entry of the result.
+
+    Infinite last entries are accepted.
     """
     k = values.shape[dim]
     lines = Layout.contiguous([1 if n == dim else size for n, size in enumerate(a.shape)], "float64")

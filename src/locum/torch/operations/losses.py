@@ -46,7 +46,7 @@ def nll_loss(
     """Return the negative log-likelihood loss of the target classes, and the sum of the target weights.
 
     ``a`` contains log-probabilities. A mean is weighted by the class weights. Targets equal to
-    ``ignore_index`` are ignored.
+    ``ignore_index`` are ignored. Without a reduction, the second result is 0.
     """
     rank = len(a.shape)
     classes = a.shape[min(rank - 1, 1)]

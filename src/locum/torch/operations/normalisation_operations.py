@@ -275,8 +275,8 @@ def batch_norm(
 
     The five possible results are the normalised input, the mean, 1 / √(variance + ε), the running mean
     and the running variance. ``out`` contains the layouts of the requested results, which are the first
-    of these. Training uses the statistics of the batch, computed in float64, and updates the running
-    statistics.
+    results in this order. Training uses the statistics of the batch, computed in float64, and updates
+    the running statistics.
     """
     rank, dims = len(a.shape), [0, *range(2, len(a.shape))]
     dtype = computing_type(a.dtype)
@@ -319,7 +319,7 @@ def batch_norm_training(
     momentum: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    """Normalise each channel, and return the result, its statistics and the running statistics."""
+    """Normalise each channel; return the result, mean, 1 / √(variance + ε) and running statistics."""
     return batch_norm(out, a, weight, bias, (mean, var), training, momentum, epsilon)
 
 
@@ -365,7 +365,7 @@ def batch_norm_with_reserve(
 ) -> tuple[Tensor, ...]:
     """Normalise each channel. The fourth result is memory that only cuDNN uses, filled with 0.
 
-    The overload with six results uses the statistics of the batch and updates the running statistics.
+    The operation with six results uses the statistics of the batch and updates the running statistics.
     """
     first, reserve, updated = out[:3], out[3], out[4:]
     training = bool(updated) or mean is None

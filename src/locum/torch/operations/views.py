@@ -202,8 +202,8 @@ def diagonal_scatter(
 
 @operation("views", "unfold")
 def unfold(out: Layout, a: Tensor, dim: int, size: int, step: int) -> Tensor:
-    """Return a view of all windows of ``size`` entries along a dimension. The last dimension contains
-    the entries of a window.
+    """Return a view of the windows of ``size`` entries that begin at every ``step``-th index of a
+    dimension. The last dimension contains the entries of a window.
     """
     if not a.shape:
         return a.as_strided(out.shape, (1,))
