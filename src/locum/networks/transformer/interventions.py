@@ -121,7 +121,7 @@ def read_place(
         hook = f"{component}.hook_z"
     elif component.endswith(".mlp"):
         hook = f"{component}.hook_post"
-    return Place(hook, head, None if places is None else tuple(places))
+    return Place(hook, head, None if places is None else tuple(_indices(places, "places")))
 
 
 def setting(place: Place, value: Any) -> ForwardHook:
@@ -436,12 +436,19 @@ class Interventions:
         """Return the residual-stream rows of input ``positions``; the sink, if any, is row 0."""
         if positions is None:
             return None
-        rows = list(positions) if isinstance(positions, Iterable) else [positions]
-        if not all(type(row) is not bool and hasattr(row, "__index__") and row >= 0 for row in rows):
-            raise InputError(
-                f"expected positions of the input, counted from 0, got {positions!r}; try positions=[0]"
-            )
-        return [int(row) + int(self.config.sink) for row in rows]
+        return [row + int(self.config.sink) for row in _indices(positions, "positions")]
+
+
+def _indices(given: Sequence[int] | int, name: str) -> list[int]:
+    """Return ``given`` as a list of indices; the argument ``name`` is part of the error message.
+
+    Booleans are rejected, because NumPy would interpret them as a mask.
+    """
+    numbers = list(given) if isinstance(given, Iterable) else [given]
+    if not all(type(one) is not bool and hasattr(one, "__index__") and one >= 0 for one in numbers):
+        what = "positions of the input" if name == "positions" else "indices of the last axis"
+        raise InputError(f"expected {what}, counted from 0, got {given!r}; try {name}=[0]")
+    return [int(one) for one in numbers]
 
 
 def read_edge(edge: str | CircuitEdge) -> tuple[str, str]:
