@@ -13,6 +13,7 @@ import locum
 from locum.errors import InputError
 from locum.experiments.circuits import check_circuit
 from locum.networks.transformer.circuit import Circuit, CircuitEdge
+from locum.networks.transformer.interventions import read_place
 from locum.rasp.everyday import EVERYDAY
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu", "reuse_slots": False}
@@ -190,6 +191,23 @@ def test_units_read_the_signals_of_their_feed_forward() -> None:
         for both in (["embed->blocks.0.mlp", edge], [edge, "embed->blocks.0.mlp"]):
             changed = module.patch_edge(ids, others, both)
             assert torch.allclose(changed, expected, atol=1e-12)
+
+
+def test_parts_of_another_circuit_are_rejected() -> None:
+    model, other = compiled(), compiled("most_frequent")
+    edges = {edge.id: edge for edge in model.circuit.edges}
+    found = [e for e in other.circuit.edges if e.id in edges and e.flows != edges[e.id].flows]
+    nodes = {node.id: node for node in model.circuit.nodes}
+    parts = [n for n in other.circuit.nodes if n.id in nodes and n.label != nodes[n.id].label]
+    assert found and any(read_place(node) == read_place(nodes[node.id]) for node in parts)
+    for edge in found:
+        with pytest.raises(InputError, match=f"of another circuit; try '{edge.id}'"):
+            model.patch_edge(BATCH, OTHERS, edge)
+    for node in parts:
+        with pytest.raises(InputError, match="of another circuit"):
+            model.ablate(BATCH, node)
+    checked = check_circuit(model, most=4)
+    assert model.patch_edge(BATCH, OTHERS, checked.edges) is not None
 
 
 def test_places_of_a_pattern_are_keys() -> None:

@@ -213,6 +213,13 @@ class Interventions:
         component: ``embed``, ``pos_embed``, ``blocks.0.attn.head.0``, ``blocks.0.mlp`` or ``output``.
         """
         source, target = read_edge(edge)
+        if isinstance(edge, CircuitEdge) and self._has_circuit:
+            own = next((each for each in self.circuit.edges if each.id == edge.id), edge)
+            if (own.slot, own.flows) != (edge.slot, edge.flows):
+                raise InputError(
+                    f"expected an edge of model.circuit, got {edge.id} of another circuit; "
+                    f"try {own.id!r}"
+                )
         nodes = {node.id: node for node in self.circuit.nodes} if self._has_circuit else {}
         wide = Path.read(_component_of(source, nodes), _component_of(target, nodes))
         require_present(wide, self._tensors())
@@ -398,7 +405,7 @@ class Interventions:
         """
         place = read_place(node)
         own = next((each for each in self.circuit.nodes if each.id == node.id), None)
-        if own is None or read_place(own) != place:
+        if own is None or read_place(own) != place or own.label != node.label:
             units = f"{node.hook.removesuffix('.hook_post')!r}, places={list(node.places)}"
             raise InputError(
                 f"expected a node of model.circuit, got {node.id} of another circuit; "
