@@ -13,6 +13,7 @@ import locum
 from locum.errors import InputError
 from locum.experiments.circuits import check_circuit
 from locum.networks.transformer.circuit import Circuit, CircuitEdge
+from locum.networks.transformer.interventions import read_place
 from locum.rasp.everyday import EVERYDAY
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu", "reuse_slots": False}
@@ -160,6 +161,64 @@ def test_nodes_and_edges_have_ids_in_every_kind_of_network(feed_forward: str) ->
         assert model.decode(logits.detach().numpy(), BATCH) == answer
 
 
+@pytest.mark.parametrize("feed_forward", ["relu", "glu", "exact"])
+def test_overlapping_signals_are_changed_once(feed_forward: str) -> None:
+    model = compiled("most_frequent", feed_forward=feed_forward)
+    module = model.to_torch()
+    ids, others = (torch.as_tensor(model.encode(rows)) for rows in (BATCH, OTHERS))
+    for edge in model.circuit.edges:
+        once = module.patch_edge(ids, others, edge)
+        assert torch.equal(module.patch_edge(ids, others, [edge, edge.id]), once)
+        node = model.circuit.node(edge.source)
+        if node.kind == "units":
+            continue
+        whole = node.kind if node.layer is None else f"blocks.{node.layer}.attn.head.{node.head}"
+        wide = f"{whole}->{edge.target}"
+        expected = module.patch_edge(ids, others, wide)
+        assert torch.equal(module.patch_edge(ids, others, [edge, wide]), expected)
+        assert torch.equal(module.patch_edge(ids, others, [wide, edge]), expected)
+
+
+def test_units_read_the_signals_of_their_feed_forward() -> None:
+    model = compiled("sort")
+    module = model.to_torch()
+    ids, others = (torch.as_tensor(model.encode(rows)) for rows in (BATCH, OTHERS))
+    groups = [node for node in model.circuit.nodes if node.id.startswith("blocks.0.mlp.units.")]
+    every = [f"embed->{node.id}" for node in groups]
+    for node in groups:
+        edge = model.circuit.edge(f"pos_embed.0->{node.id}")
+        expected = module.patch_edge(ids, others, [*every, edge])
+        for both in (["embed->blocks.0.mlp", edge], [edge, "embed->blocks.0.mlp"]):
+            changed = module.patch_edge(ids, others, both)
+            assert torch.allclose(changed, expected, atol=1e-12)
+
+
+def test_parts_of_another_circuit_are_rejected() -> None:
+    model, other = compiled(), compiled("most_frequent")
+    edges = {edge.id: edge for edge in model.circuit.edges}
+    found = [e for e in other.circuit.edges if e.id in edges and e.flows != edges[e.id].flows]
+    nodes = {node.id: node for node in model.circuit.nodes}
+    parts = [n for n in other.circuit.nodes if n.id in nodes and n.label != nodes[n.id].label]
+    assert found and any(read_place(node) == read_place(nodes[node.id]) for node in parts)
+    for edge in found:
+        with pytest.raises(InputError, match=f"of another circuit; try '{edge.id}'"):
+            model.patch_edge(BATCH, OTHERS, edge)
+    for node in parts:
+        with pytest.raises(InputError, match="of another circuit"):
+            model.ablate(BATCH, node)
+    checked = check_circuit(model, most=4)
+    assert model.patch_edge(BATCH, OTHERS, checked.edges) is not None
+
+
+def test_places_of_a_pattern_are_keys() -> None:
+    model = compiled()
+    heads = model.run_with_cache(BATCH)[1]["blocks.0.attn.hook_pattern"].copy()
+    heads[:, 0, :, 1] = 0.0
+    expected = model.run_with_hooks(BATCH, [("blocks.0.attn.hook_pattern", lambda value, hook: heads)])
+    assert model.ablate(BATCH, "blocks.0.attn.hook_pattern", head=0, places=[1]) == expected
+    assert model.ablate(BATCH, "blocks.0.attn.hook_pattern", head=0) != expected
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -170,6 +229,9 @@ def test_nodes_and_edges_have_ids_in_every_kind_of_network(feed_forward: str) ->
         (lambda m: m.ablate("aba", "embed", positions=[3]), "positions of the input"),
         (lambda m: m.ablate("aba", "embed", positions=[-1]), "positions of the input"),
         (lambda m: m.patch_edge("aba", "bbb", "embed->output", positions=[7]), "positions of the"),
+        (lambda m: m.ablate("aba", "blocks.0.mlp", places=[-1]), r"places=\[0\]"),
+        (lambda m: m.ablate("aba", "blocks.0.mlp", places=[True]), r"places=\[0\]"),
+        (lambda m: m.to_torch().patch("aba", "bbb", "embed"), "try torch.as_tensor"),
         (lambda m: m.ablate("aba", 3), "expected the name of a component or a hook"),
         (lambda m: m.ablate("aba", []), "expected a component, or several"),
         (lambda m: m.ablate("aba", "output", head=0), "try without head and places"),

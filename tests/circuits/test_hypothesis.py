@@ -245,6 +245,14 @@ def test_ids_that_a_module_lacks_and_options_of_compiled_networks_are_rejected()
     for prefix in ([-1], "0", [True]):
         with pytest.raises(InputError, match="prefix: expected token ids"):
             check_hypothesis(module, identity, ["ab"], vocabulary=known, prefix=prefix)  # type: ignore[arg-type]
+    for wrong in (2.5, "2", True, -1):
+        table: Any = {"a": wrong, "b": 1, "c": 2}
+        with pytest.raises(InputError, match=r"vocabulary: expected a token id .* for 'a'; try"):
+            check_hypothesis(module, identity, ["ab"], vocabulary=table)
+        with pytest.raises(InputError, match=r"labels: expected a class .* for 'a'; try"):
+            check_hypothesis(module, identity, ["ab"], vocabulary=known, labels=table)
+    with pytest.raises(InputError, match=r"vocabulary: expected a dict"):
+        check_hypothesis(module, identity, ["ab"], vocabulary=["a", "b"])  # type: ignore[arg-type]
     compiled = locum.compile(PREVIOUS, length=3, vocabulary="abc")
     with pytest.raises(InputError, match="labels: expected none for a compiled network"):
         check_hypothesis(compiled, PREVIOUS, ["ab"], labels={"a": 1, "b": 0, "c": 2})

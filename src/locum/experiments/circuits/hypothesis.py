@@ -29,7 +29,7 @@ import numpy as np
 
 from locum.errors import ExecutionError, InputError
 from locum.execution import run
-from locum.experiments.circuits.hypothesis_examples import Example, Reading
+from locum.experiments.circuits.hypothesis_examples import Example, Reading, is_id
 from locum.experiments.circuits.program_interchange import interchange
 from locum.graph import Atom, Node, Sort, postorder, sort_of
 from locum.graph.atoms import short
@@ -203,8 +203,7 @@ def check_hypothesis(
         model, Reading(tokenizer, vocabulary, labels, prefix, suffix, answers), on_u=on_u
     )
     for name, around in (("prefix", prefix), ("suffix", suffix)):
-        whole = [hasattr(n, "__index__") and not isinstance(n, bool) and n >= 0 for n in around or ()]
-        if not all(whole):
+        if not all(map(is_id, around or ())):
             raise InputError(f"{name}: expected token ids, got {around!r}; try {name}=[0]")
     check = _Check(observed, root, reading, seed, names or {})
     check.is_compiled = isinstance(model, CompiledTransformer)

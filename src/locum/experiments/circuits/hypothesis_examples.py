@@ -60,6 +60,20 @@ class Reading:
                 f"answers: expected one of {', '.join(ANSWERS)}, got {self.answers!r}; "
                 'try answers="each"'
             )
+        for name, table, what in (
+            ("vocabulary", self.vocabulary, "a token id for each token"),
+            ("labels", self.labels, "a class for each answer"),
+        ):
+            if table is not None and not isinstance(table, Mapping):
+                raise InputError(
+                    f"{name}: expected a dict with {what}, got {short(table)}; try {name}={{'a': 0}}"
+                )
+            for key, number in (table or {}).items():
+                if not is_id(number):
+                    raise InputError(
+                        f"{name}: expected {what}, got {number!r} for {short(key)}; "
+                        f"try {name}={{{key!r}: 0}}"
+                    )
 
     # Inputs -----------------------------------------------------------------------------------------
 
@@ -241,6 +255,11 @@ class Reading:
         if self.tokenizer is not None and self.vocabulary is None:
             return str(self.tokenizer.convert_ids_to_tokens(number))
         return f"class {number}"
+
+
+def is_id(number: Any) -> bool:
+    """Return whether ``number`` is an integer from 0, without booleans."""
+    return hasattr(number, "__index__") and not isinstance(number, bool) and number >= 0
 
 
 def _is_class(value: Atom, reading: Reading) -> bool:

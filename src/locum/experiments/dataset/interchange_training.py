@@ -13,7 +13,8 @@ accepted:
 - ``interventions``: for each component of the circuit, the fraction of pairs on which the patched
   network returns the program's output. It must be at least :data:`LEAST_AGREEMENT`.
 - ``outside``: the largest change of a probability if components outside of the circuit are patched, all
-  at once or one at a time. It must be at most :data:`LARGEST_EFFECT`, and no answer may change.
+  at once or one at a time, with one random permutation of positions for each pair. It must be at most
+  :data:`LARGEST_EFFECT`, and no answer may change.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def read_place(
         hook = f"{component}.hook_z"
     elif component.endswith(".mlp"):
         hook = f"{component}.hook_post"
-    return Place(hook, head, None if places is None else tuple(places))
+    return Place(hook, head, None if places is None else tuple(_indices(places, "places")))
 
 
 def setting(place: Place, value: Any) -> ForwardHook:
@@ -213,6 +213,13 @@ class Interventions:
         component: ``embed``, ``pos_embed``, ``blocks.0.attn.head.0``, ``blocks.0.mlp`` or ``output``.
         """
         source, target = read_edge(edge)
+        if isinstance(edge, CircuitEdge) and self._has_circuit:
+            own = next((each for each in self.circuit.edges if each.id == edge.id), edge)
+            if (own.slot, own.flows) != (edge.slot, edge.flows):
+                raise InputError(
+                    f"expected an edge of model.circuit, got {edge.id} of another circuit; "
+                    f"try {own.id!r}"
+                )
         nodes = {node.id: node for node in self.circuit.nodes} if self._has_circuit else {}
         wide = Path.read(_component_of(source, nodes), _component_of(target, nodes))
         require_present(wide, self._tensors())
@@ -400,7 +407,7 @@ class Interventions:
         """
         place = read_place(node)
         own = next((each for each in self.circuit.nodes if each.id == node.id), None)
-        if own is None or read_place(own) != place:
+        if own is None or read_place(own) != place or own.label != node.label:
             units = f"{node.hook.removesuffix('.hook_post')!r}, places={list(node.places)}"
             raise InputError(
                 f"expected a node of model.circuit, got {node.id} of another circuit; "
@@ -438,12 +445,19 @@ class Interventions:
         """Return the residual-stream rows of input ``positions``; the sink, if any, is row 0."""
         if positions is None:
             return None
-        rows = list(positions) if isinstance(positions, Iterable) else [positions]
-        if not all(type(row) is not bool and hasattr(row, "__index__") and row >= 0 for row in rows):
-            raise InputError(
-                f"expected positions of the input, counted from 0, got {positions!r}; try positions=[0]"
-            )
-        return [int(row) + int(self.config.sink) for row in rows]
+        return [row + int(self.config.sink) for row in _indices(positions, "positions")]
+
+
+def _indices(given: Sequence[int] | int, name: str) -> list[int]:
+    """Return ``given`` as a list of indices; the argument ``name`` is part of the error message.
+
+    Booleans are rejected, because NumPy would interpret them as a mask.
+    """
+    numbers = list(given) if isinstance(given, Iterable) else [given]
+    if not all(type(one) is not bool and hasattr(one, "__index__") and one >= 0 for one in numbers):
+        what = "positions of the input" if name == "positions" else "indices of the last axis"
+        raise InputError(f"expected {what}, counted from 0, got {given!r}; try {name}=[0]")
+    return [int(one) for one in numbers]
 
 
 def read_edge(edge: str | CircuitEdge) -> tuple[str, str]:

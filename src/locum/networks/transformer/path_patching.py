@@ -47,8 +47,16 @@ class Place:
         if self.head is None:
             return (..., last)
         if self.hook.endswith(("hook_pattern", "hook_attn_scores")):
-            return (slice(None), self.head)
+            return (slice(None), self.head, slice(None), last)
         return (slice(None), slice(None), self.head, last)
+
+    def includes(self, other: Place) -> bool:
+        """Return whether every number of the part ``other`` is a number of this part."""
+        return (
+            self.hook == other.hook
+            and self.head in (None, other.head)
+            and (self.last is None or (other.last is not None and set(other.last) <= set(self.last)))
+        )
 
     @property
     def time(self) -> float:
@@ -82,6 +90,10 @@ class Path:
                 f"try {source}->output"
             )
         return path
+
+    def includes(self, other: Path) -> bool:
+        """Return whether the signal of this path includes the signal of ``other``, for any targets."""
+        return self.slot in (None, other.slot) and self.source.includes(other.source)
 
     @property
     def columns(self) -> slice:
@@ -224,7 +236,7 @@ class PathTap:
         if name not in self.readers:
             return None
         other = copied(value)
-        for place, paths in self.readers[name].items():
+        for place, paths in _disjoint(self.readers[name], value.shape[-1]):
             other[place.index()] = self._read(place, self._changed(paths))
         return other
 
@@ -249,3 +261,34 @@ class PathTap:
         stream = stream if self.norm is None else self.norm(place.hook, stream)
         read = stream @ weights[:, columns]
         return read if bias is None else read + bias[columns]  # gates have no bias
+
+
+def _disjoint(readers: Mapping[Place, list[Path]], size: int) -> list[tuple[Place, list[Path]]]:
+    """Return disjoint parts of an activation with ``size`` numbers, and the signals that each reads.
+
+    If the parts in ``readers`` overlap, for example a whole feed-forward and a group of its units, the
+    numbers in both parts read the signals of both. A signal that is part of another signal is omitted,
+    because its change would be added twice.
+    """
+    wholes = {place for place in readers if place.last is None}
+    if len(readers) == len(wholes):  # different heads, or a single part
+        return [(place, _separate(paths)) for place, paths in readers.items()]
+    reading: dict[int, list[Path]] = {}
+    for place, paths in readers.items():
+        for number in range(size) if place.last is None else dict.fromkeys(place.last):
+            reading.setdefault(number, []).extend(paths)
+    numbers: dict[tuple[Path, ...], list[int]] = {}
+    for number, paths in reading.items():
+        numbers.setdefault(tuple(paths), []).append(number)
+    hook = next(iter(readers)).hook
+    return [(Place(hook, last=tuple(chosen)), _separate(paths)) for paths, chosen in numbers.items()]
+
+
+def _separate(paths: Iterable[Path]) -> list[Path]:
+    """Return ``paths`` without repeated signals, and without signals that others include."""
+    signals = list({(path.source, path.slot): path for path in paths}.values())
+    return [
+        path
+        for path in signals
+        if not any(other.includes(path) for other in signals if other is not path)
+    ]

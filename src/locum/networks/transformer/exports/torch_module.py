@@ -147,7 +147,10 @@ def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tu
     The token embedding of the sink is 0.
     """
     if not isinstance(inputs, Tensor):
-        raise InputError(f"expected a tensor of shape [batch, position], got {type(inputs).__name__}")
+        raise InputError(
+            f"expected a tensor of shape [batch, position], got {type(inputs).__name__}; "
+            "try torch.as_tensor(model.encode(inputs))"
+        )
     if inputs.ndim != 2:
         raise InputError(f"expected inputs of shape [batch, position], got {list(inputs.shape)}")
     sink = int(config.sink)
