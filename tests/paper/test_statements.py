@@ -230,6 +230,20 @@ def test_one_statement_has_its_proofs_and_refutations() -> None:
 def test_an_unknown_statement_is_rejected() -> None:
     with pytest.raises(InputError, match="expected the name of a statement, got 'algo:6'; try one of"):
         reproduce_one("algo:6")
+    with pytest.raises(InputError, match="got 'E7'; try locum paper errata E7"):
+        reproduce_one("E7")
+
+
+def test_the_case_of_a_label_is_ignored() -> None:
+    assert reproduce_one("ALGO:trans").key == "algo:trans"
+
+
+def test_the_command_line_lists_one_erratum(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["paper", "errata", "e7"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("E7 (")
+    assert "E8 (" not in shown
+    assert run(["paper", "errata", "E0"]) == 2
 
 
 def test_the_command_line_runs_one_statement(capsys: pytest.CaptureFixture[str]) -> None:

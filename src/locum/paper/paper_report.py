@@ -168,13 +168,16 @@ def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
 def reproduce_one(key: str, progress: Progress = lambda done, total, label: None) -> Row:
     """Run the checks of the statement with this key, and return its row of the report.
 
+    The case of the key is ignored.
+
     >>> reproduce_one("algo:trans").verdict
     'right in every run'
     """
-    if key not in STATEMENTS:
-        known = ", ".join(STATEMENTS)
-        raise InputError(f"expected the name of a statement, got {key!r}; try one of {known}")
-    statement = STATEMENTS[key]
+    statement = {name.casefold(): each for name, each in STATEMENTS.items()}.get(key.casefold())
+    if statement is None:
+        known = "one of " + ", ".join(STATEMENTS)
+        advice = f"locum paper errata {key}" if key.upper() in ERRATA else known
+        raise InputError(f"expected the name of a statement, got {key!r}; try {advice}")
     evidence, seconds = _run_checks(statement)
     needed = _find_items(statement, _list_errata(evidence))
     return _judge(statement, evidence, seconds, prove_all(progress=progress, keys=needed))

@@ -161,18 +161,23 @@ def _cookbook() -> Report:
 
 
 @make_command("errata", group=command)
-def errata() -> Report:
+@click.argument("number", required=False)
+def errata(number: str | None) -> Report:
     """List the paper's errata, with counterexamples.
 
+    NUMBER is the number of an erratum, such as E7, to list only this erratum. The command
     `locum prove claim NUMBER` refutes an erratum that is a claim about a program.
     """
     from locum.paper.errata import ERRATA, SEVERITIES
 
+    if number is not None and number.upper() not in ERRATA:
+        raise InputError(f"NUMBER: expected E1 to E{len(ERRATA)}, got {number!r}")
+    listed = list(ERRATA.values()) if number is None else [ERRATA[number.upper()]]
     names = ("number", "severity", "where", "quotes", "wrong", "counterexample", "right")
-    rows = [{name: getattr(erratum, name) for name in names} for erratum in ERRATA.values()]
+    rows = [{name: getattr(erratum, name) for name in names} for erratum in listed]
 
     def text() -> Iterator[str]:
-        for erratum in ERRATA.values():
+        for erratum in listed:
             yield f"{erratum.number} ({erratum.severity}): {erratum.where}"
             yield from (_paragraph("Quote", quote) for quote in erratum.quotes)
             yield _paragraph("Problem", erratum.wrong)
