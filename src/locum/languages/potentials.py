@@ -40,8 +40,8 @@ Edge = tuple[int, int, int]
 class Graph:
     """States with labelled transitions; state 0 is the initial state.
 
-    Two states look the same if their visible facts are equal. This is required of two states with a
-    transition of the same label.
+    Two states look the same if their visible facts are equal. Two states that have transitions with the
+    same label must look the same.
     """
 
     #: For each state, the next state by label; each label occurs at most once.
@@ -51,8 +51,9 @@ class Graph:
 
     @classmethod
     def of(cls, automaton: DFA) -> Graph:
-        """Return the graph of an automaton, whose labels are letters; all states have equal visible
-        facts.
+        """Return the graph of an automaton.
+
+        The labels are the indices of letters, and all states have equal visible facts.
         """
         return cls(
             tuple(dict(enumerate(row)) for row in automaton.transitions), (None,) * len(automaton)
@@ -60,15 +61,11 @@ class Graph:
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The strongly connected components in topological order, beginning with that of the initial
-        state.
-        """
+        """The strongly connected components in topological order, beginning at the initial state."""
         return components([list(row.values()) for row in self.targets])[::-1]
 
     def path(self, start: int, end: int, inside: frozenset[int]) -> tuple[int, ...]:
-        """Return the labels of a shortest path between two states, which visits only states of
-        ``inside``.
-        """
+        """Return the labels of a shortest path between two states, within the states ``inside``."""
         came: dict[int, tuple[int, int]] = {}
         queue = deque([start])
         while queue and end not in came:
@@ -118,7 +115,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Relation:
-    """A path whose multiple by ``factor`` becomes a sum without boundary by exchanging transitions.
+    """A path that, multiplied by ``factor``, becomes a sum without boundary by exchanging transitions.
 
     An exchange replaces a transition by a transition with an equal label, so the label counts are
     unchanged. In a strongly connected graph, a sum of transitions without boundary is a rational
@@ -134,9 +131,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Obstruction:
-    """Two states of a component that have equal visible facts and that no counts separate, with a
-    proof.
-    """
+    """A proof that no counts separate two states of a component with equal visible facts."""
 
     graph: Graph
     #: The path of the first relation leads from one of the two states to the other. All relations
@@ -277,7 +272,7 @@ def _kernel(rows: set[tuple[int, ...]], size: int) -> Iterator[list[int]]:
 
 
 def _refine(best: dict[int, int], own: Mapping[int, int], seen: Sequence[Hashable]) -> dict[int, int]:
-    """Add a multiple of the potential ``own`` to ``best`` such that the sum separates more states.
+    """Add a multiple of the potential ``own`` to ``best``, if this separates more states.
 
     The sum separates all pairs of states with equal visible facts that one of the two potentials
     separates. The multiple is as small as possible.

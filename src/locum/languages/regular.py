@@ -197,7 +197,7 @@ def language(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str =
     return read(text, alphabet, plus=plus).automaton()
 
 
-#: Letters, and letters after a backslash.
+#: A letter, or any character after a backslash.
 _LETTER = r"\\[\s\S]|[^\W\\ε]"
 _GRAMMAR = rf"""
 start: union

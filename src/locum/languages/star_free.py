@@ -1,7 +1,7 @@
 """Convert a star-free language to a formula of temporal logic, by induction on its automaton.
 
 This module implements Wilke's proof (1999) of Kamp's and Schützenberger's theorems. For each
-transformation of the states, it finds a formula that describes the words that induce the
+transformation of the states, the proof constructs a formula for the words that induce this
 transformation. If every letter fixes all states, words induce only the identity. Otherwise some letter
 b merges states, since no word permutes the states of a counter-free automaton. A word is split at its
 letters b:
@@ -70,7 +70,9 @@ def ltl_of(automaton: DFA) -> LTL:
 
 
 def past_ltl_of(automaton: DFA) -> LTL:
-    """Return a formula of past operators, read at the last position, for a star-free language.
+    """Return a formula of past operators that holds at the last position of the words of a language.
+
+    The language must be star-free.
 
     The formula is the mirror image of a formula for the reversed language.
     """
