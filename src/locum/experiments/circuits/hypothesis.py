@@ -149,7 +149,7 @@ class HypothesisReport:
         return not self.reasons
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as data for JSON."""
+        """Return the report as a JSON-compatible dictionary."""
         data = asdict(self)
         for head in data["heads"]:
             head["tokens"] = list(head["tokens"])
@@ -188,8 +188,8 @@ def check_hypothesis(
     classes.
 
     The hypothesis holds if at least the fraction ``agreement`` of answers is equal. With
-    ``interventions``, each s-op must also reach that fraction in interchange interventions. With
-    ``on_u``, the model runs on U, and the result is compared with eager execution.
+    ``interventions``, each tested s-op must also reach the fraction ``interventions`` in interchange
+    interventions. With ``on_u``, the model runs on U, and the result is compared with eager execution.
     """
     root = node_of(program)
     if sort_of(root) is not Sort.SOP:
@@ -271,7 +271,7 @@ class _Check:
     # Answers ----------------------------------------------------------------------------------------
 
     def read(self, inputs: Sequence[Any], *, is_text: bool) -> None:
-        """Read ``inputs``, run the program on each of them, and store both without duplicates."""
+        """Read ``inputs``, run the program on them, and store distinct inputs with their outputs."""
         seen: set[str] = set()
         for entry in inputs:
             if is_text and not isinstance(entry, str):

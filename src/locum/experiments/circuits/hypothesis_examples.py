@@ -66,7 +66,7 @@ class Reading:
     def example(self, entry: Any, expected: Sequence[Atom] | None = None) -> Example:
         """Return the example for ``entry``: a list of tokens, or a mapping with ``tokens`` and ``ids``.
 
-        ``expected`` are the program's answers, for a model that generates its answers.
+        ``expected`` contains the program's answers, for a model that generates its answers.
         """
         if isinstance(entry, Mapping):
             return self._explicit(entry)
@@ -79,7 +79,7 @@ class Reading:
     def text_example(self, text: str, expected: Sequence[Atom] | None = None) -> Example:
         """Return the example for a string, whose program tokens are the tokens of the tokenizer.
 
-        ``expected`` are the program's answers, for a model that generates its answers.
+        ``expected`` contains the program's answers, for a model that generates its answers.
         """
         if self.tokenizer is None:
             raise InputError("text: expected a model with a tokenizer, got none; try lists of tokens")

@@ -59,7 +59,8 @@ def generate(
 ) -> dict[str, Any]:
     """Write a dataset of ``size`` circuits, each in every tier, and return a summary.
 
-    If the folder contains a dataset of any size with the same seed, tiers and options, it is continued.
+    If the folder contains a dataset of any size, this dataset is continued. The seed, the tiers, the
+    options and the version of Locum must be the same.
     """
     if not 1 <= size <= MOST:
         raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
@@ -88,8 +89,9 @@ def generate(
 
 
 def _claim(place: Path, seed: int, tiers: list[str], options: dict[str, Any]) -> None:
-    """Create the folder, or raise ``InputError`` if it does not contain a dataset of the same
-    request.
+    """Create the folder of a dataset, or check that an existing folder contains the same request.
+
+    A folder with another request or with other files raises ``InputError``.
     """
     request = place / WORKSHOP / _REQUEST
     asked = {"seed": seed, "tiers": tiers, **options, "locum": __version__}

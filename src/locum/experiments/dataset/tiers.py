@@ -15,10 +15,10 @@
 Each transformation maps a :class:`Labelled` network and a random generator to another network. Only
 softmax heads can be rotated, because hard heads require exact ties.
 
-Decoys read the same signals as true components, and decoy heads attend as true heads do. They write to
-directions of the residual stream that only decoys read. Every layer contains decoys, and all heads and
-units of a layer are shuffled. Decoys can therefore not be recognised by their index, by having a
-reader, or by being active.
+Decoys read the same signals as true components. A decoy head attends in the same way as a true head of
+its layer, or randomly if the layer contains no true head. Decoys write to directions of the residual
+stream that only decoys read. Every layer contains decoys, and all heads and units of a layer are
+shuffled. Decoys can therefore not be recognised by their index, by having a reader, or by being active.
 """
 
 from __future__ import annotations
@@ -329,8 +329,8 @@ def normed(
     """Return the network with layer norms before each sublayer and before the unembedding.
 
     With a ``generator``, the residual stream gets a random basis of ``d_model`` axes; without it, each
-    axis is mirrored. A constant direction of the stream limits changes of the variance. It is the
-    shortest direction, among doublings, for which the answers are correct.
+    axis is mirrored. A constant direction of the stream limits changes of the variance. The length of
+    this direction is doubled until the network is correct, up to a maximum number of times.
     """
     seen = streams(labelled, batches)
     longest = max(float(np.linalg.norm(value, axis=1).max()) for value in seen.values())

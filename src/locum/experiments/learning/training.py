@@ -12,7 +12,8 @@ Only the setting ``task`` is required:
 - ``relative``: make learning rates proportional to the weights of the construction;
 - ``anneal``: the initial factor of the scores of heads that approximate hard heads, which grows to 1
   during the first half of the steps;
-- ``inputs``: ``whole`` (of the full order), or ``smaller`` (of a smaller order, padded with zeros);
+- ``inputs``: ``whole`` for inputs of the full order, or ``smaller`` for inputs of a smaller order that
+  are padded with zeros;
 - ``steps``, ``batch``, ``seeds``, ``first_seed``, ``curve``, ``device``.
 
 The optimisers SGD, Adam and Muon operate on stacked vectors of parameters [network, parameter].
