@@ -1,11 +1,12 @@
 """Parse and print C-RASP programs, which compare counts of earlier positions.
 
 A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
-acceptance. Boolean expressions are ``"a"`` (true if the current symbol is a), ``true``, ``false``,
-``!``, ``&&``, ``||`` and comparisons of counts (``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``). Counts
-are ``#P`` or ``#[P]`` (the number of positions up to the current one where P holds), integers, ``+``,
-``-``, an integer ``*`` a count, ``min(x, y)``, ``max(x, y)`` and ``x if P else y``. ``#`` binds as
-tightly as ``!``. ``//`` begins a comment.
+acceptance. Boolean expressions are ``true``, ``false``, comparisons of counts, symbols, and
+combinations with ``!``, ``&&`` and ``||``. The symbol ``"a"`` is true if the current symbol is a. The
+comparisons are ``==``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``. ``#P`` or ``#[P]`` is the number of
+positions up to the current one where P holds. Other counts are integers, sums, differences, an integer
+``*`` a count, ``min(x, y)``, ``max(x, y)`` and ``x if P else y``. ``#`` binds as tightly as ``!``.
+``//`` begins a comment.
 
 Extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
 constant, ``i % 2 == 0``, and ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.

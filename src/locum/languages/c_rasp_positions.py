@@ -13,8 +13,8 @@ without ``#import local`` over the labels.
 
 For ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
 elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
-For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition,
-it is also induced by words whose length is r modulo any given multiple of d.
+For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition, x
+is also induced by words whose length is r modulo any given multiple of d.
 """
 
 from __future__ import annotations

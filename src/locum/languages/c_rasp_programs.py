@@ -83,7 +83,7 @@ class PositionGraph:
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph of the states, whose labels are letters with the visible facts before them."""
+        """The graph of the states; its labels are letters with the visible facts before them."""
         number = {seen: i for i, seen in enumerate(self.states)}
         label = {name: i for i, name in enumerate(self.labels)}
         targets = tuple(

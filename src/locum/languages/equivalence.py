@@ -30,7 +30,7 @@ FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers for a word from one definition of a language, which is run in several ways."""
+    """The answers of one definition of a language for a word, computed in several ways."""
 
     expected: bool
     #: Maps "dense" and "weights" to the answer of a program, or to the reason why there is none. For

@@ -106,8 +106,9 @@ def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) ->
 class Parity(Recogniser):
     """The words with an even number of ones, which the paper calls PARITY.
 
-    The features of a token are indicators of 0, 1 and the end marker; i/N; (−1)ⁱ; and space for #1/N,
-    1/N, [i = #1]/N and the result. The first layer counts by uniform attention, and its feed-forward
+    The features of a token are indicators of 0, 1 and the end marker, followed by i/N and (−1)ⁱ. The
+    encoders write #1/N, 1/N, [i = #1]/N and the result to four further features, which are 0 in the
+    input. The first layer counts by uniform attention, and its feed-forward
     marks the position i = #1. The second layer compares attention to even and to odd positions, one of
     which contains the mark. The result is positive for odd words, by about 1/N², and 0 for the empty
     word.
@@ -119,9 +120,9 @@ class Parity(Recogniser):
     def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
         """Create the encoders, with layer norms if ``layer_norm`` is True.
 
-        With layer norms, each feature is stored twice, with opposite signs. With ``absorbed``, the
-        matrices of the feed-forward contain the residual around it, since the paper's Corollary has no
-        such residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
+        With layer norms, each feature is stored twice, with opposite signs. The Corollary of the paper
+        has no residual around the feed-forward. With ``absorbed``, the matrices of the feed-forward
+        therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
         """
         self.layer_norm = layer_norm
         self.absorbed = absorbed
@@ -179,7 +180,7 @@ class Parity(Recogniser):
         return W1, sparse(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})
 
     def _compare(self, d: int, moves: Sequence[tuple[int, int, int]]) -> MultiHeadAttention:
-        """Return a layer with two heads, for even and for odd positions, whose outputs are subtracted.
+        """Return a layer that subtracts the outputs of two heads, for even and for odd positions.
 
         Each entry of ``moves`` is an input feature, an output feature and a factor of the values.
         """
@@ -318,7 +319,7 @@ class Match2(Recogniser):
     def modules(self, length: int) -> list[Module]:
         """Return one attention layer for words of ``length`` tokens.
 
-        The scores grow with the length. They also grow with p², in order to separate near matches.
+        The scores grow with the length, and with p² in order to separate near matches.
         """
         nearest = math.cos(2 * math.pi / self.p) if self.p > 1 else -1.0
         threshold, gap = (1 + nearest) / 2, (1 - nearest) / 2

@@ -2,9 +2,9 @@
 
 The answer is read at the last position, where a count of the positions to the end is 1 or 0. Such
 counts may still occur inside other counts. If every comparison then compares one count with an integer,
-the program is converted to a formula of temporal logic: "at least k positions so far" becomes k nested
-operators O. Other programs are not reduced, because the logic with both kinds of counts defines more
-languages, such as PARITY.
+the program is converted to a formula of temporal logic. For example, "at least k positions so far"
+becomes k nested operators O. Other programs are not reduced, because the logic with both kinds of
+counts defines more languages, such as PARITY.
 
 >>> from locum.languages import c_rasp
 >>> program = c_rasp.parse('''

@@ -4,16 +4,16 @@ Atoms are symbols: lower-case names such as ``a``, or symbols in quotes such as 
 are, in order of decreasing precedence:
 
 - ``!``, ``X`` (next), ``F`` (eventually), ``G`` (always), ``Y`` (yesterday), ``O`` (once), ``H``
-  (historically), and ``WX``, ``WY`` (weak: true if there is no next or previous position);
+  (historically), ``WX`` (weak next) and ``WY`` (weak yesterday);
 - ``U`` (until), ``R`` (release), ``S`` (since), ``T`` (triggered), which are right-associative;
 - ``&``;
 - ``|``;
 - ``->``, which is right-associative;
 - ``<->``, which is right-associative.
 
-U, F, G, S, O and H include the current position. A word satisfies a formula if the formula holds at the
-first position of the word or, with ``at="last"``, at the last position. The empty word satisfies no
-formula.
+U, F, G, S, O and H include the current position. WX and WY are true if there is no next or previous
+position. A word satisfies a formula if the formula holds at the first position of the word or, with
+``at="last"``, at the last position. The empty word satisfies no formula.
 
 >>> alternating = LTL.parse("G (a -> WX b) & G (b -> WX a)")
 >>> dfa = alternating.automaton()

@@ -167,9 +167,9 @@ def _text(source: str | Path, form: str | None) -> tuple[str, str]:
 def read_dfa(text: str) -> DFA:
     """Parse an automaton in JSON format, and minimise it.
 
-    The JSON object contains ``alphabet`` (a list), ``start``, ``accepting`` (a list of states) and
-    ``transitions``, which maps each state to a mapping from letters to next states. A word is rejected
-    if a transition is missing.
+    The JSON object contains ``alphabet``, ``start``, ``accepting`` and ``transitions``. ``alphabet``
+    and ``accepting`` are lists. ``transitions`` maps each state to a mapping from letters to next
+    states. A word is rejected if a transition is missing.
     """
     try:
         data: Any = json.loads(text)

@@ -1,10 +1,10 @@
 """Decide which states of a labelled graph can be distinguished by counts.
 
 A :class:`Graph` consists of states, labelled transitions, and for each state the facts that are visible
-without counting. States with equal visible facts *look the same*. In a strongly connected component,
-integer weights of the labels whose sum is 0 on every cycle define a *potential* of each state. If
-labels alone do not separate all states that look the same, pairs of (potential, label) are the labels
-of the next level. This is repeated until the number of labels does not change.
+without counting. States with equal visible facts *look the same*. Consider integer weights of the
+labels in a strongly connected component. If their sum is 0 on every cycle, they define a *potential* of
+each state. If labels alone do not separate all states that look the same, pairs of (potential, label)
+are the labels of the next level. This is repeated until the number of labels does not change.
 
 If the last level separates all states that look the same, the potentials define a program
 (``c_rasp_programs.py``). Otherwise there is an :class:`Obstruction`: two states p and q that look the
@@ -12,10 +12,10 @@ same, such that any weights give them equal potentials. Equivalently, the label 
 to q are a rational combination of the label counts of cycles.
 
 Let z be a cycle at p through every transition. A program compares linear functions of label counts. For
-almost every choice of how often z takes each transition, a linear function either changes along z, and
-then its sign is constant after sufficiently many repetitions, or it vanishes on all cycles and
-therefore on the path. By induction on the nesting of counts, no program separates the end of the path
-from its start.
+almost every choice of how often z takes each transition, there are two cases. If a linear function
+changes along z, its sign is constant after sufficiently many repetitions. Otherwise, the function
+vanishes on all cycles and therefore on the path. By induction on the nesting of counts, no program
+separates the end of the path from its start.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Expression:
 
 
 class Expressions:
-    """A factory of expressions, which are simplified so that each has finitely many derivatives."""
+    """A factory of expressions that are simplified, so that each has finitely many derivatives."""
 
     def __init__(self) -> None:
         self.budget = account()

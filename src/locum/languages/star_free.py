@@ -7,8 +7,9 @@ b merges states, since no word permutes the states of a counter-free automaton. 
 letters b:
 
 - the parts before the first b, between two b's and after the last b are words over fewer letters;
-- immediately after a b, only states in the image of b occur, which are fewer states. Each piece between
-  two b's (with the b that ends it) is one letter of a word over transformations of these states.
+- immediately after a b, the only possible states are the states in the image of b, which is smaller
+  than the set of all states. Each piece between two b's (with the b that ends it) is one letter of a
+  word over transformations of the states in this image.
 
 Formulas about a piece refer to positions before the next b. Formulas about the word of pieces refer to
 the positions of b. Star-free expressions are converted to automata first.

@@ -177,11 +177,11 @@ def check_hypothesis(
     """Compare a trained model with a program on inputs, and return a report.
 
     ``model`` is a model of transformers or TransformerLens, a compiled network, or another
-    ``torch.nn.Module`` that maps token ids to logits. Each input is a list of tokens of the program, a
-    string for the ``tokenizer`` (with ``text``), or a mapping with ``tokens``, ``ids``, ``places`` and
-    ``answers``. Tokens are converted to ids by ``vocabulary`` or, without it, by the tokenizer. Without
-    both, tokens must be ids. ``prefix`` and ``suffix`` are ids around the tokens. By default, they are
-    the ids that the tokenizer adds.
+    ``torch.nn.Module`` that maps token ids to logits. Each input is a list of tokens of the program, or
+    a string for the ``tokenizer`` if ``text`` is true. An input can also be a mapping with ``tokens``,
+    ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by ``vocabulary``
+    or, without it, by the tokenizer. Without both, tokens must be ids. ``prefix`` and ``suffix`` are
+    ids around the tokens. By default, they are the ids that the tokenizer adds.
 
     ``answers`` is where the model returns its answers: at ``"each"`` token, at the ``"last"`` or
     ``"first"`` position, or in tokens ``"generated"`` after the input. ``labels`` maps answers to

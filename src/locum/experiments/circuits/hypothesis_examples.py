@@ -18,8 +18,8 @@ from locum.errors import InputError
 from locum.graph import Atom
 from locum.graph.atoms import is_atom, short
 
-#: Where the model returns its answers: at the position of each token, at its last or first position, or
-#: in the tokens generated after the input.
+#: Positions at which the model returns its answers: at each token, at the last or first position of the
+#: input, or in the tokens that are generated after the input.
 ANSWERS = ("each", "last", "first", "generated")
 
 
@@ -77,7 +77,7 @@ class Reading:
         return self._answered(tokens, ids, places, expected)
 
     def text_example(self, text: str, expected: Sequence[Atom] | None = None) -> Example:
-        """Return the example for a string, whose program tokens are the tokens of the tokenizer.
+        """Return the example for a string; the tokens of the program are the tokens of the tokenizer.
 
         ``expected`` contains the program's answers, for a model that generates its answers.
         """

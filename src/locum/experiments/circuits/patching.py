@@ -26,8 +26,8 @@ from locum.networks.transformer.weights import Array
 
 #: Largest difference between equal real-valued answers, relative to the largest answer.
 _EQUAL = 1e-4
-#: Signals on two inputs of one length count as equal if they differ by less than this fraction of their
-#: difference from inputs of another length.
+#: Two signals count as equal if their difference is at most this fraction of the difference from the
+#: signal on an input of another length.
 _ALIKE = 0.05
 
 

@@ -2,9 +2,9 @@
 
 A program is compiled, and the network is compared with dense execution on all inputs or a sample. The
 circuit is checked by interventions. Then one folder per tier is written, completely or not at all. A
-program is rejected, for example, if its answer does not depend on the tokens, if a head has no effect,
-or if the circuit is incomplete. Random programs are drawn again until a program is accepted, up to a
-maximum number of draws. File errors are raised, because they are no reason to reject a program.
+program is rejected if its answer does not depend on the tokens, or if the check of the network or of
+the circuit fails. Random programs are drawn again until a program is accepted, up to a maximum number
+of draws. File errors are raised, because they are no reason to reject a program.
 
 The *shape* of a program is its graph without numbers, tables and names. Programs that differ only in
 constants, tables, predicates or the order of a sum have the same shape. Items with the same shape are

@@ -14,10 +14,10 @@ network, the gradient is 0 at most edges. :func:`soften` makes two changes:
 
 With ``tread=None``, only units that round by adding and subtracting a large number are replaced. In
 floating-point numbers, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded, but only on an axis of the stream and not in
-another basis. The bias of a unit whose input is close to 0 on some input is also lowered, by a small
-multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding errors would determine
-the gradient at the kink of ReLU. Layers are changed in order, since lower biases change the inputs of
-later layers.
+another basis. If the argument of ReLU in a unit is close to 0 on some input, the bias of the unit is
+lowered by a small multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding errors
+would determine the gradient at the kink of ReLU. Layers are changed in order, since lower biases change
+the inputs of later layers.
 """
 
 from __future__ import annotations

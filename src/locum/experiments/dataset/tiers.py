@@ -364,9 +364,9 @@ def _centred(rows: int, size: int, generator: np.random.Generator) -> Array:
 
 
 def _with_norms(labelled: Labelled, seen: dict[str, Array], basis: Array, constant: float) -> Labelled:
-    """Return the network with layer norms, in a basis of the residual stream whose last row is
-    constant.
+    """Return the network with layer norms, in another basis of the residual stream.
 
+    The last row of ``basis`` is the constant direction of the stream, with the size ``constant``.
     The mean stream over all inputs becomes a bias after each norm, so that normalisation does not
     change it. All signals are scaled so that the standard deviation of the stream is near 1.
     """

@@ -246,7 +246,7 @@ def check_item(folder: Path) -> tuple[int, list[str]]:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 digest of every listed file of the dataset, by path."""
+    """Return a mapping from the paths of the listed files of the dataset to SHA-256 digests."""
     sums = {}
     for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")

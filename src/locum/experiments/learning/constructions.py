@@ -282,7 +282,7 @@ class Network:
         return torch.tensor(np.concatenate(parts), dtype=torch.float64)
 
     def tensors(self, vector: Tensor) -> dict[str, Tensor]:
-        """Return the tensors that a vector [.., parameters] contains, by name."""
+        """Return a mapping from names to the tensors that a vector [.., parameters] contains."""
         tensors, first = {}, 0
         for name, shape in self.shapes.items():
             size = math.prod(shape)

@@ -143,9 +143,10 @@ def run(
     """Compute the cases that have no result in the file ``output``, and append their results to this
     file.
 
-    The cases run on ``workers`` processes of this machine, by default one per core, or on the Dask
-    cluster with the address ``scheduler``, such as "tcp://host:8786". A case that takes more than
-    ``time_limit`` seconds is terminated. ``shard`` (k, n) selects the k-th of n parts.
+    The cases run on ``workers`` processes of this machine, by default one per core. With ``scheduler``,
+    the address of a Dask scheduler such as "tcp://host:8786", the cases run on a Dask cluster. A case
+    that takes more than ``time_limit`` seconds is terminated. ``shard`` (k, n) selects the k-th of n
+    parts.
 
     With ``retry``, cases that raised an error or reached the time limit run again. With ``gone``, cases
     run again if files that they wrote, such as circuits, are missing. The same call continues an
