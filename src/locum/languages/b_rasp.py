@@ -77,7 +77,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class Program:
-    """Definitions in order, of which the last determines acceptance.
+    """A sequence of definitions, the last of which determines acceptance.
 
     The atoms of definitions are names or, in quotes, symbols.
     """
@@ -124,7 +124,7 @@ class Program:
         )
 
     def accepts(self, word: Sequence[Letter]) -> bool:
-        """Return whether the program accepts a word, using dense execution."""
+        """Return whether dense execution of the program accepts a word."""
         return self.recogniser().accepts(word)
 
     def to_ltl(self) -> LTL:

@@ -149,7 +149,10 @@ class Compiled(Entry):
         )
 
     def words(self) -> Iterator[list[Word]]:
-        """Yield, for each length, all words; the empty word requires an answer at an end marker."""
+        """Yield, for each length, all words of this length.
+
+        The empty word is included if the answer is read at an end marker.
+        """
         if isinstance(self.built, Recogniser) and self.built.accept == END:
             yield [()]
         yield from super().words()

@@ -308,7 +308,7 @@ NAMED = {language.name: language for language in _ALL}
 
 
 def find(name: str) -> NamedLanguage:
-    """Return the named language ``name``; an unknown name raises InputError."""
+    """Return the named language ``name``; raise :class:`InputError` for an unknown name."""
     if name not in NAMED:
         raise InputError(
             f"expected the name of a language, got {name!r}; try one of {', '.join(NAMED)}"

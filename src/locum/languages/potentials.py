@@ -105,7 +105,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two transitions with one label that begin in unseparated states, and the number of exchanges."""
+    """Two transitions with the same label from unseparated states, and the number of exchanges."""
 
     times: int
     label: int
@@ -115,7 +115,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Relation:
-    """A path that, multiplied by ``factor``, becomes a sum without boundary by exchanging transitions.
+    """A path, and exchanges of transitions that change a multiple of it to a sum without boundary.
 
     An exchange replaces a transition by a transition with an equal label, so the label counts are
     unchanged. In a strongly connected graph, a sum of transitions without boundary is a rational

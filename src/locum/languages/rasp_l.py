@@ -111,7 +111,8 @@ def index_select(x: SOp, index: SOp, default: Atom = 0) -> SOp:
 
 
 def induct(k: SOp, q: SOp, v: SOp, default: Atom = 0) -> SOp:
-    """Return ``v`` at the first position where ``k`` equals ``q``, or ``default``.
+    """Return ``v`` at the first position up to the current one where ``k`` equals ``q``, or
+    ``default``.
 
     This is an induction head that uses the first match.
     """

@@ -55,7 +55,7 @@ class Recogniser:
 
     @property
     def vocabulary(self) -> tuple[Letter, ...]:
-        """The alphabet, and the end marker if the answer is read there: the tokens of a network."""
+        """The tokens of a compiled network: the alphabet, and the end marker if the program uses it."""
         return (*self.alphabet, MARKER) if self.accept == END else self.alphabet
 
     def tokens(self, word: Word) -> list[Letter]:
@@ -80,7 +80,7 @@ class Recogniser:
         return symbols
 
     def accepts(self, word: Word) -> bool:
-        """Return whether the program accepts a word, using dense execution.
+        """Return whether dense execution of the program accepts a word.
 
         >>> from locum.languages import c_rasp
         >>> majority = c_rasp.parse('more = #"a" > #"b"')

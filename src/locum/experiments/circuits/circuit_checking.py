@@ -128,8 +128,9 @@ def _idle_together(
 
 
 def _checked(network: CompiledNetwork, edge: CircuitEdge, runs: list[PathPatching]) -> CircuitEdge:
-    """Return ``edge`` with its flags updated by the results of ``runs``; flags that are set stay
-    set.
+    """Return ``edge`` with its flags updated by the results of ``runs``.
+
+    Flags that are already true do not change.
     """
     necessity, sufficient, path = edge.necessity, bool(edge.sufficient), network.path(edge)
     for run in runs:

@@ -8,8 +8,8 @@ answers.
   pattern;
 - *probes*: for each s-op, the layer at which a linear probe of the residual stream predicts the s-op
   best;
-- *interventions*: how often model and program agree if an s-op is replaced by its value on another
-  input.
+- *interventions*: how often the model and the program agree if an s-op is replaced by its value on
+  another input.
 
 The verdict depends on the answers and, on request, on the interventions. The other parts are evidence
 about the mechanism. Heads and layers are selected on one half of the inputs and measured on the other
@@ -63,7 +63,7 @@ _TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which model and program differ, with the first position at which they differ."""
+    """An input on which the model and the program differ, and the first position of a difference."""
 
     tokens: tuple[Atom, ...]
     position: int
@@ -116,8 +116,8 @@ class Intervention:
     layer: int
     dimensions: int
     pairs: int
-    #: Fraction of pairs on which all answers of model and program agree, and the same fraction for a
-    #: random subspace.
+    #: Fraction of pairs on which all answers of the model and the program agree, and the same fraction
+    #: for a random subspace.
     agreement: float
     random: float
 
@@ -130,7 +130,7 @@ class HypothesisReport:
     program: str
     inputs: int
     answers: int
-    #: Fraction of single answers, and of whole inputs, on which model and program agree.
+    #: Fraction of single answers, and of whole inputs, on which the model and the program agree.
     agreement: float
     input_agreement: float
     required: float

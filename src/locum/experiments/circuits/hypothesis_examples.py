@@ -268,8 +268,9 @@ def _text(value: Atom) -> str:
 
 
 def _find(table: Mapping[Any, int], value: Atom) -> int | None:
-    """Return the table entry whose key equals ``value`` in type and value or, if there is none, as
-    text.
+    """Return the entry of ``table`` for ``value``, or None if there is none.
+
+    The key is equal to ``value`` and of the same type or, if there is no such key, has the same text.
     """
     for key, number in table.items():
         if type(key) is type(value) and key == value:

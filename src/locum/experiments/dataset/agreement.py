@@ -74,7 +74,7 @@ def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Ra
 
 
 def with_answers(inputs: Inputs, program: Node) -> Inputs:
-    """Return ``inputs`` with the outputs of dense execution of ``program``."""
+    """Return ``inputs`` with expected outputs, computed by dense execution of ``program``."""
     expected = {
         length: [run(program, row, executor="dense") for row in part]
         for length, part in inputs.rows.items()
@@ -112,9 +112,10 @@ def expected_answers(network: Network, inputs: Inputs) -> list[Any]:
 
 
 def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[Any]) -> float:
-    """Return the largest error of the network's outputs, relative for expected values above 1.
+    """Return the largest error of the network's outputs.
 
-    For categorical outputs, the error is 0 or, if any output is wrong, infinite.
+    The error of a number is relative if the magnitude of the expected number is above 1. For
+    categorical outputs, the error is 0 or, if any output is wrong, infinite.
     """
     worst = 0.0
     for ids, right in zip(batches, expected, strict=True):

@@ -99,7 +99,7 @@ class Item:
 
     @cached_property
     def certificate(self) -> dict[str, Any]:
-        """Certificate of the inputs and interventions on which network and program agree."""
+        """Certificate that states on which inputs the network and the program agree."""
         certificate: dict[str, Any] = read_json(self.folder / "certificate.json", _LIMIT)
         return certificate
 

@@ -57,8 +57,9 @@ def generate(
     workers: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict[str, Any]:
-    """Write a dataset of ``size`` circuits, each in every tier, and return a summary.
+    """Write a dataset of ``size`` circuits, and return a summary.
 
+    Each circuit has an item for every tier among ``tiers`` that is possible for its network.
     If the folder contains a dataset of any size, this dataset is continued. The seed, the tiers, the
     options and the version of Locum must be the same.
     """

@@ -466,7 +466,7 @@ def _require_alive(network: Network, batches: Sequence[Array], change: float) ->
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
-    """Reject a circuit with a head without necessary edges, or without an edge that ``pairs`` need."""
+    """Reject a circuit if a head has no necessary edge, or if other edges matter on ``pairs``."""
     truth = Truth(plain.circuit.data())
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")

@@ -251,7 +251,7 @@ def could_begin(line: bytes) -> bool:
 
 
 def problem_of(value: Any, place: str = "result") -> str | None:
-    """Return a message that locates the first value that is not plain JSON, or None.
+    """Return a message with the place of the first value that JSON does not support, or None.
 
     >>> problem_of({"loss": [1.0, float("nan")]})
     'result.loss[1] is nan, which JSON does not have'
