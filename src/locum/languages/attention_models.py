@@ -1,8 +1,8 @@
 """Determine which attention models recognise a regular language: one verdict and one theorem per model.
 
 Each :class:`Row` specifies its model completely: the attention, its mask, its positions and its
-precision. ``derived`` marks a statement whose proof is in docs/classification.md. All other statements
-are theorems of the cited papers.
+precision. ``derived`` marks a statement whose proof is in docs/classification.md. The other statements
+are theorems of the cited papers, or explain why a question is undecided.
 """
 
 from __future__ import annotations

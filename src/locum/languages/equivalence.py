@@ -292,8 +292,8 @@ def regular_automaton(
     """Return the minimal automaton of a C-RASP program or of a counter automaton, or None.
 
     A candidate automaton distinguishes words by the answers after a few more letters. The candidate is
-    then compared with the definition. The result is None if no proof is found within ``seconds``, and
-    for programs that count later positions.
+    then compared with the definition. The result is None if no candidate is proven to be equivalent
+    within ``seconds``, and for programs that count later positions.
     """
     if isinstance(definition, CounterAutomaton):
         language = Language("counter", definition.text, None, counter=definition)

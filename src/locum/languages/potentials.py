@@ -4,7 +4,8 @@ A :class:`Graph` consists of states, labelled transitions, and for each state th
 without counting. States with equal visible facts *look the same*. Consider integer weights of the
 labels in a strongly connected component. If their sum is 0 on every cycle, they define a *potential* of
 each state. If labels alone do not separate all states that look the same, pairs of (potential, label)
-are the labels of the next level. This is repeated until the number of labels does not change.
+are the labels of the next level. The levels end when these states are separated, or when the number of
+labels does not change.
 
 If the last level separates all states that look the same, the potentials define a program
 (``c_rasp_programs.py``). Otherwise there is an :class:`Obstruction`: two states p and q that look the

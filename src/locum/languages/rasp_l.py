@@ -325,7 +325,7 @@ class NextToken:
     def generate(self, prompt: Sequence[Any], most: int = 256) -> list[Any]:
         """Return the tokens generated after a prompt, without the end token.
 
-        InputError is raised if the end token does not occur within ``most`` tokens.
+        :class:`InputError` is raised if the end token does not occur within ``most`` tokens.
         """
         sequence = list(prompt)
         for _ in range(most):

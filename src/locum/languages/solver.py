@@ -110,7 +110,7 @@ def ask(
     The search stops when the CPU time of the process reaches ``end``. Without ``empty``, the empty word
     is excluded. ``guided`` enables Spacer's global generalisation, which finds linear equations between
     counts. Without ``guided``, every other attempt enables it. The order in which Spacer tries
-    invariants varies: the same question may take a fifth of a second or not terminate. Attempts are
+    invariants varies, so Spacer may answer the same question quickly or not at all. Attempts are
     therefore repeated with another seed, with the machines in the other order, and with increasing time
     limits.
     """

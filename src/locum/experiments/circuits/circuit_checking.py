@@ -61,11 +61,11 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
     ``necessity`` states how an edge is necessary: alone, jointly with edges that are not necessary
     alone, or only through the length of the input.
 
-    If the model accepts at most ``most`` inputs, all of them are used, otherwise a sample of about this
-    size; ``checked`` records which. First, each input is paired with two other inputs. Undecided edges
-    are then tested on all pairs of one length, or on 2·``most`` of them. All inputs of one length have
-    the same positions, so their position embeddings are permuted in many ways instead. Signals that
-    depend only on the length are taken from an input of another length.
+    If the model accepts at most ``most`` inputs, all of them are used, and otherwise a sample of about
+    this size. ``checked`` states whether all inputs are used. First, each input is paired with two
+    other inputs. Undecided edges are then tested on all pairs of one length, or on 2·``most`` of them.
+    All inputs of one length have the same positions, so their position embeddings are permuted in many
+    ways instead. Signals that depend only on the length are taken from an input of another length.
     """
     circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))

@@ -1,7 +1,8 @@
 """Prepare inputs for checking a hypothesis, as tokens of the program and token ids of the model.
 
-An :class:`Example` contains the input tokens of the program and the input ids of the model. It also
-contains the position of each token in the model's input, and the positions of the model's answers.
+An :class:`Example` contains the input tokens of the program and the input ids of the model. Further
+fields contain the position of each token in the model's input, and the positions of the model's
+answers.
 
 >>> reading = Reading(vocabulary={"a": 5, "b": 6}, prefix=[1], suffix=[2], answers="last")
 >>> reading.example(["a", "b", "a"])
@@ -40,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Reading:
-    """A conversion between program inputs and answers, and model token ids and classes."""
+    """A conversion of inputs and answers of a program to token ids and classes of a model."""
 
     tokenizer: Any = None
     #: Token id of each token; if given, it is used instead of the tokenizer.

@@ -5,8 +5,8 @@ choice depends on the order of the candidates, not on their time of creation. An
 dataset is therefore identical to an uninterrupted one.
 
 The order of the candidates depends only on the seed. Named programs come first: all programs in their
-first size, then all in their second size, and so on. Random programs have 1 to 8 layers in turn, so a
-dataset contains each number of layers about equally often.
+first size, then all in their second size, and so on. Random programs have 1 to 8 layers in turn, so
+each of these numbers of layers is about equally frequent among random programs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Make networks harder to interpret without training, and preserve the circuit and all answers.
 
 - ``rotated``: an orthogonal rotation of the residual stream, and of every head. Slots are no longer
-  axes, and no weight is zero.
-- ``superposed``: a random projection of the residual stream onto fewer axes, as many as the written
-  signals have dimensions. Each reader gets a decoder. There are more slots than axes, so slots share
-  axes.
+  axes, and the matrices are no longer sparse.
+- ``superposed``: a random projection of the residual stream onto fewer axes, if possible as many as the
+  written signals have dimensions. Components read the stream through decoders. If there are more slots
+  than axes, slots share axes.
 - ``decoys``: additional heads and hidden units that are not part of the circuit.
 - ``normed``: softer heads and tables (:mod:`~locum.experiments.dataset.softening`), then a layer norm
   before each sublayer and before the unembedding. The residual stream is mirrored, so that its mean is
@@ -368,7 +368,7 @@ def _with_norms(labelled: Labelled, seen: dict[str, Array], basis: Array, consta
 
     The last row of ``basis`` is the constant direction of the stream, with the size ``constant``.
     The mean stream over all inputs becomes a bias after each norm, so that normalisation does not
-    change it. All signals are scaled so that the standard deviation of the stream is near 1.
+    change this mean. All signals are scaled so that the standard deviation of the stream is near 1.
     """
     size = basis.shape[1]
     deviations = {

@@ -14,7 +14,9 @@ Only the setting ``task`` is required:
   during the first half of the steps;
 - ``inputs``: ``whole`` for inputs of the full order, or ``smaller`` for inputs of a smaller order that
   are padded with zeros;
-- ``steps``, ``batch``, ``seeds``, ``first_seed``, ``curve``, ``device``.
+- ``steps`` and ``batch``: the number of training steps, and the batch size;
+- ``seeds`` and ``first_seed``: the number of networks for each noise level, and the first seed;
+- ``curve`` and ``device``: the steps after which errors are recorded, and the PyTorch device.
 
 The optimisers SGD, Adam and Muon operate on stacked vectors of parameters [network, parameter].
 

@@ -8,8 +8,8 @@ If other requests are waiting, a long request is moved to the background, and an
 its worker. For the next minute, all requests of this client start in the background.
 
 The queue is bounded. If it is full, a new request replaces the last request of a penalised client, or
-otherwise of the client with the most requests. The new request is rejected if its client already has as
-many waiting requests as every other client.
+otherwise of the client with the most requests. The new request is rejected if there is no penalised
+client, and no client has more waiting requests than its client would then have.
 
 >>> line = Line(workers=1, waiting=2)
 >>> first = line.enter("a")
