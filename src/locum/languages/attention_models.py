@@ -1,8 +1,8 @@
 """Determine which attention models recognise a regular language: one verdict and one theorem per model.
 
 Each :class:`Row` specifies its model completely: the attention, its mask, its positions and its
-precision. ``derived`` marks a statement whose proof is in docs/classification.md. All other statements
-are theorems of the cited papers.
+precision. ``derived`` marks a statement whose proof is in docs/classification.md. The other statements
+are theorems of the cited papers, or explain why a question is undecided.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Row:
             return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as plain data."""
+        """Return the verdict as a JSON-compatible dictionary."""
         return {
             "model": self.model,
             "positions": self.positions,
@@ -71,9 +71,9 @@ class Row:
 
 
 class Verdicts(Protocol):
-    """The facts from which the rows are built.
+    """The properties of a language from which :func:`rows` derives the verdicts.
 
-    :class:`~locum.languages.classification.Classification` provides these facts.
+    :class:`~locum.languages.classification.Classification` provides these properties.
     """
 
     @property
@@ -82,7 +82,7 @@ class Verdicts(Protocol):
 
     @property
     def witnesses(self) -> Mapping[str, Witness]:
-        """A witness for each negative verdict, by the key of the verdict."""
+        """Maps the keys of negative verdicts to their witnesses, if these were found."""
 
     @property
     def positions(self) -> Mapping[str, Decision]:
@@ -114,11 +114,11 @@ class Verdicts(Protocol):
 
     @property
     def c_rasp(self) -> bool:
-        """Whether a C-RASP program that is read at an end marker recognises the language."""
+        """Whether a C-RASP program whose answer is read at an end marker recognises the language."""
 
     @property
     def c_rasp_last(self) -> bool:
-        """Whether a C-RASP program that is read at the last symbol recognises the language."""
+        """Whether a C-RASP program whose answer is read at the last symbol recognises the language."""
 
     @property
     def solvable(self) -> bool:

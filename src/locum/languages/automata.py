@@ -41,7 +41,7 @@ class DFA:
     """
 
     alphabet: tuple[Letter, ...]
-    #: For each state, the next state by the index of each letter in the alphabet.
+    #: For each state, the next state for each letter, in the order of the alphabet.
     transitions: tuple[tuple[int, ...], ...]
     accepting: frozenset[int]
 
@@ -133,7 +133,7 @@ class DFA:
         )
 
     def over(self, alphabet: Sequence[Letter]) -> DFA:
-        """Return an automaton of the same language over a larger ``alphabet``."""
+        """Return an automaton of the same language over a larger or reordered ``alphabet``."""
         missing = set(self.alphabet) - set(alphabet)
         if missing:
             raise InputError(f"expected an alphabet with {show_alphabet(sorted(missing))}")
@@ -190,9 +190,9 @@ def explore(
     budget: Budget | None = None,
     cost: Callable[[State], float] = lambda state: 1.0,
 ) -> DFA:
-    """Return the minimal automaton of all states that can be reached from ``start`` by ``step``.
+    """Explore the states that ``step`` reaches from ``start``, and return their minimal automaton.
 
-    More than :data:`MAX_STATES` states, and work beyond the budget, raise an error.
+    More than :data:`MAX_STATES` states, or more steps than ``budget`` allows, raise an error.
     """
     budget = budget or account()
     numbers: dict[State, int] = {start: 0}

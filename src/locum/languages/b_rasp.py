@@ -1,15 +1,15 @@
 """Parse B-RASP (Boolean programs with masked unique hard attention) and convert it from and to LTL.
 
-A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
-acceptance and is read at the last symbol. A definition is a Boolean expression of symbols (``"a"``) and
-earlier names with ``!``, ``&``, ``|``, or an attention operation::
+A program is a list of definitions, one on each line (or ended by ``;``). The value of the last
+definition at the last symbol determines acceptance. A definition is a Boolean expression of symbols
+(``"a"``) and earlier names with ``!``, ``&``, ``|`` and ``->``, or an attention operation::
 
     before = rightmost[j < i, "a"(j) | "b"(j)] "a"(j) : false
 
 The position j is the leftmost or rightmost position that the mask allows and at which the score is
 true. The mask is ``j < i``, ``j <= i``, ``j > i``, ``j >= i`` or ``true``. The result is the value at
-j, or the default after the colon if no such j exists. In the score and in the value, every name is
-followed by its position, ``(i)`` or ``(j)``.
+j, or the default after the colon if no such j exists. In the score and in the value, a position follows
+each name and each symbol: ``(i)`` or ``(j)``.
 
 >>> program = parse('''
 ... first = leftmost[j < i, true] true : false
@@ -66,9 +66,7 @@ MAX_QUERIES = 6
 
 @dataclass(frozen=True)
 class Attention:
-    """An attention operation; each atom of the score and of the value ends in its position,
-    @i or @j.
-    """
+    """An attention operation; the names of atoms in the score and in the value end in @i or @j."""
 
     direction: str
     mask: str
@@ -79,7 +77,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class Program:
-    """Definitions in order, of which the last determines acceptance.
+    """A sequence of definitions, the last of which determines acceptance.
 
     The atoms of definitions are names or, in quotes, symbols.
     """
@@ -106,7 +104,8 @@ class Program:
     def recogniser(self, accept: str = AT_LAST) -> Recogniser:
         """Convert the program to a :class:`Recogniser`, which evaluates the program as an s-op.
 
-        ``accept`` is "last" (read at the last symbol) or "end" (read at an end marker).
+        The answer is read at the last symbol if ``accept`` is "last", and at an end marker if
+        ``accept`` is "end".
         """
         nodes: dict[str, Node] = {
             f'"{letter}"': build("equal", build("tokens", cast="asis"), constant(letter))
@@ -125,7 +124,7 @@ class Program:
         )
 
     def accepts(self, word: Sequence[Letter]) -> bool:
-        """Return whether the program accepts a word, computed by dense execution."""
+        """Return whether dense execution of the program accepts a word."""
         return self.recogniser().accepts(word)
 
     def to_ltl(self) -> LTL:
@@ -274,7 +273,10 @@ def _attended(attention: Attention, nodes: Mapping[str, Node]) -> Node:
 
 
 def _as_formula(attention: Attention, formulas: Mapping[str, Formula]) -> Formula:
-    """Return the temporal formula of an attention operation, by cases over the names read at i."""
+    """Return the temporal formula of an attention operation.
+
+    The formula is a disjunction over all values of the names that are read at i.
+    """
     both = sorted({*atoms(attention.score), *atoms(attention.value)})
     at_query = [name for name in both if name.endswith("@i")]
     if len(at_query) > MAX_QUERIES:

@@ -1,17 +1,18 @@
 """Parse and print C-RASP programs, which compare counts of earlier positions.
 
 A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
-acceptance. Boolean expressions are ``"a"`` (true if the current symbol is a), ``true``, ``false``,
-``!``, ``&&``, ``||`` and comparisons of counts (``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``). Counts
-are ``#P`` or ``#[P]`` (the number of positions up to the current one where P holds), integers, ``+``,
-``-``, an integer ``*`` a count, ``min(x, y)``, ``max(x, y)`` and ``x if P else y``. ``#`` binds as
-tightly as ``!``. ``//`` begins a comment.
+acceptance. Boolean expressions are ``true``, ``false``, comparisons of counts, symbols, and
+combinations with ``!``, ``&&`` and ``||``. The symbol ``"a"`` is true if the current symbol is a. The
+comparisons are ``==``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``. ``#P`` or ``#[P]`` is the number of
+positions up to the current one where P holds. Other counts are integers, sums, differences, an integer
+``*`` a count, ``min(x, y)``, ``max(x, y)`` and ``x if P else y``. ``#`` binds as tightly as ``!``.
+``//`` begins a comment.
 
-Two extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
+Extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
 constant, ``i % 2 == 0``, and ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.
 ``#import future`` allows counts from the current position to the end, ``#[j >= i] P``. ``#accept last``
 or ``#accept end`` sets where the answer is read, and ``#positions 0`` or ``#positions 1`` sets the
-number of the first position. By default the answer is read at the last symbol, and positions are
+index of the first position. By default the answer is read at the last symbol, and positions are
 counted from 0.
 
 >>> dyck = parse('''
@@ -68,7 +69,10 @@ _INFIX = {row.operation: symbol for symbol, row in COMPARISONS.items()} | {
 
 
 def show(program: Recogniser) -> str:
-    """Return a program as text that can be parsed again; named parts keep their names."""
+    """Return a program as text that can be parsed again; named parts keep their names.
+
+    A program with periodic predicates whose positions are counted from 1 raises an error.
+    """
     root = program.sop.node
     order = parts_of(root)
     uses: dict[Node, int] = {}
@@ -104,7 +108,7 @@ def show(program: Recogniser) -> str:
 
 
 def _text(node: Node, texts: dict[Node, str]) -> str:
-    """Return a part of a program as text, given the texts of its operands.
+    """Return a part of a program as text; ``texts`` contains the texts of its operands.
 
     Binary operations are in parentheses.
     """
@@ -146,9 +150,9 @@ def parse(
 ) -> Recogniser:
     """Parse a C-RASP program; ``alphabet`` defaults to the symbols in the program.
 
-    ``accept`` ("last", the default, or "end") and ``positions`` (0, the default, or 1: the number of
-    the first position, for periodic predicates) can be given as arguments or in the text. If both are
-    given, they must agree.
+    ``accept`` is "last" or "end", and defaults to "last". ``positions`` is the index of the first
+    position in periodic predicates, 0 or 1, and defaults to 0. Both can also be set in the text. An
+    argument that differs from the text raises an error.
     """
     reader = ProgramReader(accept, positions)
     root = reader.read(text)
@@ -206,7 +210,7 @@ _ALIASES = {"∧": "&&", "∨": "||", "≤": "<=", "≥": ">=", "≠": "!="}
 
 
 class ProgramReader(Reader):
-    """A parser of one program, whose attributes contain the conventions and names after parsing."""
+    """A parser for one program; its attributes contain the conventions and names of this program."""
 
     dialect, grammar = "C-RASP", GRAMMAR
     expected: ClassVar = {
@@ -234,7 +238,7 @@ class ProgramReader(Reader):
         first = None if positions is None else str(positions)
         self.conventions: dict[str, str | None] = {"accept": accept, "positions": first}
         self.extensions: set[str] = set()
-        #: Definitions and imported predicates by name; a distance is an integer.
+        #: Maps names to definitions and to imported predicates; an imported distance is an integer.
         self.definitions: dict[str, Node | int] = {}
         self.names: dict[Node, str] = {}
 

@@ -13,8 +13,8 @@ without ``#import local`` over the labels.
 
 For ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
 elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
-For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition,
-it is also induced by words whose length is r modulo any given multiple of d.
+For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition, x
+is also induced by words whose length is r modulo any given multiple of d.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class PositionObstruction:
-    """Two states that no program separates, for any window and any period, with a proof.
+    """A proof that no program separates two states, for any window and any period.
 
     The states of the graph in the proof are states of the automaton, each with an idempotent and a
     remainder.
@@ -61,19 +61,20 @@ class PositionObstruction:
     states: tuple[int, ...]
     #: For each label of the graph, a word.
     words: tuple[tuple[Letter, ...], ...]
-    #: For each label, the words of the idempotents before and after it; empty for periods alone.
+    #: For each label, the words of the idempotents before and after it; both are empty if only
+    #: positions are visible.
     ends: tuple[tuple[tuple[Letter, ...], tuple[Letter, ...]], ...]
     #: The period of the positions; 1 without periods.
     period: int
 
     @property
     def remainder(self) -> int:
-        """Position, modulo the period, at which the two states occur."""
+        """The position, modulo the period, at which the two states occur."""
         seen = self.obstruction.graph.seen[self.obstruction.states[0]]
         return cast("tuple[int | None, int]", seen)[1]
 
     def word(self, labels: Sequence[int]) -> tuple[Letter, ...]:
-        """Return a word of a path, which is given by its labels."""
+        """Return a word for the path with these labels."""
         return tuple(letter for label in labels for letter in self.words[label])
 
     def check(self) -> bool:
@@ -114,14 +115,17 @@ class Decision:
     reason: str = ""
 
     def program(self, automaton: DFA) -> Recogniser | None:
-        """Return a program for the language of ``automaton``, or None unless the decision is
+        """Return a program for the language of ``automaton``, or None if the decision is not
         positive.
         """
         return program(automaton, window=self.window, period=self.period) if self.holds else None
 
 
 def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> Decision:
-    """Decide whether C-RASP with these imports, read at an end marker, recognises a language."""
+    """Decide whether a C-RASP program with these imports recognises a language.
+
+    The answer of the program is read at an end marker.
+    """
     try:
         period = monoid.lengths[2] if periodic else 1
         if period > MAX_PERIOD:

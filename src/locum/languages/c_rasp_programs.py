@@ -5,10 +5,10 @@ component was entered. This count is the potential of the state (``potentials.py
 current letter, the count determines the state before this letter. The first letter that leaves the
 component enters the next one.
 
-The language is in C-RASP, read at an end marker, if and only if the potentials of every component
-separate all states. With ``#import local`` a program can read the letters before a position, and with
-``#import periodic`` the position modulo a period. A state of the automaton is then considered together
-with these visible facts. Only states with equal visible facts have to be separated.
+A C-RASP program whose answer is read at an end marker recognises the language if and only if the
+potentials of every component separate all states. With ``#import local`` a program can read the letters
+before a position, and with ``#import periodic`` the position modulo a period. These letters and this
+position are *visible facts*. Only states with equal visible facts have to be separated.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ MAX_SEEN = 600
 
 @dataclass(frozen=True)
 class Seen:
-    """A state of an automaton with the letters before the position, and the position modulo
-    the period.
-    """
+    """A state of an automaton, the letters before the position, and the position modulo the period."""
 
     state: int
     #: Indices of the letters, the nearest last. Positions before the word have index 0.
@@ -85,7 +83,7 @@ class PositionGraph:
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph of the states, whose labels are letters with the visible facts before them."""
+        """The graph of the states; its labels are letters with the visible facts before them."""
         number = {seen: i for i, seen in enumerate(self.states)}
         label = {name: i for i, name in enumerate(self.labels)}
         targets = tuple(
@@ -99,7 +97,7 @@ class PositionGraph:
 
     @cached_property
     def parts(self) -> list[Component] | Obstruction:
-        """The potentials of the components, or the reason why they do not separate the states."""
+        """The potentials of the components, or an obstruction if they do not separate the states."""
         return separate(self.graph)
 
     def letter(self, label: int) -> Node:
@@ -108,9 +106,7 @@ class PositionGraph:
         return _all([symbol(self.automaton.alphabet[place]).node, self._look(window, remainder)])
 
     def look(self, state: int) -> Node:
-        """Return a node that is true where the visible facts are those of ``state`` before its next
-        letter.
-        """
+        """Return a node that is true at positions with the visible facts of ``state``."""
         seen = self.states[state]
         return self._look(seen.window, seen.remainder)
 
@@ -138,8 +134,8 @@ def program(
 ) -> Recogniser | None:
     """Return a C-RASP program for the language of a minimal automaton, or None if there is none.
 
-    With ``window``, the program reads the given number of earlier letters. With ``period``, it reads
-    its position modulo the period. Such programs are read at an end marker.
+    The program can read the last ``window`` letters, and its position modulo ``period``. The answers of
+    programs with a window or a period are read at an end marker.
 
     >>> from locum.languages.regular import language
     >>> parity_free = program(language("(ab+ba)*"))
@@ -160,7 +156,7 @@ def program(
 def obstruct(automaton: DFA, accept: str = END) -> tuple[int, Obstruction] | None:
     """Return a proof that no C-RASP program without ``#import`` recognises the language, or None.
 
-    The result is None if there is a program. Read at the last symbol, the obstruction refers to the
+    The result is None if there is a program. If ``accept`` is "last", the obstruction refers to the
     automaton of all words w with wa in the language, for a letter a. The index of this letter in the
     alphabet is returned with the obstruction.
     """
@@ -191,7 +187,7 @@ def _before(automaton: DFA, place: int) -> frozenset[int]:
 
 @dataclass
 class _Writer:
-    """A builder of the program, which also names its parts."""
+    """A builder of a C-RASP program that also names the s-ops of the program."""
 
     seen: PositionGraph
     accept: str

@@ -1,7 +1,7 @@
-"""Classify a regular language: its classes, a witness for each negative verdict, and suitable
-attention.
+"""Determine the classes of a regular language, and the attention models that recognise it.
 
-Every verdict is computed from the minimal automaton and its syntactic monoid. C-RASP means programs
+Negative verdicts have witnesses. The verdicts are computed from the minimal automaton and its syntactic
+monoid. C-RASP means programs
 without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with ``#import``.
 
 >>> verdicts = classify("(ab+ba)*")
@@ -73,17 +73,18 @@ class Classification:
 
     @cached_property
     def c_rasp(self) -> bool:
-        """Whether a C-RASP program without ``#import``, read at an end marker, recognises the
-        language.
+        """Whether a C-RASP program without ``#import`` recognises the language.
+
+        The answer of the program is read at an end marker.
         """
         return obstruct(self.automaton, END) is None
 
     @cached_property
     def c_rasp_last(self) -> bool:
-        """Whether a C-RASP program without ``#import``, read at the last symbol, recognises the
-        language.
+        """Whether a C-RASP program without ``#import`` recognises the language.
 
-        The empty word contains no last symbol, so its membership is ignored.
+        The answer of the program is read at the last symbol. The empty word contains no last symbol, so
+        its membership is ignored.
         """
         return self.c_rasp or obstruct(self.automaton, LAST) is None
 
@@ -91,7 +92,7 @@ class Classification:
     def positions(self) -> dict[str, Decision]:
         """For each class with position predicates, the decision on whether it contains the language.
 
-        Programs are read at an end marker.
+        The answers of the programs are read at an end marker.
         """
         decisions = {}
         for name, (local, periodic) in IMPORTS.items():
@@ -170,7 +171,10 @@ class Classification:
 
     @cached_property
     def witnesses(self) -> dict[str, Witness]:
-        """A witness for each negative verdict, by the key of the verdict."""
+        """Maps the keys of negative verdicts to their witnesses.
+
+        A key is missing if the search for its witness is too large.
+        """
         finder, found = self._finder, {}
         candidates = {
             "finite": finder.infinite,
@@ -238,7 +242,7 @@ class Classification:
         return program(self.automaton, accept)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdicts by their published names, with their evidence, as plain data."""
+        """Return the verdicts and their evidence as a JSON-compatible dictionary."""
         verdicts: dict[str, Any] = {line.key: line.holds for line in self.lines()}
         group = None
         if self.groups:
@@ -266,7 +270,7 @@ class Classification:
         }
 
     def lines(self) -> list[Line]:
-        """Return every verdict with its reason and its consequence as text."""
+        """Return the verdicts on the main classes, with their reasons and consequences as text."""
         return [
             self._finite(),
             self._star_free(),
@@ -390,7 +394,7 @@ class Classification:
 
 
 def _listed(states: Sequence[int]) -> str:
-    """Format up to twelve states, and the number of states if there are more."""
+    """Format a list of states; more than twelve states are replaced by their number."""
     if len(states) > 12:
         return f"{len(states)} states"
     return f"the states {', '.join(map(str, states))}"

@@ -79,8 +79,10 @@ class Entry(ABC):
         """Return a text that describes how certain the correctness of the network is."""
 
     def examine(self) -> Finding:
-        """Run the network on all words and compare its answers with the correct ones; the result is
-        cached.
+        """Run the network on the words from :meth:`words`, and compare its answers with the correct
+        answers.
+
+        The result is cached.
         """
         return self._finding
 
@@ -98,7 +100,7 @@ class Entry(ABC):
         return Finding(layers, heads, count, self.longest, wrong, self.status())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the construction and the result of its check as plain data."""
+        """Return the construction and the result of its check as a JSON-compatible dictionary."""
         examined = self.examine()
         return {
             "name": self.name,
@@ -147,7 +149,10 @@ class Compiled(Entry):
         )
 
     def words(self) -> Iterator[list[Word]]:
-        """Yield all words, including the empty word if the recogniser is read at an end marker."""
+        """Yield, for each length, all words of this length.
+
+        The empty word is included if the answer is read at an end marker.
+        """
         if isinstance(self.built, Recogniser) and self.built.accept == END:
             yield [()]
         yield from super().words()
@@ -175,7 +180,7 @@ class Compiled(Entry):
 
 @dataclass(frozen=True)
 class Direct(Entry):
-    """A construction with weights given by hand, which a function runs on a word."""
+    """A construction with hand-written weights; the function ``run`` computes its output for a word."""
 
     run: Callable[[str], Any]
     layers: int

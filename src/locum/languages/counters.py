@@ -1,8 +1,8 @@
 """Represent counter machines: C-RASP programs, and counter automata given as text.
 
-A C-RASP program is a machine with an integer for each count, which makes one step for each symbol.
+A C-RASP program is a machine that makes one step for each symbol, and whose state contains the counts.
 
-The same code computes with numbers, to run words that share prefixes, and with the terms of a solver
+The same code computes with numbers, in order to run words, and with the terms of a solver
 (``solver.py``). A mapping of type :data:`Meanings` defines the operations.
 
 A counter automaton consists of states and integer counters, and reads one symbol in each step (Fischer,
@@ -59,7 +59,7 @@ PLAIN: Meanings = {
 class Register:
     """One integer in the state of a machine."""
 
-    #: "count" (positions so far), "memory" (a condition, ``index`` steps ago) or "remainder".
+    #: "count", "memory" (the value of a condition ``index`` steps ago) or "remainder".
     kind: str
     node: Node
     #: For a memory, the number of steps ago; for a remainder, the period.
@@ -121,10 +121,9 @@ class CounterMachine:
 
     @cached_property
     def _code(self) -> CodeType:
-        """The program as a compiled function of state and symbol, three times faster than interpreting
-        it.
+        """The program as compiled Python code, which runs faster than an interpreter of the program.
 
-        Symbols and constants are passed to the function by name, because users provide them.
+        The code refers to symbols and constants by variables, because users provide them.
         """
         lines = ["def step(state, letter):"]
         following = [f"state[{place}]" for place in range(len(self.registers))]
@@ -193,7 +192,7 @@ def _number(node: Node) -> int:
 
 
 def _offset(node: Node) -> int:
-    """Return the number of the first position in the periodic predicate ``node``."""
+    """Return the index of the first position in the periodic predicate ``node``."""
     position = node.inputs[0]
     return 0 if position.op == "indices" else _number(position.inputs[1])
 
@@ -287,8 +286,9 @@ class CounterAutomaton:
     def step(
         self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
     ) -> tuple[tuple[Any, ...], Any]:
-        """Read a symbol, and return the next state and whether it accepts; state −1 rejects all
-        continuations.
+        """Read a symbol, and return the next state and whether the automaton accepts there.
+
+        State −1 rejects all continuations.
         """
         here, counters = state[0], dict(zip(self.counters, state[1:], strict=True))
         choose = meanings["if_else"]

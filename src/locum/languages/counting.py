@@ -52,9 +52,9 @@ def recogniser(
 ) -> Recogniser:
     """Return a recogniser whose answer is the s-op ``accepted``.
 
-    An s-op with operations outside C-RASP raises an error. ``accept`` is "last" (read at the last
-    symbol) or "end" (read at an end marker). Positions are counted from 0. ``extensions`` may contain
-    "periodic", "local" and "future".
+    An s-op with operations outside C-RASP raises an error. The answer is read at the last symbol if
+    ``accept`` is "last", and at an end marker if ``accept`` is "end". Positions are counted from 0.
+    ``extensions`` may contain "periodic", "local" and "future".
     """
     root = node_of(accepted)
     require(root, tuple(extensions))
@@ -74,8 +74,10 @@ def _from_here() -> Node:
 
 
 def count_node(condition: Node, distance: int | None = None, *, ahead: bool = False) -> Node:
-    """Return the node of a count: up to the current position, from it to the end, or at one
-    distance.
+    """Return the node of a count.
+
+    The count includes the positions up to the current one, from the current one to the end if ``ahead``
+    is true, or at one ``distance``.
     """
     holds = build("select", condition, constant_node(True), predicate="==")
     if ahead:
@@ -91,7 +93,7 @@ def count_node(condition: Node, distance: int | None = None, *, ahead: bool = Fa
 
 @dataclass(frozen=True)
 class Count:
-    """A count as data: its condition, and which positions it counts."""
+    """The condition of a count, and the positions that are counted."""
 
     condition: Node
     distance: int | None
@@ -132,9 +134,9 @@ def is_boolean(node: Node) -> bool:
 
 
 def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
-    """Raise an error if a part of the program is not an operation of C-RASP or of ``extensions``.
+    """Raise an error if a program contains an operation that is not in C-RASP with ``extensions``.
 
-    The error names this part.
+    The error quotes the part of the program with this operation.
     """
 
     def refuse(node: Node, why: str) -> NoReturn:

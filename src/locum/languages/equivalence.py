@@ -1,4 +1,4 @@
-"""Decide whether two programs are equivalent: proven, refuted by a shortest word, or undecided.
+"""Decide whether two languages are equal, and find a shortest word that separates different languages.
 
 Regular languages are compared by their automata. Programs that count are first run on all short words,
 and then passed to a solver (``solver.py``). A word that separates two programs is run again, by dense
@@ -30,10 +30,11 @@ FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers of one program for a word: by dense execution and by compiled weights."""
+    """The answers of one definition of a language for a word, computed in several ways."""
 
     expected: bool
-    #: Maps "dense" and "weights" to the answer, or to the reason why there is none.
+    #: Maps "dense" and "weights" to the answer of a program, or to the reason why there is none. For
+    #: other definitions, the only key is "automaton".
     by: Mapping[str, bool | str] = field(default_factory=dict)
 
 
@@ -54,7 +55,7 @@ class Comparison:
     alphabet: tuple[Letter, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain data."""
+        """Return the comparison as a JSON-compatible dictionary."""
         return {
             "verdict": self.verdict,
             "method": self.method,
@@ -69,9 +70,11 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     """Compare two languages or programs over the same alphabet.
 
     Different alphabets raise :class:`~locum.errors.InputError`, because a program is undefined for
-    words with symbols outside its alphabet. Read both languages with the same ``alphabet`` instead. If
-    one of the languages is given by a temporal formula or by a program that is read at the last symbol,
-    only non-empty words are compared. The verdict is "undecided" after ``seconds`` of CPU time.
+    words with symbols outside its alphabet. Read both languages with the same ``alphabet`` instead.
+
+    Only non-empty words are compared if one of the languages is given by a temporal formula, or by a
+    program whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
+    separating word is found within ``seconds`` of CPU time.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'
@@ -288,9 +291,9 @@ def regular_automaton(
 ) -> DFA | None:
     """Return the minimal automaton of a C-RASP program or of a counter automaton, or None.
 
-    A candidate automaton distinguishes words by the answers after a few more letters. It is then
-    compared with the definition. Without a proof within ``seconds``, and for programs that count later
-    positions, the result is None.
+    A candidate automaton distinguishes words by the answers after a few more letters. The candidate is
+    then compared with the definition. The result is None if no candidate is proven to be equivalent
+    within ``seconds``, and for programs that count later positions.
     """
     if isinstance(definition, CounterAutomaton):
         language = Language("counter", definition.text, None, counter=definition)
@@ -324,7 +327,10 @@ _MAX_SUGGESTED = 40
 
 
 def _suggested(definition: Recogniser | CounterAutomaton, empty: bool, depth: int) -> DFA | None:
-    """Return an automaton that distinguishes words by the answers after up to ``depth`` letters."""
+    """Return an automaton that distinguishes words by the answers after up to ``depth`` letters.
+
+    The result is None if the automaton or the number of answers would be too large.
+    """
     machine = machine_of(definition)
     alphabet = definition.alphabet
     if len(alphabet) ** depth > 4096:

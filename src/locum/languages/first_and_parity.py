@@ -6,7 +6,8 @@
 (True, False)
 
 - :class:`Parity`: the two-layer softmax encoder of Chiang and Cholak (2022), on two U's in series, also
-  with layer norm. :class:`First`: their encoder for words that begin with 1.
+  with layer norm.
+- :class:`First`: the encoder of Chiang and Cholak for words that begin with 1.
 - :class:`KParity`: one layer with a head for each chosen bit.
 - :class:`Match2`: one layer with one head, which decides whether some token and the current token sum
   to a multiple of p.
@@ -50,24 +51,24 @@ class Recogniser(ABC):
 
     @abstractmethod
     def read(self, result: Numbers) -> float:
-        """Return the number that decides acceptance; a word is accepted unless it is negative."""
+        """Return the number that decides acceptance; a word is accepted if the number is at least 0."""
 
     def simulator(self, length: int) -> Stack:
         """Return a stack of U's, in series, for words of ``length`` tokens."""
         return _stack_for(self.modules(length), len(self.embed([0] * length)))
 
     def accepts(self, word: Word, *, executor: str | None = None) -> bool:
-        """Return whether the word is in the language, computed by running the encoders on U."""
+        """Run the encoders on U, and return whether the word is in the language."""
         return self.margin(word, executor=executor) >= 0
 
     def margin(self, word: Word, *, executor: str | None = None) -> float:
-        """Return the number that decides acceptance, computed by running the encoders on U."""
+        """Run the encoders on U, and return the number that decides acceptance."""
         read = self.read_word(word)
         modules, X = self.modules(len(read)), self.embed(read)
         return self.read(np.asarray(_stack_for(modules, len(X))(modules, X, executor=executor)))
 
     def accepts_directly(self, word: Word) -> bool:
-        """Return whether the word is in the language, computed by the encoders without U."""
+        """Run the encoders without U, and return whether the word is in the language."""
         read = self.read_word(word)
         value = self.embed(read)
         for module in self.modules(len(read)):
@@ -103,10 +104,11 @@ def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) ->
 
 
 class Parity(Recogniser):
-    """Words with an even number of ones, the paper's PARITY.
+    """The words with an even number of ones, which the paper calls PARITY.
 
-    The features of a token are indicators of 0, 1 and the end marker; i/N; (−1)ⁱ; and space for #1/N,
-    1/N, [i = #1]/N and the result. The first layer counts by uniform attention, and its feed-forward
+    The features of a token are indicators of 0, 1 and the end marker, followed by i/N and (−1)ⁱ. The
+    encoders write #1/N, 1/N, [i = #1]/N and the result to four further features, which are 0 in the
+    input. The first layer counts by uniform attention, and its feed-forward
     marks the position i = #1. The second layer compares attention to even and to odd positions, one of
     which contains the mark. The result is positive for odd words, by about 1/N², and 0 for the empty
     word.
@@ -118,9 +120,9 @@ class Parity(Recogniser):
     def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
         """Create the encoders, with layer norms if ``layer_norm`` is True.
 
-        With layer norms, each feature is stored twice, with opposite signs. With ``absorbed``, the
-        matrices of the feed-forward contain the residual around it, since the paper's Corollary has no
-        such residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
+        With layer norms, each feature is stored twice, with opposite signs. The Corollary of the paper
+        has no residual around the feed-forward. With ``absorbed``, the matrices of the feed-forward
+        therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
         """
         self.layer_norm = layer_norm
         self.absorbed = absorbed
@@ -178,7 +180,7 @@ class Parity(Recogniser):
         return W1, sparse(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})
 
     def _compare(self, d: int, moves: Sequence[tuple[int, int, int]]) -> MultiHeadAttention:
-        """Return a layer with two heads, for even and for odd positions, whose outputs are subtracted.
+        """Return a layer that subtracts the outputs of two heads, for even and for odd positions.
 
         Each entry of ``moves`` is an input feature, an output feature and a factor of the values.
         """
@@ -238,8 +240,8 @@ class First(Recogniser):
 class KParity(Recogniser):
     """Words of n bits with an even number of ones at k chosen positions: one layer with k heads.
 
-    Head j attends from the end marker to position Sⱼ. The sum of the heads' outputs is the number of
-    ones. The feed-forward computes its parity by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
+    Head j attends from the end marker to position Sⱼ. The sum s of the heads' outputs is the number of
+    ones. The feed-forward computes the parity of s by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
     """
 
     def __init__(self, n: int, chosen: Sequence[int], epsilon: float = 0.1) -> None:
@@ -293,8 +295,8 @@ class KParity(Recogniser):
 class Match2(Recogniser):
     """Sequences in which some token and a partner, possibly the token itself, sum to a multiple of p.
 
-    There is one head. A token s is represented by the angle θ = 2πs/p, and the score of two tokens is
-    c·cos(θᵢ + θⱼ), which is largest where the tokens match. A blank token receives a slightly lower
+    The layer contains one head. A token s is represented by the angle θ = 2πs/p. The score of two
+    tokens is c·cos(θᵢ + θⱼ), which is largest where the tokens match. A blank token receives a lower
     score, and the output shows whether the blank token received the attention. ``accepts`` returns
     whether any token has a partner, and ``matches`` returns this for each token.
     """
@@ -317,7 +319,7 @@ class Match2(Recogniser):
     def modules(self, length: int) -> list[Module]:
         """Return one attention layer for words of ``length`` tokens.
 
-        Its scores grow with the length, and with p² to separate near matches.
+        The scores grow with the length, and with p² in order to separate near matches.
         """
         nearest = math.cos(2 * math.pi / self.p) if self.p > 1 else -1.0
         threshold, gap = (1 + nearest) / 2, (1 - nearest) / 2
@@ -330,7 +332,7 @@ class Match2(Recogniser):
         return float(result[:-1, 0].max()) - 0.5
 
     def matches(self, word: Sequence[int], *, executor: str | None = None) -> list[bool]:
-        """Return for each token whether it has a partner, computed by running the layer on U."""
+        """Run the layer on U, and return for each token whether it has a partner."""
         read = self.read_word(word)
         simulator = self.simulator(len(read))
         result = simulator(self.modules(len(read)), self.embed(read), executor=executor)

@@ -2,9 +2,9 @@
 
 ``a(x)`` means that the symbol at position x is a. ``exists y``, ``forall y`` and ``maj y`` (at least
 half, Merrill & Sabharwal 2023) quantify over all positions. A guard such as ``exists y < x`` restricts
-a quantifier to some positions (``<``, ``<=``, ``>``, ``>=``). The formula inside a quantifier may
-contain only the variable of this quantifier. Each quantifier is then a comparison of counts, and the
-formula is a program of ``c_rasp.py`` that is read at an end marker.
+a quantifier to some positions (``<``, ``<=``, ``>``, ``>=``). The only free variable of the formula
+inside a quantifier may be the variable of this quantifier. Each quantifier is then a comparison of
+counts, and the formula is a program of ``c_rasp.py`` whose answer is read at an end marker.
 
 >>> dyck = parse('maj x a(x) & forall x (b(x) | exists y > x b(y))')
 >>> dyck.accepts("aabb"), dyck.accepts("abb"), dyck.accepts("bba")
@@ -132,7 +132,7 @@ class _Formula(_Symbols):
         return _Part(build("or", build("not", one.node), other.node), {**one.free, **other.free})
 
     def quantified(self, parts: list[Any]) -> _Part:
-        """Quantify over all positions, or over the positions before or after another variable."""
+        """Quantify over all positions, or over the positions that a guard allows."""
         quantifier, variable, *guard, body = parts
         for name, token in body.free.items():
             if name != variable:

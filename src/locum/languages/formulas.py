@@ -140,9 +140,9 @@ def _symbol(name: str) -> str:
 
 
 def show(formula: Formula, write_atom: Callable[[str], str] = _symbol) -> str:
-    """Format a formula as text that can be parsed again.
+    """Format a formula as text that can be parsed again, unless the text is too long.
 
-    Parts of formulas that are longer than ``MAX_SHOWN`` characters are replaced by an ellipsis.
+    A subformula whose operands have more than ``MAX_SHOWN`` characters is replaced by an ellipsis.
     """
 
     def text(part: Formula, below: Sequence[tuple[str, int]]) -> tuple[str, int]:

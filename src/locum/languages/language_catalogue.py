@@ -1,9 +1,9 @@
 """Define named languages: executable definitions, plain recognisers, and published results.
 
-Each citation names a paper that states whether the language is in the class. The definitions are
-Locum's. A definition is a regular expression, an automaton, a C-RASP program or a counter automaton.
-Palindromes and Dyck languages of two or more kinds of brackets are defined only by a plain recogniser,
-which is a Python function.
+Each citation names a paper that states whether the language is in the class. The definitions are not
+taken from these papers. A definition is a regular expression, an automaton, a C-RASP program or a
+counter automaton. Palindromes, and Dyck languages of unbounded depth with two or more kinds of
+brackets, are defined only by a plain recogniser, which is a Python function.
 
 >>> dyck = NAMED["dyck-1"]
 >>> dyck.plain("(())"), dyck.language().program.accepts("(())")
@@ -60,9 +60,7 @@ class NamedLanguage:
     witness: PumpingWitness | None = None
 
     def language(self) -> Language:
-        """Return the :class:`Language` of the definition; a language without a definition raises
-        InputError.
-        """
+        """Return the :class:`Language`; raise :class:`InputError` if there is no definition of it."""
         if not self.form:
             raise InputError(
                 f"{self.name}: expected a language with an automaton, a counter automaton or a C-RASP "
@@ -310,7 +308,7 @@ NAMED = {language.name: language for language in _ALL}
 
 
 def find(name: str) -> NamedLanguage:
-    """Return the named language ``name``; an unknown name raises InputError."""
+    """Return the named language ``name``; raise :class:`InputError` for an unknown name."""
     if name not in NAMED:
         raise InputError(
             f"expected the name of a language, got {name!r}; try one of {', '.join(NAMED)}"

@@ -1,10 +1,10 @@
 """Reduce programs that count later positions to programs or automata without such counts.
 
-The answer is read at the end, where a count of the positions to the end is 1 or 0. Other counts may
-still contain later counts. If every comparison then compares one count with an integer, the program is
-converted to a formula of temporal logic: "at least k positions so far" becomes k nested operators O.
-All other programs are not reduced, because the logic with both kinds of counts defines more languages,
-such as PARITY.
+The answer is read at the last position, where a count of the positions to the end is 1 or 0. Such
+counts may still occur inside other counts. If every comparison then compares one count with an integer,
+the program is converted to a formula of temporal logic. For example, "at least k positions so far"
+becomes k nested operators O. Other programs are not reduced, because the logic with both kinds of
+counts defines more languages, such as PARITY.
 
 >>> from locum.languages import c_rasp
 >>> program = c_rasp.parse('''
@@ -104,9 +104,7 @@ Case = tuple[Formula, Mapping[Node, int], int]
 
 
 def _formula(root: Node) -> Formula | None:
-    """Convert a program to a formula if each comparison compares one count with an integer,
-    else None.
-    """
+    """Return the formula of a program, or None if some comparison cannot be converted."""
     formulas: dict[Node, Formula] = {}
     sums: dict[Node, list[Case]] = {}
     for node in parts_of(root):

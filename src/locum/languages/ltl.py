@@ -4,13 +4,16 @@ Atoms are symbols: lower-case names such as ``a``, or symbols in quotes such as 
 are, in order of decreasing precedence:
 
 - ``!``, ``X`` (next), ``F`` (eventually), ``G`` (always), ``Y`` (yesterday), ``O`` (once), ``H``
-  (historically), and ``WX``, ``WY`` (weak: true if there is no next or previous position);
+  (historically), ``WX`` (weak next) and ``WY`` (weak yesterday);
 - ``U`` (until), ``R`` (release), ``S`` (since), ``T`` (triggered), which are right-associative;
-- ``&``, ``|``, ``->``, ``<->``.
+- ``&``;
+- ``|``;
+- ``->``, which is right-associative;
+- ``<->``, which is right-associative.
 
-U, F, G, S, O and H include the current position. A word satisfies a formula if the formula holds at the
-first position of the word or, with ``at="last"``, at the last position. The empty word satisfies no
-formula.
+U, F, G, S, O and H include the current position. WX and WY are true if there is no next or previous
+position. A word satisfies a formula if the formula holds at the first position of the word or, with
+``at="last"``, at the last position. The empty word satisfies no formula.
 
 >>> alternating = LTL.parse("G (a -> WX b) & G (b -> WX a)")
 >>> dfa = alternating.automaton()
@@ -44,9 +47,9 @@ from locum.languages.formulas import (
 )
 from locum.languages.syntax import MAX_NESTING, MAX_PREFIXES, Reader, alphabet_of
 
-#: The position at which a word satisfies a formula.
+#: The positions at which a formula can be required to hold.
 FIRST, LAST = "first", "last"
-#: Maximum number of next and until operators about which the states of an automaton contain guesses.
+#: Maximum number of different next and until operators in a formula that contains past operators.
 MAX_PROMISES = 12
 
 _GRAMMAR = r"""
@@ -197,9 +200,10 @@ class LTL:
 
 
 def _backwards(ltl: LTL, parts: list[Formula], budget: Budget) -> DFA:
-    """Return the automaton of a formula with only future operators, by reading words from their end.
+    """Return the automaton of a formula without past operators.
 
-    In this direction, no guesses about later positions are needed. The resulting automaton is reversed.
+    The construction reads words from their end, because no guesses about later positions are needed in
+    this direction. The resulting automaton is then reversed.
     """
     number = {part: i for i, part in enumerate(parts)}
     # The values that are needed from the next position: of φ for X φ, and of an until for itself.
@@ -253,11 +257,11 @@ def _evaluate(
 
 
 class _Tableau:
-    """A run over words with the value of every past operator, and all guesses for every future
-    operator.
+    """The construction of an automaton for a formula with past and future operators.
 
-    A guess (a *promise*) is about the next position, and is dropped when it proves false. The values of
-    a subformula under all combinations of promises are the bits of one integer.
+    A state contains the values of the past operators, and guesses about the future operators at the
+    next position. These guesses are called *promises*. A combination of promises is discarded when a
+    promise proves false. The values of a subformula for all combinations are the bits of one integer.
     """
 
     def __init__(self, ltl: LTL, budget: Budget) -> None:

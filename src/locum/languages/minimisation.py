@@ -23,9 +23,10 @@ from locum.rasp.handles import SOp, wrap
 
 
 def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -> Recogniser:
-    """Return an equivalent program with fewer counts, or fewer parts, if one is found in time.
+    """Return an equivalent program with fewer counts, or with as many counts and fewer parts.
 
-    ``seconds`` limits the CPU time of the search, and ``each`` the CPU time of one comparison.
+    If no such program is found in time, the result is the same program. ``seconds`` limits the CPU time
+    of the search, and ``each`` limits the CPU time of one comparison.
 
     >>> redundant = c_rasp.parse('x = #"a" > #"b" && #"a" >= 0')
     >>> print(c_rasp.show(minimise(redundant)))

@@ -1,4 +1,4 @@
-"""Compute the syntactic monoid of a regular language: groups, Green's relations, stable semigroup.
+"""Compute the syntactic monoid of a regular language, its groups and its Green's relations.
 
 The syntactic monoid consists of the transformations that words induce on the states of the minimal
 automaton. The language is star-free if and only if this monoid is aperiodic, that is, no word permutes
@@ -44,7 +44,7 @@ class Group:
     permutations: frozenset[tuple[int, ...]]
     #: A word that permutes the states non-trivially.
     word: tuple[Letter, ...]
-    #: For each permutation, the number of a monoid element that induces it.
+    #: Maps each permutation to the index of a monoid element that induces the permutation.
     numbers: Mapping[tuple[int, ...], int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -74,7 +74,7 @@ class Group:
         return len(self._perfect) == 1
 
     def perfect_generators(self) -> list[int]:
-        """Return the numbers of monoid elements that generate the largest perfect subgroup."""
+        """Return the indices of monoid elements that generate the largest perfect subgroup."""
         return [
             self.numbers[tuple(self.states[i] for i in each)] for each in _generating(self._perfect)
         ]
@@ -118,7 +118,7 @@ def _closure(generators: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
 
 
 def _generating(group: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return generators of a group; each generator at least doubles the generated subgroup."""
+    """Return a few permutations that generate a group."""
     chosen: list[tuple[int, ...]] = []
     generated: set[tuple[int, ...]] = set()
     for element in sorted(group):
@@ -194,7 +194,7 @@ class Monoid:
         return len(self.elements)
 
     def word(self, number: int) -> tuple[Letter, ...]:
-        """Return a shortest word that induces the element with this number."""
+        """Return a shortest word that induces the element with the index ``number``."""
         letters: list[Letter] = []
         while number:
             number, place = self._came[number]
@@ -202,14 +202,14 @@ class Monoid:
         return tuple(reversed(letters))
 
     def multiply(self, *factors: int) -> int:
-        """Return the number of the product of elements, which are given by their numbers."""
+        """Return the index of the product of the elements with the indices ``factors``."""
         product = self.elements[0]
         for factor in factors:
             product = compose(product, self.elements[factor])
         return self.numbers[product]
 
     def idempotent_power(self, number: int) -> int:
-        """Return the number of the idempotent power of an element."""
+        """Return the index of the idempotent power of the element with the index ``number``."""
         power = number
         while self.multiply(power, power) != power:
             power = self.multiply(power, number)
@@ -235,10 +235,10 @@ class Monoid:
 
     @cached_property
     def lengths(self) -> tuple[list[frozenset[int]], int, int]:
-        """The elements that words of 0, 1, 2, … letters induce, the stability index s, and the period.
+        """The elements that words of each length induce, the stability index s, and the period.
 
-        From words of s letters on, the sets of elements repeat with the period, which divides s. The
-        list of sets ends with the words of 2s - 1 letters.
+        The list contains one set of elements for each length from 0 to 2s - 1. From length s on, the
+        sets repeat with the period, which divides s.
         """
         sets = [frozenset({0})]
         known = {sets[0]: 0}

@@ -52,7 +52,7 @@ class Language:
     def definition(self) -> DFA | Recogniser | CounterAutomaton:
         """The definition of the language: its automaton, program or counter automaton.
 
-        A program with counts of later positions is replaced by its reduced program.
+        A program with counts of later positions is replaced by its reduced program, if there is one.
         """
         found = self.automaton or self.reduced or self.program or self.counter
         assert found is not None
@@ -167,9 +167,9 @@ def _text(source: str | Path, form: str | None) -> tuple[str, str]:
 def read_dfa(text: str) -> DFA:
     """Parse an automaton in JSON format, and minimise it.
 
-    The JSON object contains ``alphabet`` (a list), ``start``, ``accepting`` (a list of states) and
-    ``transitions``, which maps each state to the next states by letter. Words without a transition are
-    rejected.
+    The JSON object contains ``alphabet``, ``start``, ``accepting`` and ``transitions``. ``alphabet``
+    and ``accepting`` are lists. ``transitions`` maps each state to a mapping from letters to next
+    states. A word is rejected if a transition is missing.
     """
     try:
         data: Any = json.loads(text)

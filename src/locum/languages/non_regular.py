@@ -72,7 +72,7 @@ class PumpingWitness:
         return f"{pattern} is accepted if and only if m {_SYMBOLS[self.relation]} {n}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the witness as plain data for JSON."""
+        """Return the witness as a JSON-compatible dictionary."""
         words = {name: list(getattr(self, name)) for name in "uvwxzy"}
         return words | {"relation": self.relation, "offset": self.offset, "text": str(self)}
 
@@ -89,8 +89,8 @@ def find_witness(
 ) -> PumpingWitness | None:
     """Find and prove a witness that a language is not regular, or return None if none is found in time.
 
-    The proof requires z3 (``pip install 'locum[solve]'``). For programs that count later positions, the
-    result is None.
+    The proof requires z3 (``pip install 'locum[solve]'``). Without z3, and for programs that count
+    later positions, the result is None.
     """
     if isinstance(language, Recogniser) and not language.causal:
         return None
@@ -195,8 +195,8 @@ class _Pumped:
     ) -> tuple[tuple[Any, ...], Any]:
         """Read one v, x or z, and return the next state and whether the witness is contradicted.
 
-        Phases 0, 1 and 2 read v's, x's and z's. Phase 3 means that the word is not of the form of the
-        witness.
+        In phases 0, 1 and 2, the machine reads v's, x's and z's. In phase 3, the word does not have the
+        form of the witness.
         """
         own = len(self.machine.registers)
         inner, phase, differences = tuple(state[:own]), state[own], list(state[own + 1 :])
@@ -290,8 +290,8 @@ class Verdict:
 def verdicts(language: Recogniser | CounterAutomaton, witness: PumpingWitness | None) -> list[Verdict]:
     """Return the verdicts that follow from a program or counter automaton, and from a witness.
 
-    A C-RASP program proves membership in all classes that contain C-RASP, whether or not its language
-    is regular. A witness excludes the classes of regular languages.
+    A C-RASP program without ``#import`` proves membership in the classes that contain C-RASP, whether
+    or not its language is regular. A witness excludes the classes of regular languages.
     """
     excluded = [] if witness is None else non_regular_verdicts(witness)
     found = {verdict.key: verdict for verdict in excluded}

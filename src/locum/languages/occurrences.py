@@ -48,7 +48,10 @@ class Conflict:
 
 
 def read_orders(automaton: DFA) -> dict[Orders, int] | Conflict:
-    """Return the state for each pair of orders, or two words with equal orders and different states."""
+    """Return a mapping from orders of first and last occurrences to states, or a conflict.
+
+    A conflict consists of two words with equal orders that lead to different states.
+    """
     start: Orders = ((), ())
     states = {start: 0}
     words: dict[Orders, tuple[Letter, ...]] = {start: ()}
@@ -76,8 +79,8 @@ def read_orders(automaton: DFA) -> dict[Orders, int] | Conflict:
 def unmasked_program(automaton: DFA) -> b_rasp.Program:
     """Return a B-RASP program without masks for a language that depends only on the orders.
 
-    For two letters, one head determines which letter occurs first, and another head determines which
-    letter occurs last.
+    For each pair of letters, one head determines which letter occurs first, and another head determines
+    which letter occurs last.
     """
     states = read_orders(automaton)
     if isinstance(states, Conflict):

@@ -1,10 +1,11 @@
 """Decide which states of a labelled graph can be distinguished by counts.
 
 A :class:`Graph` consists of states, labelled transitions, and for each state the facts that are visible
-without counting. States with equal visible facts *look the same*. In a strongly connected component,
-integer weights of the labels whose sum is 0 on every cycle define a *potential* of each state. If
-labels alone do not separate all states that look the same, pairs of (potential, label) are the labels
-of the next level. This is repeated until the number of labels does not change.
+without counting. States with equal visible facts *look the same*. Consider integer weights of the
+labels in a strongly connected component. If their sum is 0 on every cycle, they define a *potential* of
+each state. If labels alone do not separate all states that look the same, pairs of (potential, label)
+are the labels of the next level. The levels end when these states are separated, or when the number of
+labels does not change.
 
 If the last level separates all states that look the same, the potentials define a program
 (``c_rasp_programs.py``). Otherwise there is an :class:`Obstruction`: two states p and q that look the
@@ -12,10 +13,10 @@ same, such that any weights give them equal potentials. Equivalently, the label 
 to q are a rational combination of the label counts of cycles.
 
 Let z be a cycle at p through every transition. A program compares linear functions of label counts. For
-almost every choice of how often z takes each transition, a linear function either changes along z, and
-then its sign is constant after sufficiently many repetitions, or it vanishes on all cycles and
-therefore on the path. By induction on the nesting of counts, no program separates the end of the path
-from its start.
+almost every choice of how often z takes each transition, there are two cases. If a linear function
+changes along z, its sign is constant after sufficiently many repetitions. Otherwise, the function
+vanishes on all cycles and therefore on the path. By induction on the nesting of counts, no program
+separates the end of the path from its start.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ Edge = tuple[int, int, int]
 class Graph:
     """States with labelled transitions; state 0 is the initial state.
 
-    Two states look the same if their visible facts are equal. This is required of two states with a
-    transition of the same label.
+    Two states look the same if their visible facts are equal. Two states that have transitions with the
+    same label must look the same.
     """
 
     #: For each state, the next state by label; each label occurs at most once.
@@ -51,8 +52,9 @@ class Graph:
 
     @classmethod
     def of(cls, automaton: DFA) -> Graph:
-        """Return the graph of an automaton, whose labels are letters; all states have equal visible
-        facts.
+        """Return the graph of an automaton.
+
+        The labels are the indices of letters, and all states have equal visible facts.
         """
         return cls(
             tuple(dict(enumerate(row)) for row in automaton.transitions), (None,) * len(automaton)
@@ -60,15 +62,11 @@ class Graph:
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The strongly connected components in topological order, beginning with that of the initial
-        state.
-        """
+        """The strongly connected components in topological order, beginning at the initial state."""
         return components([list(row.values()) for row in self.targets])[::-1]
 
     def path(self, start: int, end: int, inside: frozenset[int]) -> tuple[int, ...]:
-        """Return the labels of a shortest path between two states, which visits only states of
-        ``inside``.
-        """
+        """Return the labels of a shortest path between two states, within the states ``inside``."""
         came: dict[int, tuple[int, int]] = {}
         queue = deque([start])
         while queue and end not in came:
@@ -108,7 +106,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two transitions with one label that begin in unseparated states, and the number of exchanges."""
+    """Two transitions with the same label from unseparated states, and the number of exchanges."""
 
     times: int
     label: int
@@ -118,7 +116,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Relation:
-    """A path whose multiple by ``factor`` becomes a sum without boundary by exchanging transitions.
+    """A path, and exchanges of transitions that change a multiple of it to a sum without boundary.
 
     An exchange replaces a transition by a transition with an equal label, so the label counts are
     unchanged. In a strongly connected graph, a sum of transitions without boundary is a rational
@@ -134,9 +132,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Obstruction:
-    """Two states of a component that have equal visible facts and that no counts separate, with a
-    proof.
-    """
+    """A proof that no counts separate two states of a component with equal visible facts."""
 
     graph: Graph
     #: The path of the first relation leads from one of the two states to the other. All relations
@@ -277,7 +273,7 @@ def _kernel(rows: set[tuple[int, ...]], size: int) -> Iterator[list[int]]:
 
 
 def _refine(best: dict[int, int], own: Mapping[int, int], seen: Sequence[Hashable]) -> dict[int, int]:
-    """Add a multiple of the potential ``own`` to ``best`` such that the sum separates more states.
+    """Add a multiple of the potential ``own`` to ``best``, if this separates more states.
 
     The sum separates all pairs of states with equal visible facts that one of the two potentials
     separates. The multiple is as small as possible.

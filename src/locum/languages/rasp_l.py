@@ -1,7 +1,7 @@
 """Provide RASP-L, the part of RASP that training is conjectured to find, as functions of s-ops.
 
-All functions are causal: a position can read itself and earlier positions. Positions may be compared
-and incremented by a constant. :func:`require` rejects all other arithmetic on positions. A program in
+All functions are causal: a position can read itself and earlier positions. Positions may be compared,
+and constants may be added to them. :func:`require` rejects other arithmetic on positions. A program in
 *next-token form* returns the next token at every position. :class:`NextToken` uses such a program to
 generate tokens one by one.
 
@@ -103,12 +103,16 @@ def lasts(x: SOp, q: SOp, default: int = -1) -> SOp:
 
 
 def index_select(x: SOp, index: SOp, default: Atom = 0) -> SOp:
-    """Return the value of ``x`` at position ``index``, or ``default`` if this position is later."""
+    """Return the value of ``x`` at position ``index``, or ``default`` if this position is not visible.
+
+    Only the positions up to the current one are visible.
+    """
     return aggregate(select(indices, index, equals), x, default=default)
 
 
 def induct(k: SOp, q: SOp, v: SOp, default: Atom = 0) -> SOp:
-    """Return ``v`` at the first position where ``k`` equals ``q``, or ``default``.
+    """Return ``v`` at the first position up to the current one where ``k`` equals ``q``, or
+    ``default``.
 
     This is an induction head that uses the first match.
     """
@@ -168,8 +172,9 @@ def find_problems(program: SOp | Selector) -> list[Problem]:
 
 
 def require(program: SOp | Selector) -> None:
-    """Raise InputError for a program that is not RASP-L, with its first unsupported part and the
-    reason.
+    """Raise :class:`InputError` if a program is not RASP-L.
+
+    The error quotes the first unsupported part of the program, and states the reason.
 
     >>> require(indices % 2)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -254,7 +259,7 @@ class GeneralisationReport:
         return not self.problems and self.changed is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data for JSON."""
+        """Return the report as a JSON-compatible dictionary."""
         problems = [problem._asdict() for problem in self.problems]
         return asdict(self) | {"problems": problems, "rasp_l": self.is_rasp_l}
 
@@ -304,7 +309,7 @@ def _counting_class(program: SOp) -> str:
 
 @dataclass(frozen=True)
 class NextToken:
-    """A program that returns the next token at every position, with its end token."""
+    """A program that returns the next token at every position, and the token that ends its output."""
 
     name: str
     sop: SOp
@@ -320,7 +325,7 @@ class NextToken:
     def generate(self, prompt: Sequence[Any], most: int = 256) -> list[Any]:
         """Return the tokens generated after a prompt, without the end token.
 
-        InputError is raised if the end token does not occur within ``most`` tokens.
+        :class:`InputError` is raised if the end token does not occur within ``most`` tokens.
         """
         sequence = list(prompt)
         for _ in range(most):
@@ -401,9 +406,9 @@ def parity() -> NextToken:
 def addition() -> NextToken:
     """Return a program that adds two numbers with index hints, the units first.
 
-    It maps hint digit … PLUS hint digit … EQ to hint digit … of the sum. Both numbers have the same
-    hints and end in a 0. The carry into a digit is the carry of the nearest lower digit whose sum is
-    not 9.
+    The program maps hint digit … PLUS hint digit … EQ to hint digit … of the sum. Both numbers have the
+    same hints and end in a 0. The carry into a digit is the carry of the nearest lower digit whose sum
+    is not 9.
     """
     hint = shift_right(tokens, 1)
     first = ~has_seen(tokens, full(PLUS))

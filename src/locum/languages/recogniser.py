@@ -1,9 +1,9 @@
 """Represent programs that accept words: a boolean s-op, its alphabet, and where its answer is read.
 
-The position of the answer determines which languages are recognised. A program that is read at the
-**last symbol** can use that symbol, and is undefined for the empty word. A program that is read at an
-**end marker**, an additional position without a symbol of the alphabet, can use only its counts.
-(a+b)*b is recognised by a C-RASP program of the first kind and by none of the second.
+The position of the answer determines which languages are recognised. A program whose answer is read at
+the **last symbol** can use this symbol, and is undefined for the empty word. An **end marker** is an
+additional position without a symbol of the alphabet. For example, a C-RASP program without ``#import``
+can recognise (a+b)*b if its answer is read at the last symbol, but not at an end marker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from locum.rasp.handles import SOp
 
 #: The position at which the answer is read.
 LAST, END = "last", "end"
-#: The token after a word that is read at an end marker.
+#: The end marker, which follows a word if the answer is read there.
 MARKER = "$"
 
 
@@ -39,7 +39,7 @@ class Recogniser:
     names: Mapping[Node, str] = field(default_factory=dict)
     #: The program as text, if it was given as text.
     text: str = ""
-    #: Whether no part depends on later positions, so that it compiles to a decoder.
+    #: Whether no part depends on later positions, so that the program can be compiled to a decoder.
     causal: bool = True
 
     def __post_init__(self) -> None:
@@ -55,14 +55,13 @@ class Recogniser:
 
     @property
     def vocabulary(self) -> tuple[Letter, ...]:
-        """Tokens of a compiled network: the alphabet and, if the program is read there, the
-        end marker.
-        """
+        """The tokens of a compiled network: the alphabet, and the end marker if the program uses it."""
         return (*self.alphabet, MARKER) if self.accept == END else self.alphabet
 
     def tokens(self, word: Word) -> list[Letter]:
-        """Return the tokens on which the program is run: the word and, if the program uses it, the end
-        marker.
+        """Return the tokens on which the program is run.
+
+        These are the symbols of the word, and the end marker if the answer is read there.
         """
         symbols = list(word)
         for symbol in symbols:
@@ -81,7 +80,7 @@ class Recogniser:
         return symbols
 
     def accepts(self, word: Word) -> bool:
-        """Return whether the program accepts a word, computed by dense execution.
+        """Return whether dense execution of the program accepts a word.
 
         >>> from locum.languages import c_rasp
         >>> majority = c_rasp.parse('more = #"a" > #"b"')
@@ -104,8 +103,9 @@ class Recogniser:
         return compile_for(target, self.sop.node, name, names=self.names)
 
     def accepts_by(self, model: CompiledTransformer, words: Sequence[Word]) -> list[bool]:
-        """Return for each word whether the compiled weights accept it; all words must have
-        one length.
+        """Return for each word whether the compiled network accepts it.
+
+        All words must have the same length.
         """
         batch = [self.tokens(word) for word in words]
         return [bool(row[-1]) for row in model(batch)]

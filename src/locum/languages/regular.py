@@ -46,7 +46,7 @@ class Expression:
 
 
 class Expressions:
-    """A factory of expressions, which are simplified so that each has finitely many derivatives."""
+    """A factory of expressions that are simplified, so that each has finitely many derivatives."""
 
     def __init__(self) -> None:
         self.budget = account()
@@ -197,7 +197,7 @@ def language(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str =
     return read(text, alphabet, plus=plus).automaton()
 
 
-#: Letters, and letters after a backslash.
+#: A letter, or any character after a backslash.
 _LETTER = r"\\[\s\S]|[^\W\\ε]"
 _GRAMMAR = rf"""
 start: union

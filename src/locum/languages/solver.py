@@ -1,4 +1,4 @@
-"""Decide with z3's engine Spacer whether two machines accept the same words (extra ``solve``).
+"""Decide with Spacer, an engine of z3, whether two machines accept the same words.
 
 The states of both machines are integers. Whether a word exists that exactly one machine accepts is a
 question of reachability in linear integer arithmetic. Spacer answers this question by an invariant or
@@ -63,7 +63,7 @@ class AutomatonMachine:
     def step(
         self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
     ) -> tuple[tuple[Any, ...], Any]:
-        """Follow the transition of a letter, and return the next state and whether it accepts."""
+        """Follow the transition of a letter, and return the next state and whether it is accepting."""
         place = self._place.get(letter)
         if place is None:
             return (-1,), False
@@ -110,7 +110,7 @@ def ask(
     The search stops when the CPU time of the process reaches ``end``. Without ``empty``, the empty word
     is excluded. ``guided`` enables Spacer's global generalisation, which finds linear equations between
     counts. Without ``guided``, every other attempt enables it. The order in which Spacer tries
-    invariants varies: the same question may take a fifth of a second or not terminate. Attempts are
+    invariants varies, so Spacer may answer the same question quickly or not at all. Attempts are
     therefore repeated with another seed, with the machines in the other order, and with increasing time
     limits.
     """

@@ -1,14 +1,15 @@
 """Convert a star-free language to a formula of temporal logic, by induction on its automaton.
 
 This module implements Wilke's proof (1999) of Kamp's and Schützenberger's theorems. For each
-transformation of the states, it finds a formula that describes the words that induce the
+transformation of the states, the proof constructs a formula for the words that induce this
 transformation. If every letter fixes all states, words induce only the identity. Otherwise some letter
 b merges states, since no word permutes the states of a counter-free automaton. A word is split at its
 letters b:
 
 - the parts before the first b, between two b's and after the last b are words over fewer letters;
-- immediately after a b, only states in the image of b occur, which are fewer states. Each piece between
-  two b's (with the b that ends it) is one letter of a word over transformations of these states.
+- immediately after a b, the only possible states are the states in the image of b, which is smaller
+  than the set of all states. Each piece between two b's (with the b that ends it) is one letter of a
+  word over transformations of the states in this image.
 
 Formulas about a piece refer to positions before the next b. Formulas about the word of pieces refer to
 the positions of b. Star-free expressions are converted to automata first.
@@ -70,7 +71,9 @@ def ltl_of(automaton: DFA) -> LTL:
 
 
 def past_ltl_of(automaton: DFA) -> LTL:
-    """Return a formula of past operators, read at the last position, for a star-free language.
+    """Return a formula of past operators that holds at the last position of the words of a language.
+
+    The language must be star-free.
 
     The formula is the mirror image of a formula for the reversed language.
     """

@@ -1,4 +1,6 @@
-"""Parse texts of language dialects with Lark grammars; errors contain the line and the column.
+"""Parse programs, formulas, automata and expressions with Lark grammars.
+
+Errors contain the line and the column.
 
 A reader consists of a grammar and a method for each of its rules. No function is recursive: chains of
 operators are lists, and brackets are nested at most :data:`MAX_NESTING` deep.
@@ -21,7 +23,8 @@ MAX_NESTING = 100
 MAX_PREFIXES = 1_000
 MAX_TEXT = 100_000
 
-#: Terminals of several dialects. A definition ends with ``;`` or, outside brackets, with its line.
+#: Terminals that several grammars share. A definition ends at ``;`` or, outside brackets, at the end of
+#: its line.
 COMMON = r"""
 _END: /[;\n]/
 NAME: /[A-Za-z_][A-Za-z0-9_]*/
@@ -32,7 +35,7 @@ NUMBER: /[0-9]+/
 
 
 class DialectError(InputError):
-    """An error in a text of a dialect, with its line and column."""
+    """A syntax error in a text, with its line and column."""
 
     def __init__(self, dialect: str, problem: str, line: int, column: int) -> None:
         self.dialect, self.problem = dialect, problem

@@ -39,7 +39,7 @@ class Witness:
         return PROPERTIES[self.kind][1](run, self.words)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the witness as plain data."""
+        """Return the witness as a JSON-compatible dictionary."""
         words = {name: list(word) for name, word in self.words.items()}
         return {"kind": self.kind, "property": str(self), "words": words}
 
@@ -318,8 +318,9 @@ class Finder:
         return None
 
     def modular(self) -> Witness | None:
-        """Return two words of equal length, of which one cycles through states and one fixes them, or
-        None.
+        """Return two words of equal length, or None.
+
+        One word leads through a cycle of states, and the other word fixes these states.
         """
         number = self.monoid.modular_element
         if number is None:
@@ -348,7 +349,7 @@ class Finder:
         return None
 
     def orders(self) -> Witness | None:
-        """Return words with equal orders of first and of last occurrences, of which one is accepted.
+        """Return an accepted and a rejected word with equal orders of first and of last occurrences.
 
         The result is None if membership depends only on these orders.
         """

@@ -1,7 +1,7 @@
 """Check circuits by interchange interventions: edges by outputs, components by s-ops.
 
-:func:`check_circuit` computes which edges are necessary and which are sufficient. It replaces the
-signal of one edge by the signal on another input, for many pairs of inputs. The edge is *necessary* if
+:func:`check_circuit` computes which edges are necessary and which are sufficient. To test an edge, its
+signal is replaced by its signal on another input, for many pairs of inputs. The edge is *necessary* if
 some output changes, either by this edge alone or together with other edges that are not necessary
 alone. The edge is *sufficient* if some output that differs between the two inputs becomes the output
 for the other input. The networks run without approximations.
@@ -14,11 +14,11 @@ for the other input. The networks run without approximations.
 >>> len(checked.edges), len(checked.necessary), checked.checked["complete"]
 (6, 6, True)
 
-:func:`alignment` compares interventions on a network with interventions on its program. It replaces an
-s-op of the program by its value on another input. It also replaces the activations of all parts of the
-network that compute the s-op. If the outputs agree on every pair of inputs, every later computation
-reads the s-op from these parts. The outputs may differ if the s-op is *bypassed*, because a table looks
-up the sources of the s-op instead. The compiler records this for each node (``passed_by``).
+:func:`alignment` compares interventions on a network with interventions on its program. In the program,
+an s-op is replaced by its value on another input. In the network, the activations of all parts that
+compute the s-op are replaced. The outputs agree if every later computation reads the s-op from these
+parts. The outputs may differ if the s-op is *bypassed*, because a table looks up the sources of the
+s-op instead. The compiler records this for each node (``passed_by``).
 
 >>> from locum.rasp.everyday import EVERYDAY
 >>> units = {"attention": "softmax", "feed_forward": "relu"}
@@ -61,11 +61,11 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
     ``necessity`` states how an edge is necessary: alone, jointly with edges that are not necessary
     alone, or only through the length of the input.
 
-    If the model accepts at most ``most`` inputs, all of them are used, otherwise a sample of about this
-    size; ``checked`` records which. First, each input is paired with two other inputs. Undecided edges
-    are then tested on all pairs of one length, or on 2·``most`` of them. All inputs of one length have
-    the same positions, so their position embeddings are permuted in many ways instead. Signals that
-    depend only on the length are taken from an input of another length.
+    If the model accepts at most ``most`` inputs, all of them are used, and otherwise a sample of about
+    this size. ``checked`` states whether all inputs are used. First, each input is paired with two
+    other inputs. Undecided edges are then tested on all pairs of one length, or on 2·``most`` of them.
+    All inputs of one length have the same positions, so their position embeddings are permuted in many
+    ways instead. Signals that depend only on the length are taken from an input of another length.
     """
     circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
@@ -93,8 +93,9 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
 
 
 def runs_on(network: CompiledNetwork, pairs: Sequence[Pairs]) -> list[PathPatching]:
-    """Return the network prepared for each set of pairs, largest set first, since it decides most
-    edges.
+    """Return a path-patching run for each set of pairs, the largest set first.
+
+    The largest set decides most edges.
     """
     runs = []
     for place, part in enumerate(pairs):
@@ -127,8 +128,9 @@ def _idle_together(
 
 
 def _checked(network: CompiledNetwork, edge: CircuitEdge, runs: list[PathPatching]) -> CircuitEdge:
-    """Return ``edge`` with its flags updated by the results of ``runs``; flags that are set stay
-    set.
+    """Return ``edge`` with its flags updated by the results of ``runs``.
+
+    Flags that are already true do not change.
     """
     necessity, sufficient, path = edge.necessity, bool(edge.sufficient), network.path(edge)
     for run in runs:
@@ -160,7 +162,8 @@ class Aligned:
 def alignment(model: CompiledTransformer, *, most: int = 40, seed: int = 0) -> tuple[Aligned, ...]:
     """Return an :class:`Aligned` result for every s-op that the network computes.
 
-    Each result counts the pairs on which network and program differ after the intervention.
+    Each result counts the pairs on which the network and the program differ after the intervention. The
+    s-op of the output is included only if the network computes it correctly.
     """
     circuit, root = model.circuit, model.program
     program = {name: n for n, name in fingerprints(root).items() if sort_of(n) is Sort.SOP}

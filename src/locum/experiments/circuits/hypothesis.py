@@ -8,8 +8,8 @@ answers.
   pattern;
 - *probes*: for each s-op, the layer at which a linear probe of the residual stream predicts the s-op
   best;
-- *interventions*: how often model and program agree if an s-op is replaced by its value on another
-  input.
+- *interventions*: how often the model and the program agree if an s-op is replaced by its value on
+  another input.
 
 The verdict depends on the answers and, on request, on the interventions. The other parts are evidence
 about the mechanism. Heads and layers are selected on one half of the inputs and measured on the other
@@ -63,7 +63,7 @@ _TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which model and program differ, with the first position at which they differ."""
+    """An input on which the model and the program differ, and the first position of a difference."""
 
     tokens: tuple[Atom, ...]
     position: int
@@ -116,8 +116,8 @@ class Intervention:
     layer: int
     dimensions: int
     pairs: int
-    #: Fraction of pairs on which all answers of model and program agree, and the same fraction for a
-    #: random subspace.
+    #: Fraction of pairs on which all answers of the model and the program agree, and the same fraction
+    #: for a random subspace.
     agreement: float
     random: float
 
@@ -130,7 +130,7 @@ class HypothesisReport:
     program: str
     inputs: int
     answers: int
-    #: Fraction of single answers, and of whole inputs, on which model and program agree.
+    #: Fraction of single answers, and of whole inputs, on which the model and the program agree.
     agreement: float
     input_agreement: float
     required: float
@@ -149,7 +149,7 @@ class HypothesisReport:
         return not self.reasons
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as data for JSON."""
+        """Return the report as a JSON-compatible dictionary."""
         data = asdict(self)
         for head in data["heads"]:
             head["tokens"] = list(head["tokens"])
@@ -177,19 +177,19 @@ def check_hypothesis(
     """Compare a trained model with a program on inputs, and return a report.
 
     ``model`` is a model of transformers or TransformerLens, a compiled network, or another
-    ``torch.nn.Module`` that maps token ids to logits. Each input is a list of tokens of the program, a
-    string for the ``tokenizer`` (with ``text``), or a mapping with ``tokens``, ``ids``, ``places`` and
-    ``answers``. Tokens are converted to ids by ``vocabulary`` or, without it, by the tokenizer. Without
-    both, tokens must be ids. ``prefix`` and ``suffix`` are ids around the tokens. By default, they are
-    the ids that the tokenizer adds.
+    ``torch.nn.Module`` that maps token ids to logits. Each input is a list of tokens of the program, or
+    a string for the ``tokenizer`` if ``text`` is true. An input can also be a mapping with ``tokens``,
+    ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by ``vocabulary``
+    or, without it, by the tokenizer. Without both, tokens must be ids. ``prefix`` and ``suffix`` are
+    ids around the tokens. By default, they are the ids that the tokenizer adds.
 
     ``answers`` is where the model returns its answers: at ``"each"`` token, at the ``"last"`` or
     ``"first"`` position, or in tokens ``"generated"`` after the input. ``labels`` maps answers to
     classes.
 
     The hypothesis holds if at least the fraction ``agreement`` of answers is equal. With
-    ``interventions``, each s-op must also reach that fraction in interchange interventions. With
-    ``on_u``, the model runs on U, and the result is compared with eager execution.
+    ``interventions``, each tested s-op must also reach the fraction ``interventions`` in interchange
+    interventions. With ``on_u``, the model runs on U, and the result is compared with eager execution.
     """
     root = node_of(program)
     if sort_of(root) is not Sort.SOP:
@@ -270,7 +270,7 @@ class _Check:
     # Answers ----------------------------------------------------------------------------------------
 
     def read(self, inputs: Sequence[Any], *, is_text: bool) -> None:
-        """Read ``inputs``, run the program on each of them, and store both without duplicates."""
+        """Read ``inputs``, run the program on them, and store distinct inputs with their outputs."""
         seen: set[str] = set()
         for entry in inputs:
             if is_text and not isinstance(entry, str):

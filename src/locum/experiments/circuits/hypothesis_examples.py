@@ -1,7 +1,8 @@
 """Prepare inputs for checking a hypothesis, as tokens of the program and token ids of the model.
 
-An :class:`Example` contains the input tokens of the program and the input ids of the model. It also
-contains the position of each token in the model's input, and the positions of the model's answers.
+An :class:`Example` contains the input tokens of the program and the input ids of the model. Further
+fields contain the position of each token in the model's input, and the positions of the model's
+answers.
 
 >>> reading = Reading(vocabulary={"a": 5, "b": 6}, prefix=[1], suffix=[2], answers="last")
 >>> reading.example(["a", "b", "a"])
@@ -18,8 +19,8 @@ from locum.errors import InputError
 from locum.graph import Atom
 from locum.graph.atoms import is_atom, short
 
-#: Where the model returns its answers: at the position of each token, at its last or first position, or
-#: in the tokens generated after the input.
+#: Positions at which the model returns its answers: at each token, at the last or first position of the
+#: input, or in the tokens that are generated after the input.
 ANSWERS = ("each", "last", "first", "generated")
 
 
@@ -40,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Reading:
-    """A conversion between program inputs and answers, and model token ids and classes."""
+    """A conversion of inputs and answers of a program to token ids and classes of a model."""
 
     tokenizer: Any = None
     #: Token id of each token; if given, it is used instead of the tokenizer.
@@ -80,7 +81,7 @@ class Reading:
     def example(self, entry: Any, expected: Sequence[Atom] | None = None) -> Example:
         """Return the example for ``entry``: a list of tokens, or a mapping with ``tokens`` and ``ids``.
 
-        ``expected`` are the program's answers, for a model that generates its answers.
+        ``expected`` contains the program's answers, for a model that generates its answers.
         """
         if isinstance(entry, Mapping):
             return self._explicit(entry)
@@ -91,9 +92,9 @@ class Reading:
         return self._answered(tokens, ids, places, expected)
 
     def text_example(self, text: str, expected: Sequence[Atom] | None = None) -> Example:
-        """Return the example for a string, whose program tokens are the tokens of the tokenizer.
+        """Return the example for a string; the tokens of the program are the tokens of the tokenizer.
 
-        ``expected`` are the program's answers, for a model that generates its answers.
+        ``expected`` contains the program's answers, for a model that generates its answers.
         """
         if self.tokenizer is None:
             raise InputError("text: expected a model with a tokenizer, got none; try lists of tokens")
@@ -287,8 +288,9 @@ def _text(value: Atom) -> str:
 
 
 def _find(table: Mapping[Any, int], value: Atom) -> int | None:
-    """Return the table entry whose key equals ``value`` in type and value or, if there is none, as
-    text.
+    """Return the entry of ``table`` for ``value``, or None if there is none.
+
+    The key is equal to ``value`` and of the same type or, if there is no such key, has the same text.
     """
     for key, number in table.items():
         if type(key) is type(value) and key == value:

@@ -26,8 +26,8 @@ from locum.networks.transformer.weights import Array
 
 #: Largest difference between equal real-valued answers, relative to the largest answer.
 _EQUAL = 1e-4
-#: Signals on two inputs of one length count as equal if they differ by less than this fraction of their
-#: difference from inputs of another length.
+#: Two signals count as equal if their difference is at most this fraction of the difference from the
+#: signal on an input of another length.
 _ALIKE = 0.05
 
 
@@ -146,8 +146,8 @@ class PathPatching:
     def _value(self, path: Path) -> tuple[Array, bool]:
         """Return the replacement signal of a path, and whether it is from an input of another length.
 
-        The signal is from another length if the source writes the same signal on the clean and the
-        other inputs.
+        An input of another length is used if the source writes the same signal on the clean input and
+        on the other input of the pair.
         """
         key = (path.source, path.slot)
         if key not in self._values:
@@ -222,11 +222,11 @@ class Pairs:
 
 
 def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
-    """Yield pairs for each input length: each input with a random other input, and with one token
-    changed.
+    """Yield pairs of inputs, one length at a time.
 
-    If the model accepts at most ``most`` inputs in total, all of them are used, otherwise a random
-    sample of about ``most``.
+    Each input is paired with a random input, and with a copy of itself in which one token is replaced
+    by a random token. If the model accepts at most ``most`` inputs in total, all of them are used, and
+    otherwise a random sample of about ``most`` inputs.
     """
     draw = random.Random(seed)
     for inputs, complete in _inputs(model, most, draw):

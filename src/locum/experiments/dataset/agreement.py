@@ -1,7 +1,7 @@
 """Run programs and networks on inputs, and compare their outputs.
 
-A pair consists of a clean input and another input of the same length. Both have the same positions, so
-``positions`` defines a permutation in which the positions of the other input are embedded.
+A pair consists of a clean input and another input of the same length. Both inputs have the same
+position embeddings, so ``positions`` permutes the position embeddings of the other input.
 ``elsewhere`` is an input of another length, for signals that depend only on the length.
 """
 
@@ -32,7 +32,7 @@ class RejectedProgramError(InputError):
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs by length, the program's outputs, and whether these are all possible inputs."""
+    """Inputs and expected outputs by length, and whether all possible inputs are included."""
 
     rows: dict[int, list[list[Atom]]]
     expected: dict[int, list[list[Any]]]
@@ -54,8 +54,9 @@ class Inputs:
 
 
 def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Random) -> Inputs:
-    """Return all inputs of these lengths, or a sample if there are too many, without expected
-    outputs.
+    """Return all inputs of these lengths, or a sample if there are too many.
+
+    The expected outputs are not computed.
     """
     shortest, longest = lengths
     space = count_inputs(len(tokens), longest, shortest == longest)
@@ -73,7 +74,7 @@ def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Ra
 
 
 def with_answers(inputs: Inputs, program: Node) -> Inputs:
-    """Return ``inputs`` with the outputs of dense execution of ``program``."""
+    """Return ``inputs`` with expected outputs, computed by dense execution of ``program``."""
     expected = {
         length: [run(program, row, executor="dense") for row in part]
         for length, part in inputs.rows.items()
@@ -87,7 +88,10 @@ def depends_on_tokens(inputs: Inputs) -> bool:
 
 
 def batches_of(network: Network, inputs: Inputs, most: int | None = None) -> list[Array]:
-    """Return the inputs as token ids, one batch [input, position] for each length."""
+    """Return the inputs as token ids, one batch [input, position] for each length.
+
+    Each batch contains at most ``most`` inputs.
+    """
     ids = {token: network.ids([token])[0] for token in network.config["vocabulary"]}
     return [
         np.array([[ids[token] for token in row] for row in rows[:most]])
@@ -108,9 +112,10 @@ def expected_answers(network: Network, inputs: Inputs) -> list[Any]:
 
 
 def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[Any]) -> float:
-    """Return the largest error of the network's outputs, relative for expected values above 1.
+    """Return the largest error of the network's outputs.
 
-    For categorical outputs, the error is 0 or, if any output is wrong, infinite.
+    The error of a number is relative if the magnitude of the expected number is above 1. For
+    categorical outputs, the error is 0 or, if any output is wrong, infinite.
     """
     worst = 0.0
     for ids, right in zip(batches, expected, strict=True):
@@ -126,7 +131,7 @@ def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[A
 
 
 def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
-    """Return the names of the heads whose zero ablation changes no output."""
+    """Return the names of heads whose zero ablation changes no output by more than ``tolerance``."""
     longest_first = batches[::-1]  # long inputs show most differences
     before = [network.answers(network.logits(ids)) for ids in longest_first]
     idle = []
@@ -163,7 +168,7 @@ def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
 
 
 def pairs_for(inputs: Inputs, draw: random.Random, most: int) -> list[dict[str, Any]]:
-    """Return ``most`` random pairs of inputs; the expected outputs of most pairs differ."""
+    """Return ``most`` random pairs of inputs, if possible with different expected outputs."""
     # Longer inputs distinguish more programs, so two of three pairs have the largest length.
     lengths = [length for length, rows in inputs.rows.items() if len(rows) > 1]
     pairs = []

@@ -7,7 +7,8 @@ averaged over interpolations between the embeddings of the two inputs (integrate
 
 The metric of a pair is the logit of the clean answer minus the logit of the other answer, summed over
 positions. If both answers are the same, the strongest alternative replaces the other answer. For
-real-valued answers, the metric is the output times the sign of the clean answer minus the other answer.
+real-valued answers, the metric is the output times s, where s is the sign of the clean answer minus the
+other answer.
 """
 
 from __future__ import annotations

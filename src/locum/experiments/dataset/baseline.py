@@ -1,12 +1,12 @@
 """Find circuits by baseline methods for the dataset.
 
-- :func:`by_patching` is activation patching. It replaces every edge, head and axis of the residual
-  stream, one at a time, by its value on another input. The score is the fraction of pairs whose answer
-  changes.
+- :func:`by_patching` is activation patching. Every edge, head and axis of the residual stream is
+  replaced, one at a time, by its value on another input. The score is the fraction of pairs whose
+  answer changes.
 - :func:`by_weights` uses only weights. The score of an edge is the norm of the product of its writer's
   and reader's weights. The method exploits sparsity, which the harder tiers remove.
-- :func:`by_acdc` is ACDC. It removes edges in order, starting at the output, if the outputs change by
-  less than a threshold. The score of an edge is the largest threshold at which ACDC keeps it.
+- :func:`by_acdc` is ACDC. Edges are removed in order, starting at the output, if the outputs change by
+  less than a threshold. The score of an edge is the largest threshold at which ACDC keeps the edge.
 - :func:`at_random` returns random scores.
 
 ``attribution.py`` contains gradient-based baselines. All methods return input for ``locum dataset

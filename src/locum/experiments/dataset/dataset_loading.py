@@ -33,7 +33,7 @@ _LIMIT = 2**26
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a dataset: a network with its program and circuit, whose files are read on demand."""
+    """An item of a dataset: a network with its program and circuit; files are read on demand."""
 
     folder: Path
     #: Row of the index; empty if the item was not loaded through an index.
@@ -99,7 +99,7 @@ class Item:
 
     @cached_property
     def certificate(self) -> dict[str, Any]:
-        """Certificate of the inputs and interventions on which network and program agree."""
+        """Certificate that states on which inputs the network and the program agree."""
         certificate: dict[str, Any] = read_json(self.folder / "certificate.json", _LIMIT)
         return certificate
 
@@ -154,8 +154,7 @@ class Dataset(Sequence[Item]):
 
 
 def merge_slots(circuit: Circuit) -> Circuit:
-    """Return a circuit of whole components, which combines all slots of an edge and all units of a
-    layer.
+    """Return a circuit of whole components: slots of edges and hidden units of layers are combined.
 
     >>> node = CircuitNode("embed.3", "embed", "hook_embed", slots=(3,), label="tokens")
     >>> merge_slots(Circuit((node,), ())).nodes[0]

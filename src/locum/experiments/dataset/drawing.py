@@ -139,7 +139,7 @@ class _Drawing:
     # Attention ----------------------------------------------------------------------------------
 
     def _moved(self, kind: str, depth: int, default: Atom) -> SOp:
-        """Return an s-op with the value at one other position.
+        """Return an s-op that moves a value from another position.
 
         The nested attention operations are either in the moved value, or in the value that determines
         the position.
@@ -166,8 +166,9 @@ class _Drawing:
         )
 
     def _selector(self, depth: int) -> Selector:
-        """Return a selector of the keys that match the query, in some cases only of earlier or later
-        keys.
+        """Return a selector that compares keys with queries.
+
+        In some cases, the selector selects only earlier keys or only later keys.
         """
         draw = self.draw
         kind = draw.choice((SYMBOL, NUMBER, TRUTH))

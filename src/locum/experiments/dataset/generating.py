@@ -5,8 +5,8 @@ choice depends on the order of the candidates, not on their time of creation. An
 dataset is therefore identical to an uninterrupted one.
 
 The order of the candidates depends only on the seed. Named programs come first: all programs in their
-first size, then all in their second size, and so on. Random programs have 1 to 8 layers in turn, so a
-dataset contains each number of layers about equally often.
+first size, then all in their second size, and so on. Random programs have 1 to 8 layers in turn, so
+each of these numbers of layers is about equally frequent among random programs.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ def generate(
     workers: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict[str, Any]:
-    """Write a dataset of ``size`` circuits, each in every tier, and return a summary.
+    """Write a dataset of ``size`` circuits, and return a summary.
 
-    If the folder contains a dataset of any size with the same seed, tiers and options, it is continued.
+    Each circuit has an item for every tier among ``tiers`` that is possible for its network.
+    If the folder contains a dataset of any size, this dataset is continued. The seed, the tiers, the
+    options and the version of Locum must be the same.
     """
     if not 1 <= size <= MOST:
         raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
@@ -88,8 +90,9 @@ def generate(
 
 
 def _claim(place: Path, seed: int, tiers: list[str], options: dict[str, Any]) -> None:
-    """Create the folder, or raise ``InputError`` if it does not contain a dataset of the same
-    request.
+    """Create the folder of a dataset, or check that an existing folder contains the same request.
+
+    A folder with another request or with other files raises ``InputError``.
     """
     request = place / WORKSHOP / _REQUEST
     asked = {"seed": seed, "tiers": tiers, **options, "locum": __version__}

@@ -9,12 +9,12 @@ outputs on the other input with permuted positions. These components must not ch
 :func:`train` returns the weights, a training curve and the figures that decide whether a network is
 accepted:
 
-- ``answers``: the fraction of inputs on which all answers are correct. It must be 1.
+- ``answers``: the fraction of inputs on which all answers are correct. This fraction must be 1.
 - ``interventions``: for each component of the circuit, the fraction of pairs on which the patched
-  network returns the program's output. It must be at least :data:`LEAST_AGREEMENT`.
+  network returns the program's output. These fractions must be at least :data:`LEAST_AGREEMENT`.
 - ``outside``: the largest change of a probability if components outside of the circuit are patched, all
-  at once or one at a time, with one random permutation of positions for each pair. It must be at most
-  :data:`LARGEST_EFFECT`, and no answer may change.
+  at once or one at a time, with one random permutation of positions for each pair. This change must be
+  at most :data:`LARGEST_EFFECT`, and no answer may change.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TrainingRun:
 
 
 def train(targets: Targets, vocabulary: int, *, seed: int = 0, steps: int = STEPS) -> TrainingRun:
-    """Train networks from successive seeds until one is accepted, and return the last training run."""
+    """Train up to :data:`ATTEMPTS` networks until one is accepted, and return the last training run."""
     failed: list[Figures] = []
     for attempt in range(ATTEMPTS):
         found = _Trainer(targets, vocabulary, seed * ATTEMPTS + attempt).run(steps)

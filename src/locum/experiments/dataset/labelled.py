@@ -80,7 +80,7 @@ class Labelled:
         return replace(self, config=data, tensors=dict(tensors), directions=directions)
 
     def files(self) -> dict[str, Content]:
-        """Return the contents of the files of the network and its circuit, by file name."""
+        """Return a mapping from file names to the contents of the files of network and circuit."""
         config, shape = understand(json.dumps(self.config).encode())
         network = contents(config, shape.fill(self.tensors))
         label = json.dumps(self.circuit.data(), ensure_ascii=False, indent=1) + "\n"

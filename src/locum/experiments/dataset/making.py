@@ -1,15 +1,14 @@
-"""Create one circuit of a dataset in all requested tiers; this is the function of the sweep kind
-``circuit``.
+"""Create one circuit of a dataset in the requested tiers, for sweeps of the kind ``circuit``.
 
 A program is compiled, and the network is compared with dense execution on all inputs or a sample. The
 circuit is checked by interventions. Then one folder per tier is written, completely or not at all. A
-program is rejected with a reason if it is constant, has an idle head, or has an incomplete circuit.
-Random programs are redrawn until a program has the requested number of layers. File errors are raised,
-because they are no reason to reject a program.
+program is rejected if its answer does not depend on the tokens, or if the check of the network or of
+the circuit fails. Random programs are drawn again until a program is accepted, up to a maximum number
+of draws. File errors are raised, because they are no reason to reject a program.
 
 The *shape* of a program is its graph without numbers, tables and names. Programs that differ only in
-constants, tables, predicates or the order of a sum have the same shape. All items with the same shape
-belong to the same split, so a near-duplicate of a training item is never a test item.
+constants, tables, predicates or the order of a sum have the same shape. Items with the same shape are
+either all training items or all test items.
 
 >>> from locum import indices, select, selector_width, tokens
 >>> one = selector_width(select(tokens, "a", "==")) + indices
@@ -129,7 +128,8 @@ def make(
 ) -> dict[str, Any]:
     """Write the item of a named program, or of a random program with ``layers`` layers, to ``folder``.
 
-    Return the rows of the index, one for each tier, or the reason if the program is rejected.
+    Return a dictionary with the rows of the index, one for each tier. If the program is rejected, there
+    are no rows, and the dictionary contains the reason.
     """
     weights = WeightOptions(sharpness, tread, d_model)
     if source == RANDOM:
@@ -466,7 +466,7 @@ def _require_alive(network: Network, batches: Sequence[Array], change: float) ->
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
-    """Reject a circuit that lacks an edge which is necessary on further pairs of inputs."""
+    """Reject a circuit if a head has no necessary edge, or if other edges matter on ``pairs``."""
     truth = Truth(plain.circuit.data())
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
@@ -558,7 +558,7 @@ TRAIN, TEST = "train", "test"
 
 
 def shape_of(root: Node) -> str:
-    """Return 16 hexadecimal digits that are equal for programs of the same shape."""
+    """Return a hash of 16 hexadecimal digits, which is the same for all programs of one shape."""
     shapes: dict[Node, str] = {}
     for node in postorder(root):
         below = [shapes[part] for part in node.inputs]

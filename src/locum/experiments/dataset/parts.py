@@ -34,8 +34,8 @@ def score(
 ) -> dict[str, Any]:
     """Return precision, recall, F1, area under the ROC curve and average precision of a found circuit.
 
-    The measures are computed at each level that ``claimed`` contains: edges, heads,
-    queries/keys/values, and slots.
+    The levels are edges, heads, queries/keys/values, and slots. The measures are computed at each level
+    that ``claimed`` contains or that follows from its edges.
     """
     result: dict[str, Any] = _checked(scoring.score, truth, claimed, directions, threshold)
     return result
@@ -72,10 +72,11 @@ def faithfulness(runs: Sequence[PathPatching], truth: Truth, kept: Collection[Ed
 def faithfulness_curve(
     network: Network, truth: Truth, claimed: Any, pairs: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the fraction of unchanged answers as a function of the number of best edges kept.
+    """Return the fraction of unchanged answers as a function of the fraction of edges that are kept.
 
-    The signals of all other edges are taken from the other input of a pair. ``of_the_circuit`` is the
-    fraction for the edges of the true circuit.
+    The edges with the highest scores are kept. The signals of all other edges are taken from the other
+    input of a pair. ``of_the_circuit`` is the fraction of unchanged answers if the edges of the true
+    circuit are kept.
     """
     scores = _checked(read_claimed, truth, claimed).get("edges")
     if scores is None:

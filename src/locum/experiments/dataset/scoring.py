@@ -168,8 +168,9 @@ def score(
 ) -> dict[str, Any]:
     """Return precision, recall, F1, area under the ROC curve and average precision of a found circuit.
 
-    The measures are computed at every level in ``claimed``. Scores above ``threshold`` count as found.
-    ``directions`` are the directions of the slots; by default, slots are axes.
+    The measures are computed at every level that ``claimed`` contains or that follows from its edges.
+    Scores above ``threshold`` count as found. ``directions`` contains the directions of the slots; by
+    default, slots are axes.
     """
     if math.isnan(threshold):
         raise ScoreError("expected a number as the threshold that scores are compared with, got nan")
@@ -322,7 +323,8 @@ def _slots(
 def _unit(direction: Any) -> Any:
     """Return a direction scaled to length 1.
 
-    It is first divided by its largest number, because the square of a large number may overflow.
+    The direction is first divided by its largest absolute entry, because the square of a large number
+    may overflow.
     """
     scaled = direction / np.abs(direction).max()
     return np.asarray(scaled / np.linalg.norm(scaled))

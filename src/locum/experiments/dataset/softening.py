@@ -14,10 +14,10 @@ network, the gradient is 0 at most edges. :func:`soften` makes two changes:
 
 With ``tread=None``, only units that round by adding and subtracting a large number are replaced. In
 floating-point numbers, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded, but only on an axis of the stream and not in
-another basis. The bias of a unit whose input is close to 0 on some input is also lowered, by a small
-multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding errors would determine
-the gradient at the kink of ReLU. Layers are changed in order, since lower biases change the inputs of
-later layers.
+another basis. If the argument of ReLU in a unit is close to 0 on some input, the bias of the unit is
+lowered by a small multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding errors
+would determine the gradient at the kink of ReLU. Layers are changed in order, since lower biases change
+the inputs of later layers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def soften(
 ) -> Labelled:
     """Return a network with softer heads and tables; ``batches`` are all inputs, one batch per length.
 
-    With None, ``sharpness`` does not change heads, and ``tread`` replaces only units that round.
+    If ``sharpness`` is None, heads do not change. If ``tread`` is None, only units that round are
+    replaced.
     """
     tensors, layers = dict(labelled.tensors), [dict(layer) for layer in labelled.config["layers"]]
     if sharpness is not None:
@@ -214,10 +215,9 @@ class _Tables:
         return list(found.values())
 
     def _table(self, units: Sequence[int]) -> tuple[Array, Array] | None:
-        """Return the values that units read on all inputs, and the outputs of the units; None if not
-        replaced.
+        """Return the values that units read on all inputs, and the outputs of the units.
 
-        Values are in the scale of the first unit.
+        The values are in the scale of the first unit. The result is None if the units are not replaced.
         """
         biases, first = self.old["b_in"][units], self.before[:, units[0]]
         if self.tread is None and not (np.abs(biases) > _LARGE).any():

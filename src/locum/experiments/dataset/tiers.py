@@ -1,10 +1,10 @@
 """Make networks harder to interpret without training, and preserve the circuit and all answers.
 
 - ``rotated``: an orthogonal rotation of the residual stream, and of every head. Slots are no longer
-  axes, and no weight is zero.
-- ``superposed``: a random projection of the residual stream onto fewer axes, as many as the written
-  signals have dimensions. Each reader gets a decoder. There are more slots than axes, so slots share
-  axes.
+  axes, and the matrices are no longer sparse.
+- ``superposed``: a random projection of the residual stream onto fewer axes, if possible as many as the
+  written signals have dimensions. Components read the stream through decoders. If there are more slots
+  than axes, slots share axes.
 - ``decoys``: additional heads and hidden units that are not part of the circuit.
 - ``normed``: softer heads and tables (:mod:`~locum.experiments.dataset.softening`), then a layer norm
   before each sublayer and before the unembedding. The residual stream is mirrored, so that its mean is
@@ -15,10 +15,10 @@
 Each transformation maps a :class:`Labelled` network and a random generator to another network. Only
 softmax heads can be rotated, because hard heads require exact ties.
 
-Decoys read the same signals as true components, and decoy heads attend as true heads do. They write to
-directions of the residual stream that only decoys read. Every layer contains decoys, and all heads and
-units of a layer are shuffled. Decoys can therefore not be recognised by their index, by having a
-reader, or by being active.
+Decoys read the same signals as true components. A decoy head attends in the same way as a true head of
+its layer, or randomly if the layer contains no true head. Decoys write to directions of the residual
+stream that only decoys read. Every layer contains decoys, and all heads and units of a layer are
+shuffled. Decoys can therefore not be recognised by their index, by having a reader, or by being active.
 """
 
 from __future__ import annotations
@@ -329,8 +329,8 @@ def normed(
     """Return the network with layer norms before each sublayer and before the unembedding.
 
     With a ``generator``, the residual stream gets a random basis of ``d_model`` axes; without it, each
-    axis is mirrored. A constant direction of the stream limits changes of the variance. It is the
-    shortest direction, among doublings, for which the answers are correct.
+    axis is mirrored. A constant direction of the stream limits changes of the variance. The length of
+    this direction is doubled until the network is correct, up to a maximum number of times.
     """
     seen = streams(labelled, batches)
     longest = max(float(np.linalg.norm(value, axis=1).max()) for value in seen.values())
@@ -364,11 +364,11 @@ def _centred(rows: int, size: int, generator: np.random.Generator) -> Array:
 
 
 def _with_norms(labelled: Labelled, seen: dict[str, Array], basis: Array, constant: float) -> Labelled:
-    """Return the network with layer norms, in a basis of the residual stream whose last row is
-    constant.
+    """Return the network with layer norms, in another basis of the residual stream.
 
+    The last row of ``basis`` is the constant direction of the stream, with the size ``constant``.
     The mean stream over all inputs becomes a bias after each norm, so that normalisation does not
-    change it. All signals are scaled so that the standard deviation of the stream is near 1.
+    change this mean. All signals are scaled so that the standard deviation of the stream is near 1.
     """
     size = basis.shape[1]
     deviations = {

@@ -1,8 +1,9 @@
 """Verify a dataset of compiled circuits, using only NumPy and safetensors.
 
 ``python verify.py FOLDER`` checks the digest of every file (``SHA256SUMS``), runs every network on its
-inputs in float64, and compares the outputs with the expected outputs. It prints all errors. The exit
-code is 0 if everything is correct, 1 if there are errors, and 2 if the folder is not a dataset.
+inputs in float64, and compares the outputs with the expected outputs. The script prints the errors, at
+most three for each network. The exit code is 0 if everything is correct, 1 if there are errors, and 2
+if the folder is not a dataset.
 
 ``config.json`` and ``model.safetensors`` of an item define a network. Token and position embeddings are
 added. Every layer adds the output of its heads (average-hard or softmax, scores q·k without scaling),
@@ -245,7 +246,7 @@ def check_item(folder: Path) -> tuple[int, list[str]]:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 digest of every listed file of the dataset, by path."""
+    """Return a mapping from the paths of the listed files of the dataset to SHA-256 digests."""
     sums = {}
     for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")
@@ -278,7 +279,7 @@ def check_sums(folder: Path, sums: dict[str, str]) -> list[str]:
 
 
 def verify(folder: Path) -> dict[str, Any]:
-    """Return a summary of all checks, with a list of all errors."""
+    """Return a summary of all checks, with a list of errors: at most three for each network."""
     sums = listed(folder)
     wrong = check_sums(folder, sums)
     items = sorted({str(Path(name).parent) for name in sums if name.endswith("/model.safetensors")})

@@ -133,8 +133,9 @@ def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Con
         return np.asarray(outputs.reshape(len(inputs), -1))
 
     def smaller(inputs: Numbers) -> Numbers:
-        """Keep only one column of X and one entry of A and of V, which is an input of order (n, 1,
-        1).
+        """Set all numbers to 0, except one column of X and one entry of A and of V.
+
+        The result corresponds to an input of order (n, 1, 1).
         """
         kept = np.zeros_like(inputs)
         for name, (rows, columns) in {"X": (n, 1), "A": (1, 1), "V": (1, 1)}.items():
@@ -281,7 +282,7 @@ class Network:
         return torch.tensor(np.concatenate(parts), dtype=torch.float64)
 
     def tensors(self, vector: Tensor) -> dict[str, Tensor]:
-        """Return the tensors that a vector [.., parameters] contains, by name."""
+        """Return a mapping from names to the tensors that a vector [.., parameters] contains."""
         tensors, first = {}, 0
         for name, shape in self.shapes.items():
             size = math.prod(shape)

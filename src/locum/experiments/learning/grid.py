@@ -122,8 +122,8 @@ def random() -> list[Settings]:
 def slow() -> list[Settings]:
     """Return runs that train all weights by SGD, with learning rates above and below 2/λ.
 
-    λ is the largest curvature of the loss. Above 2/λ, gradient descent diverges. Below 2/λ, it does not
-    converge within the given number of steps.
+    λ is the largest curvature of the loss. Above 2/λ, gradient descent diverges. With the rates below
+    2/λ, gradient descent does not converge within the given number of steps.
     """
     shared: Settings = {**SMALL, "sigmas": SIGMAS, "optimiser": "sgd"}
     return [
@@ -142,7 +142,7 @@ ON_GPU: Settings = {"task": "U", "sigmas": WIDE_SIGMAS, "seeds": 4, "batch": 16,
 def orders() -> list[Settings]:
     """Return runs that train the non-zero weights of U for several orders.
 
-    They measure how the largest noise from which training recovers depends on the order.
+    The runs measure how the largest noise from which training recovers depends on the order.
     """
     absolute: list[Settings] = [{"rate": 10.0**-k, "trainable": "nonzeros"} for k in (3, 4, 5, 6)]
     relative: list[Settings] = [{"rate": 10.0**-k, "relative": True} for k in (3, 4, 5)]

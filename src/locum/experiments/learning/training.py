@@ -12,8 +12,11 @@ Only the setting ``task`` is required:
 - ``relative``: make learning rates proportional to the weights of the construction;
 - ``anneal``: the initial factor of the scores of heads that approximate hard heads, which grows to 1
   during the first half of the steps;
-- ``inputs``: ``whole`` (of the full order), or ``smaller`` (of a smaller order, padded with zeros);
-- ``steps``, ``batch``, ``seeds``, ``first_seed``, ``curve``, ``device``.
+- ``inputs``: ``whole`` for inputs of the full order, or ``smaller`` for inputs of a smaller order that
+  are padded with zeros;
+- ``steps`` and ``batch``: the number of training steps, and the batch size;
+- ``seeds`` and ``first_seed``: the number of networks for each noise level, and the first seed;
+- ``curve`` and ``device``: the steps after which errors are recorded, and the PyTorch device.
 
 The optimisers SGD, Adam and Muon operate on stacked vectors of parameters [network, parameter].
 

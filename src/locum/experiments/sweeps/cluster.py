@@ -1,5 +1,4 @@
-"""Run cases on a Dask cluster (extra ``cluster``), whose scheduler distributes them to worker
-processes.
+"""Run the cases of a sweep on a Dask cluster, which requires the extra ``cluster``.
 
 A Dask task passes its case to a separate worker process (``processes.py``). Time limits and crashing
 cases are therefore handled in the same way as on one machine. If a machine of the cluster is lost, the

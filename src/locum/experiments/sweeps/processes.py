@@ -117,7 +117,7 @@ def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[R
     """Compute ``cases`` on ``workers`` processes, and yield each result when it is available.
 
     ``limit`` is the time limit of a case in seconds. Closing the iterator, or an exception such as
-    KeyboardInterrupt, ends all processes immediately.
+    KeyboardInterrupt, terminates all processes immediately.
     """
     crew, remaining = Workers(), queue.SimpleQueue[Case]()
     results: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""Store results in a file that is validated, locked, repaired at its end, and appended to line by line.
+"""Store the results of a sweep in a file, which is validated, locked and repaired when it is opened.
 
 Each line is written by one system call. A killed process therefore leaves complete lines and at most
 one incomplete line, which the next sweep removes. A file with any other content is rejected.

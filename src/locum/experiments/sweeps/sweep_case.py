@@ -39,7 +39,7 @@ MOST_SETTINGS = 2**20
 
 
 def canonical(value: Any) -> str:
-    """Return plain data as canonical JSON: equal data give equal text.
+    """Return JSON-compatible data as JSON text that does not depend on the order of keys.
 
     >>> canonical({"b": [1, 2.5], "a": None})
     '{"a":null,"b":[1,2.5]}'
@@ -116,7 +116,7 @@ def part(cases: Iterable[Case], shard: tuple[int, int]) -> list[Case]:
 
 
 def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
-    """Wait, then return a number or fail in the way that ``ends`` requests; used by tests.
+    """Wait, then return a number or fail in the way that ``ends`` specifies; used by tests.
 
     >>> trial(1, 0.0, "done") == trial(1, 0.0, "done")
     True
@@ -241,7 +241,7 @@ def read_line(line: bytes) -> Result:
 
 
 def could_begin(line: bytes) -> bool:
-    """Return whether a line could be the beginning of an incomplete line of results.
+    """Return whether ``line`` could be the beginning of a line of results.
 
     >>> could_begin(b'{"key":"09af'), could_begin(b'{"key":"mine"}'), could_begin(b"notes")
     (True, False, False)
@@ -251,7 +251,7 @@ def could_begin(line: bytes) -> bool:
 
 
 def problem_of(value: Any, place: str = "result") -> str | None:
-    """Return a message that locates the first value that is not plain JSON, or None.
+    """Return a message with the place of the first value that JSON does not support, or None.
 
     >>> problem_of({"loss": [1.0, float("nan")]})
     'result.loss[1] is nan, which JSON does not have'

@@ -2,9 +2,9 @@
 
 The table is closed: a specification contains the name of a kind, never the name of a module. Functions
 are imported in worker processes, so the table imports no other package. A function receives the
-settings of a case as keyword arguments and returns a dictionary for JSON. Three keys of this dictionary
-have a special meaning. A case whose ``holds`` is false has *failed*. ``hashes`` (of programs, weights,
-data) and ``timings`` (seconds, which vary between runs) become separate fields of the result.
+settings of a case as keyword arguments and returns a JSON-compatible dictionary. Three keys of this
+dictionary have a special meaning. A case whose ``holds`` is false has *failed*. The ``hashes`` of
+programs, weights and data, and the ``timings`` in seconds, become separate fields of the result.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Kind:
     lists: Mapping[str, str] = field(default_factory=dict)
     #: Function that checks settings and returns the invalid setting and the problem, or None.
     check: str | None = None
-    #: Function of settings and result that returns whether other files written by a case still exist.
+    #: Function of settings and result that returns whether the files that a case wrote still exist.
     kept: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary, the settings and the named lists of cases of this kind as plain data."""
+        """Return the summary, the settings and the named lists of cases as a dictionary for JSON."""
         settings = {
             name: {"meaning": setting.help, "expected": setting.expected}
             | ({} if setting.is_required else {"default": setting.default})

@@ -36,13 +36,13 @@ class Plan:
     foreign: int
     #: Number of valid results that were computed by a different state of the source code.
     older: int
-    #: Number of results whose other files are missing. Their cases are computed again.
+    #: Number of cases that are computed again, because files that they wrote are missing.
     gone: int = 0
     #: Description of the repair of the file of results, or None.
     repair: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data for JSON."""
+        """Return the plan as a JSON-compatible dictionary."""
         return {
             "cases": len(self.cases),
             "kinds": dict(Counter(case.kind for case in self.cases)),
@@ -120,7 +120,7 @@ def _plan(
 
 
 def _is_kept(result: Result) -> bool:
-    """Return whether all other files that a case has written still exist."""
+    """Return whether the files that a case wrote, such as the files of a circuit, still exist."""
     kept = kind_named(result.kind).kept
     if kept is None or result.outcome != "done":
         return True
@@ -140,14 +140,17 @@ def run(
     started: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Compute the cases without a result in the file ``output``, and append their results to it.
+    """Compute the cases that have no result in the file ``output``, and append their results to this
+    file.
 
-    The cases run on ``workers`` processes of this machine, by default one per core, or on a Dask
-    cluster. ``scheduler`` is the address of its scheduler, such as "tcp://host:8786". A case that takes
-    more than ``time_limit`` seconds is ended. ``shard`` (k, n) selects the k-th of n parts. With
-    ``retry``, cases that ended with an error or at the time limit run again. With ``gone``, cases whose
-    other files are missing run again. The same call continues an interrupted sweep. Without ``output``,
-    the results are only returned.
+    The cases run on ``workers`` processes of this machine, by default one per core. With ``scheduler``,
+    the address of a Dask scheduler such as "tcp://host:8786", the cases run on a Dask cluster. A case
+    that takes more than ``time_limit`` seconds is terminated. ``shard`` (k, n) selects the k-th of n
+    parts.
+
+    With ``retry``, cases that raised an error or reached the time limit run again. With ``gone``, cases
+    run again if files that they wrote, such as circuits, are missing. The same call continues an
+    interrupted sweep. If ``output`` is None, the results are only returned.
 
     >>> report = run([Case("trial", {"seed": seed}) for seed in range(3)], None, workers=1)
     >>> report.outcomes

@@ -1,8 +1,8 @@
 """Run worker processes that answer one request at a time, with a time limit.
 
 :class:`WorkerProcess` starts the function ``main`` of a module, which calls :func:`serve`. Both
-processes exchange lines of bytes. A worker never receives Ctrl-C. It ends when its input is closed,
-even during a computation, so it cannot outlive the process that started it.
+processes exchange lines of bytes. A worker never receives Ctrl-C. A worker ends when its input is
+closed, even during a computation, so it cannot outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class WorkerProcess:
 def serve(prepare: Callable[[bytes], Callable[[], tuple[bytes, bool]]]) -> None:
     """Answer requests from standard input until the input ends.
 
-    ``prepare`` loads the code for a request; this time does not count for the time limit. It returns a
-    function that computes the answer, and whether this is the last answer of the process.
+    ``prepare`` loads the code for a request; this time does not count for the time limit. The result of
+    ``prepare`` is a function, which returns the answer and whether the process ends afterwards.
     """
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     # Text printed during a request must not be read as an answer.

@@ -1,1 +1,1 @@
-"""Define the commands of ``locum``: one module for each command, imported when it is called."""
+"""Define the commands of ``locum``, with one module for each command."""

@@ -68,7 +68,7 @@ def command(
 def _result(
     model: CompiledTransformer, tokens: Any, *, show_attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
-    """Run the transformer on one input, and return values and the requested details as plain data."""
+    """Run the transformer on one input, and return the values and requested details as a dictionary."""
     from locum.graph import sequence_type
     from locum.interface.display.network.network_text import answer_places
 

@@ -30,7 +30,7 @@ def npz(arrays: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-#: Biases of factored attention, whose matrices contain all heads, and arrays after the heads.
+#: Biases of factored attention, and the output matrix and bias, which are applied after the heads.
 BIASES, BEHIND = ("b_Q", "b_K", "b_V"), ("W_O", "b_O")
 FEED_FORWARD = ("W1", "W2", "b1", "b2")
 NORMS = ("gain1", "bias1", "gain2", "bias2")

@@ -212,7 +212,7 @@ def describe(error: BaseException) -> Problem:
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Raise a ``KeyboardInterrupt`` again that Python has dropped; use as ``sys.unraisablehook``.
+    """Raise a dropped ``KeyboardInterrupt`` again; use this function as ``sys.unraisablehook``.
 
     Python drops exceptions in callbacks of weak references. Without this hook, a Ctrl-C during garbage
     collection would only be printed, and the command would continue.

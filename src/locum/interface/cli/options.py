@@ -127,7 +127,7 @@ seed_option = click.option("--seed", type=click.IntRange(0), help="Random seed. 
 def settings_options(record: type, **replaced: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a decorator that adds an option for each setting of the dataclass ``record``.
 
-    ``replaced`` contains options to use instead, by the names of settings.
+    ``replaced`` maps names of settings to the options that replace the default options.
     """
 
     def option(name: str, setting: Setting) -> Callable[[Any], Any]:

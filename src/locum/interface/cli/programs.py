@@ -34,11 +34,11 @@ SUFFIXES = (".rasp", ".json", *DIALECTS, *MACHINES, COUNTER)
 
 
 class Program:
-    """A loaded program with its input ``tokens``, by default the example that the program sets."""
+    """A loaded program with its input ``tokens``; by default, the program sets the input."""
 
     def __init__(self, path: Path, tokens: Any = None) -> None:
         self.path = path
-        #: Whether the input is the example of the program, whose execution has the limits of a session.
+        #: Whether the input is the example of the program. Runs on it have the limits of a session.
         self.runs_on_own_example = tokens is None
         self.session: Session | None = None
         #: Values of nodes on the example of the program.
@@ -127,11 +127,11 @@ class Program:
         return run(value.node, self.tokens, names=self.names(), executor=executor, domain=domain)
 
     def names(self) -> dict[Node, str]:
-        """Return the names of nodes in the program, by node."""
+        """Return a mapping from the nodes of the program to their names."""
         return self.session.names_of_nodes() if self.session is not None else dict(self._names)
 
     def named(self) -> dict[str, Any]:
-        """Return the values that the program assigns or shows, by name."""
+        """Return a mapping from names to the values that the program assigns or shows."""
         named = {} if self.session is None else dict(self.session.scope.names)
         named.pop("out", None)
         return named | dict(self.shown)

@@ -1,4 +1,4 @@
-"""Show on a terminal that a command is running, and how far it is.
+"""Show the progress of a running command on a terminal.
 
 The progress line is printed on standard error after two seconds without output, and is removed before
 other output. If the number of steps is known, the line shows a bar and the remaining time.
@@ -129,7 +129,10 @@ def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
 
 @contextmanager
 def progress(total: int, what: str = "running U") -> Iterator[Callable[[str], None]]:
-    """Yield a function to call with the name of each finished step, of ``total`` steps."""
+    """Yield a function that must be called with the name of each finished step.
+
+    ``total`` is the number of steps.
+    """
     steps = itertools.count(1)
     with counted(what) as advance:
         yield lambda name: advance(next(steps), total, f"{name} done")
@@ -154,6 +157,6 @@ def waiting(context: click.Context, arguments: list[str]) -> Iterator[None]:
 
 
 def current() -> Status | None:
-    """Return the progress line of the current command, or None if it has no such line."""
+    """Return the progress line of the current command, or None if the command has none."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.find_object(Status)

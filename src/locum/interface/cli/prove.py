@@ -239,7 +239,7 @@ def _checked_text(result: dict[str, Any]) -> Iterator[str]:
 
 
 def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
-    """Check a certificate in a process with limits, and return the verdict as plain data.
+    """Check a certificate in a process with limits, and return the verdict as a dictionary.
 
     The verdict contains the verified statement or the problem. This process only opens the file, and
     the process with limits reads it.
@@ -285,7 +285,7 @@ def check_in_limits() -> None:
 
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
-    """Read and check a certificate, and return the verdict as plain data."""
+    """Read and check a certificate, and return the verdict as a JSON-compatible dictionary."""
     from locum.proofs import RejectedError, check
 
     try:

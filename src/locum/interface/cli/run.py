@@ -152,7 +152,7 @@ def run(
 
 
 def _programs(loaded: Program) -> dict[str, SOp | Selector]:
-    """Return every s-op and selector that the program assigns or shows, by name."""
+    """Return a mapping from names to the s-ops and selectors that the program assigns or shows."""
     programs = {n: v for n, v in loaded.named().items() if isinstance(v, (SOp, Selector))}
     if not programs:
         raise InputError(f"{loaded.path} neither names nor shows an s-op; try --name")
@@ -160,7 +160,7 @@ def _programs(loaded: Program) -> dict[str, SOp | Selector]:
 
 
 def _result(name: str, value: Any, loaded: Program, executor: str, domain: str) -> dict[str, Any]:
-    """Return a value as plain data; s-ops and selectors are run on the input."""
+    """Return a value as a JSON-compatible dictionary; s-ops and selectors are run on the input."""
     if isinstance(value, (SOp, Selector)):
         try:
             values = loaded.run(value, executor, domain)

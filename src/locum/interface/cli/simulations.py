@@ -127,11 +127,11 @@ class Simulation:
         yield self.summary
 
     def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
-        """Return a step as plain data."""
+        """Return a step as a JSON-compatible dictionary."""
         return step.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the sizes, steps, result and errors of the simulation as plain data."""
+        """Return the sizes, steps, result and errors of the simulation as a dictionary for JSON."""
         U, order = self.simulator, self.simulator.order
         return {
             "order": [order.n, order.attention.d, order.attention.d_v],
@@ -190,7 +190,7 @@ class FigureSimulation(Simulation):
         return [f"{printed.name} = {printed.formula}", *super().row(step)[1:], error, agree]
 
     def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
-        """Return a step and the corresponding content of the figure as plain data."""
+        """Return a step and the corresponding content of the figure as a dictionary for JSON."""
         printed = PRINTED[step.name]
         return super().step_dict(step) | {
             "paper": printed.name,
@@ -222,7 +222,7 @@ RANDOM, SAYING = ("heads", "ffn", "seed"), ("kind", "mask", "norm")
 
 
 def make_simulation(options: Mapping[str, Any]) -> Simulation:
-    """Return the simulation that the options request: of a random T, of files, or of Figure 2."""
+    """Return the simulation that ``options`` specify: a random T, a T from files, or Figure 2."""
     is_random = options["order"] is not None
     is_read = any(options[name] is not None for name in ("file", "x", "a", "v"))
     if is_random and is_read:

@@ -184,9 +184,9 @@ def heat_maps(
     x: str = "",
     y: str = "",
 ) -> str:
-    """Return an SVG file with a heat map for each panel, which have the same rows and columns.
+    """Return an SVG file with a heat map for each panel; all panels have the same rows and columns.
 
-    A cell is a share between 0 and 1, which determines the shade, and the text in the cell.
+    A cell is a pair of a share between 0 and 1, which determines the shade, and a text.
 
     >>> cells = [[(0.1, "1"), (1.0, "10")]]
     >>> heat_maps("sizes", {"layers": cells, "units": cells}, ["sort"], ["5", "50"]).count(">10<")

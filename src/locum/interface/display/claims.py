@@ -89,7 +89,7 @@ def file_of(verdict: Verdict) -> str:
 
 
 def certificates(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return the certificates of all proofs and refutations as JSON, by file name."""
+    """Return a mapping from file names to the certificates of all proofs and refutations as JSON."""
     verdicts = [v for f in findings for v in (*f.proofs, *f.refutations.values())]
     return {file_of(v): json.dumps(v.certificate) for v in verdicts if not isinstance(v, Unproven)}
 
@@ -130,7 +130,10 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
 
 
 def _evidence(verdict: Verdict, folder: str) -> str:
-    """Return the program, a link to the certificate, and the command that checks the certificate."""
+    """Return the title of a claim, a link to its certificate, and the command that checks it.
+
+    For an unproven claim, return the text of the verdict.
+    """
     if isinstance(verdict, Unproven):
         return f"<br><span class=small>{html.escape(str(verdict))}</span>"
     path = html.escape(f"{folder}/{file_of(verdict)}")

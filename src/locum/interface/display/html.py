@@ -20,7 +20,7 @@ _INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
 def filled(template: Path, data: Any) -> str:
-    """Return the page of a template, whose script reads ``data`` from the element with id ``data``."""
+    """Return the page of a template; its script reads ``data`` from the element with id ``data``."""
     text = template.read_text(encoding="utf-8")
     return text.replace("__POLICY__", policy(text)).replace("__DATA__", inside(data))
 

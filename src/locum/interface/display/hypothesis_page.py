@@ -1,7 +1,7 @@
 """Write a page about a hypothesis check: verdict, counterexamples, heads, probes and interventions.
 
-The page is one file without scripts and without network access. It is readable at a width of 400 px and
-in dark mode.
+The page is one file without scripts and without network access. The page is readable at a width of
+400 px and in dark mode.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def model_page(
 ) -> str:
     """Return the page of a forward pass as HTML.
 
-    ``patterns`` contains attention patterns of shape [text, head, query, key], by module path.
+    ``patterns`` maps module paths to attention patterns of shape [text, head, query, key].
     """
     ids = inputs["input_ids"]
     mask = inputs.get("attention_mask")

@@ -1,7 +1,7 @@
 """Write pages and Markdown about the reproduction of the paper and the comparison with other work.
 
-A page is one file without scripts and without network access. It is readable at a width of 400 px, in
-print and in dark mode. CSS rules filter the statements.
+Each page is one file without scripts and without network access. The pages are readable at a width of
+400 px, in print and in dark mode. CSS rules filter the statements.
 """
 
 from __future__ import annotations

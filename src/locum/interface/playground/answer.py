@@ -72,9 +72,9 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer_text(text: str) -> str | None:
-    """Return the answer to a request in JSON as JSON, or None if the request needs python-flint.
+    """Return the answer to a request; the request and the answer are JSON texts.
 
-    None is returned only if python-flint is not installed.
+    The result is None if the request needs python-flint, and python-flint is not installed.
 
     >>> answer_text('{"action": "run", "source": "", "input": 1.00000000000000001}')[:12]
     '{"ok": false'

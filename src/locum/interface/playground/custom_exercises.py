@@ -90,8 +90,8 @@ def fingerprint(given: Mapping[str, Any]) -> str:
 def describe(exercise: Exercise) -> dict[str, Any]:
     """Return the description of an exercise for the page, with sample outputs.
 
-    The reference solution runs on every input. If it is undefined on an input, ``InputError`` is
-    raised.
+    The reference solution runs on every input. An input on which the solution is undefined raises
+    :class:`InputError`.
     """
     words = list(exercise.words())
     answers = [exercise.right(word) for word in words]

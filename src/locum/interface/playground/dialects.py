@@ -43,7 +43,8 @@ def dialect_of(source: str) -> str | None:
 def definitions(source: str, tokens: Sequence[Any] = ()) -> list[Definition]:
     """Return the definitions of a program in order; the last definition decides acceptance.
 
-    ``tokens`` is the input of the program, and its symbols are added to the alphabet if necessary.
+    ``tokens`` is the input of the program. If the program contains no symbol, the symbols of the input
+    are its alphabet.
     """
     if any(not isinstance(token, str) for token in tokens):
         raise InputError(

@@ -1,7 +1,8 @@
 """Provide the example programs of the playground.
 
-They are first steps, programs in dialects, everyday programs, the cookbook, and the paper's listings.
-Program files set their input by ``set example``. On the page, this input is in the input box instead.
+The examples are first steps, programs in C-RASP, B-RASP and LTL, everyday programs, the cookbook, and
+the paper's listings. Program files set their input by ``set example``. On the page, this input is in
+the input box instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Define the built-in exercises, and check solutions on all short inputs and some longer inputs.
 
 An exercise can forbid library functions. The check determines at run time which functions a solution
-calls: an alias of a forbidden function is also forbidden, but a parameter with the same name is
+calls. An alias of a forbidden function is also forbidden, but a parameter with the same name is
 allowed.
 """
 
@@ -76,9 +76,10 @@ def size(value: SOp | Selector) -> dict[str, int]:
 
 
 def check(exercise: Exercise, source: str) -> dict[str, Any]:
-    """Check a solution, and return whether it is correct, or the shortest input with a wrong answer.
+    """Check a solution, and return the verdict as a dictionary.
 
-    For a correct solution, the result contains its size and the size of the reference solution.
+    For a correct solution, the result contains its size and the size of the reference solution. For a
+    wrong solution, the result contains the first input, in order of length, with a wrong answer.
     """
     program = Program(source, tokens(exercise.example), exercise.without)
     program.require_right()
@@ -117,7 +118,7 @@ def check(exercise: Exercise, source: str) -> dict[str, Any]:
 def show_solution(exercise: Exercise, source: str) -> dict[str, Any]:
     """Return the reference solution of an exercise.
 
-    If the exercise does not show it on request, the program ``source`` must first solve the exercise.
+    If the solution is not shown on request, the program ``source`` must solve the exercise.
     """
     if not exercise.on_request and not check(exercise, source)["solved"]:
         raise InputError("the solution of this exercise is shown after you have solved it")

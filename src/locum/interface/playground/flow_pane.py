@@ -2,8 +2,8 @@
 
 Heads of the program are numbered from 1 in the order of ``draw``, and each member of a family has a
 number. The compiler may merge heads, or replace a head by a table. Each head of the network was made
-for a node of the traced program. It corresponds to the heads of the program whose results this node
-combines, after ``length`` and ``selector_width`` are replaced by their heads.
+for a node of the traced program. The head corresponds to the heads of the program whose results this
+node combines, after ``length`` and ``selector_width`` are replaced by their heads.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Flow:
     def name(self, layer: int, number: int) -> str:
         """Return the name of a head of the network.
 
-        If the head corresponds to one head of the program, this is the name of the selector in the
-        program.
+        If the head corresponds to one head of the program, the result is the name of the selector of
+        this head in the program.
         """
         places = self.made_of[layer, number]
         if len(places) == 1 and self._parts[places[0]] == 1:
@@ -148,7 +148,7 @@ class Flow:
     def _replaced(self, place: int) -> dict[str, Any]:
         """Return the part of the network that computes the result of a head of the program.
 
-        It is called for a head to which no head of the network corresponds.
+        This method is called only if no head of the network corresponds to the head of the program.
         """
         for sop in self.own.origins.get(place, ()):
             try:
@@ -213,7 +213,7 @@ class Flow:
         return min(self.made_of[at], default=len(self.heads))
 
     def _statements(self) -> dict[str, tuple[int, ...]]:
-        """Return the statements of heads, of moved values and of groups of hidden units, by id."""
+        """Return a mapping from ids of heads, moved values and hidden units to their statements."""
         found: dict[str, list[int]] = {}
         for node in self.model.circuit.nodes:
             if node.kind == "head" and node.layer is not None and node.head is not None:

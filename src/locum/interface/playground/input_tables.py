@@ -77,7 +77,10 @@ def _row(program: Program, value: SOp, word: Any, wanted: str) -> dict[str, Any]
 
 
 def _matches(value: Any, output: Any) -> bool:
-    """Return whether a value is correct as in exercises, or equal to ``output`` with three decimals."""
+    """Return whether a value is correct as in exercises, or equals ``output`` after rounding.
+
+    Floats are rounded to three decimals.
+    """
     return equal(value, output) or (
         isinstance(value, float) and isinstance(output, float) and round(value, 3) == output
     )

@@ -1,15 +1,15 @@
 """Queue requests, and select the next request by the work that each client has caused recently.
 
-The client with the least recent CPU time is served first. If a request of a client exceeds a limit, the
-client is penalised for a while: its requests run one at a time on background workers, with a lower
-limit. Foreground workers then serve only other clients.
+The client that has recently used the least CPU time is served first. If a request of a client exceeds a
+limit, the client is penalised for a while. Its requests then run one at a time on background workers,
+with a lower limit, and foreground workers serve only other clients.
 
 If other requests are waiting, a long request is moved to the background, and another worker replaces
 its worker. For the next minute, all requests of this client start in the background.
 
 The queue is bounded. If it is full, a new request replaces the last request of a penalised client, or
-otherwise of the client with the most requests. The new request is rejected if its client already has as
-many waiting requests as every other client.
+otherwise of the client with the most requests. The new request is rejected if there is no penalised
+client, and no client has more waiting requests than its client would then have.
 
 >>> line = Line(workers=1, waiting=2)
 >>> first = line.enter("a")
@@ -99,7 +99,7 @@ class Line:
         self._records: dict[str, Record] = {}
 
     def enter(self, client: str) -> Ticket:
-        """Add a request to the queue of its client; raise :class:`BusyError` if the queue is full."""
+        """Add a request to the queue of its client; raise :class:`BusyError` if it is rejected."""
         ticket = Ticket(client)
         # Requests that a free worker serves at once do not count as waiting.
         free = max(0, self.workers - self._count(in_background=False))
@@ -118,7 +118,7 @@ class Line:
     def next(self, *, is_free: bool = True) -> Ticket | None:
         """Remove and return the next request, or return None if no request can start.
 
-        ``is_free`` is whether a foreground worker is free.
+        ``is_free`` states whether a foreground worker is free.
         """
         held = Counter(ticket.client for ticket in self._running)
         is_free = is_free and self._count(in_background=False) < self.workers
@@ -159,7 +159,8 @@ class Line:
     def leave(self, ticket: Ticket, seconds: float = 0.0, *, is_broken: bool = False) -> None:
         """Remove a request that is finished or cancelled, and record its cost for its client.
 
-        ``seconds`` is its CPU time, and ``is_broken`` is whether it exceeded a limit.
+        ``seconds`` is the CPU time of the request. ``is_broken`` states whether the request exceeded a
+        limit.
         """
         self._running.discard(ticket)
         self._remove(ticket)

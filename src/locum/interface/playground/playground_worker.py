@@ -1,9 +1,9 @@
 """Run a worker process that answers requests within limits enforced by the kernel.
 
 Requests and answers are JSON in bytes, and nothing is unpickled. Before a request, the process receives
-its limit of CPU time. Before an answer, it sends the CPU time used. The kernel ends a worker that
-exceeds the limit. A worker that runs out of memory reports this and exits. In both cases, the pool
-starts a new worker.
+its limit of CPU time. Before an answer, the process sends the CPU time of the request. The kernel
+terminates a worker that exceeds the limit. A worker that runs out of memory reports this and exits. In
+both cases, the pool starts a new worker.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Pool:
             self._start()
 
     def _start(self, ticket: Ticket | None = None) -> None:
-        """Start a process for the background request ``ticket``, or without it for the foreground."""
+        """Start a process for the background request ``ticket``, or without one for the foreground."""
         module = "locum.interface.playground.playground_worker"
 
         def begin() -> None:

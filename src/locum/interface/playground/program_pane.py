@@ -1,7 +1,7 @@
 """Run a program line by line, and record which statement built each node of the graph.
 
-This information links the panes: a head, a slot or a row of values belongs to the statement that first
-built its node, and to every statement whose value is this node.
+This information links the panes. A head, a slot or a row of values belongs to every statement whose
+value is its node, and to the statement that first built this node.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Program:
         self.statements: list[Statement] = []
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
-        #: Whether the program sets its own example in the end, and the lines up to the last value
-        #: computed on the given input (0 if none was).
+        #: Whether the program ends with another example than the given input, and the last line with a
+        #: value that was computed on the given input, or 0.
         self.has_own_example = not same_tokens(self.tokens, tokens)
         self.used_until = max((s.last for s in self.statements if s.was_run_on(tokens)), default=0)
         self.names = self.session.names_of_nodes()
@@ -195,7 +195,7 @@ class Program:
             raise InputError(f"{place}: {error['message']}")
 
     def programs(self) -> dict[str, SOp | Selector]:
-        """Return every s-op and selector that the program assigns or shows, by name, in order.
+        """Return a mapping from names to the s-ops and selectors that the program assigns or shows.
 
         Names that were assigned again, for example to a number, are excluded. ``out`` is the last shown
         value of any type.
@@ -213,7 +213,7 @@ class Program:
         }
 
     def sop(self, name: str | None) -> tuple[str, SOp]:
-        """Return the name and the s-op for a name, or for None the last s-op of the program."""
+        """Return a name and its s-op; if ``name`` is None, return the last s-op of the program."""
         sops = {n: value for n, value in self.programs().items() if isinstance(value, SOp)}
         if name is not None and name not in sops:
             known = ", ".join(sops) or "none"
@@ -261,7 +261,7 @@ def same_tokens(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def described(statement: Statement, tokens: Sequence[Any]) -> dict[str, Any]:
-    """Return a statement as plain data, with values formatted as in the REPL.
+    """Return a statement as a JSON-compatible dictionary, with values formatted as in the REPL.
 
     ``input`` is present if the statement was run on an input other than ``tokens``. ``parts`` contains
     the values of a loop or of several assigned names.

@@ -48,8 +48,8 @@ MATRIX = Setting(
 def decimal(text: str) -> float:
     """Convert a decimal to a float; raise an error if the float does not have the same digits.
 
-    Use it as ``parse_float`` to read JSON. Infinite results are returned, so that the caller can name
-    their position in an error.
+    Use this function as ``parse_float`` to read JSON. Infinite results are returned, so that the caller
+    can name their position in an error.
 
     >>> decimal("0.30"), decimal("1e-3")
     (0.3, 0.001)
@@ -127,7 +127,7 @@ def _is_token(value: Any) -> bool:
 
 
 def vocabulary(typed: str) -> Sequence[Any]:
-    """Return the tokens of a vocabulary, which is typed like an input."""
+    """Return the tokens of a vocabulary, which has the same notation as an input."""
     read_tokens = tokens(typed)
     if len(read_tokens) > MAX_VOCABULARY:
         raise InputError(

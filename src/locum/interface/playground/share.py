@@ -180,7 +180,7 @@ def page_files() -> list[str]:
 def one_file(data: dict[str, Any]) -> str:
     """Return the page as one HTML file that contains scripts, styles and ``data``.
 
-    Its Content-Security-Policy allows only scripts and styles with the hashes of the included ones.
+    The Content-Security-Policy of the file allows only the included scripts and styles.
     """
     page = _text("index.html")
     scripts = _SCRIPT.findall(page)

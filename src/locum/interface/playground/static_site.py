@@ -1,7 +1,7 @@
 """Export the playground as a static site, which runs Python in the browser with Pyodide.
 
 The site works on any host of static files, under any path. Pyodide is included in the site, or is
-loaded from its official address; in that case, each file is checked against the hashes in this module.
+loaded from its official address. In the second case, the hashes of the loaded files are checked.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def archive() -> bytes:
 
 
 def distribution(folder: Path) -> dict[str, bytes]:
-    """Return the files of a Pyodide distribution that the site needs, by name.
+    """Return a mapping from names to the files of a Pyodide distribution that the site needs.
 
     The hashes of the packages are checked.
     """

@@ -51,7 +51,7 @@ def require_right(
 
 
 def off(X: Matrix, A: Matrix, V: Matrix, temperature: float, result: Matrix) -> float:
-    """Return the largest difference between ``result`` and T(X), which is computed with 60 digits.
+    """Return the largest difference between ``result`` and T(X); T(X) is computed with 60 digits.
 
     The entries of matrices are read as exact decimals.
 
@@ -128,8 +128,8 @@ def _product(a: list[list[Fraction]], b: list[list[Fraction]]) -> list[list[Frac
 #: Maximum number of listed selectors of a step.
 MAX_NAMED = 40
 
-#: A trained head: 1,500 steps of Adam on random rows (u, v, 1), with the u and v of the row with the
-#: largest u as target everywhere. Its mean squared error is 0.01.
+#: A head after 1,500 training steps with Adam. Its inputs are random rows (u, v, 1), and its target at
+#: each position is (u, v) of the row with the largest u. The mean squared error is 0.01.
 TRAINED = {
     "X": [[0.3, -0.5, 1.0], [0.9, 0.4, 1.0], [-0.7, 0.8, 1.0], [0.1, -0.9, 1.0]],
     "A": [[1.974, -0.062, -0.636], [0.014, -0.028, -0.421], [14.224, -0.06, -0.139]],

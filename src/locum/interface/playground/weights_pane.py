@@ -107,8 +107,8 @@ def codes(
     """Return the codes in a slot: pairs of a number and the value that it encodes.
 
     ``held`` is the label of the slot, ``nodes`` are its traced nodes, and ``numbers`` its values. The
-    list is empty if the slot contains the values themselves, if no s-op has the label (as for
-    1/length), or if a number encodes two values of the input.
+    list is empty if the slot contains the values themselves, or if no s-op has the label (as for
+    1/length). The list is also empty if the numbers do not correspond one to one to the encoded values.
     """
     label = Labels(program.names)
     if _CODE.fullmatch(held) or held in LEAVES:
@@ -249,7 +249,7 @@ def compiled(
 def _units(feed: FeedForwardWeights | None) -> dict[int, list[str]]:
     """Return the formulas of the hidden units that write each slot.
 
-    Symbolic feed-forwards have no hidden units, and return an empty result.
+    The result is empty for symbolic feed-forwards, which have no hidden units.
     """
     if feed is None or feed.functions is not None:
         return {}
@@ -275,7 +275,7 @@ def _unit(feed: FeedForwardWeights, unit: int, slot: int) -> str:
 
 
 def draw_inputs(model: CompiledTransformer, count: int, seed: int) -> list[list[Any]]:
-    """Draw random inputs of all lengths that the network supports, over its vocabulary or range."""
+    """Draw ``count`` random inputs of supported lengths over the vocabulary or range of a network."""
     generator, config = random.Random(seed), model.config
     low, high = config.ranges[0] if config.ranges else DRAWN
 
@@ -292,8 +292,9 @@ def _applied(
 ) -> dict[str, Any]:
     """Run the network on one input, and compare the output with the values of the program.
 
-    ``agrees`` is whether they are equal within the error bound of the network. If the program is
-    undefined on the input, ``problem`` is the reason, and the network must also reject the input.
+    In the result, ``agrees`` states whether output and values are equal within the error bound of the
+    network. If the program is undefined on the input, ``problem`` is the reason, and the network must
+    also reject the input.
     """
     node = program.sop(name)[1].node
     expected, problem = _tried(lambda: run_program(node, tokens))

@@ -78,7 +78,7 @@ class HeadInWords:
 
     name: str
     label: str
-    #: A label short enough for a drawing and different from those of the layer's other heads.
+    #: A label that is short enough for a drawing, and unique among the heads of the layer.
     short: str
     kind: str
     moves: tuple[str, ...]
@@ -285,7 +285,7 @@ def _slots(numbers: Sequence[int] | Any) -> str:
 def erasures(feed: FeedForwardWeights, places: Array, steady: Collection[int]) -> dict[int, list[int]]:
     """Return the slots that a feed-forward erases, each with the columns of ``W_in`` that erase it.
 
-    ``places`` is ``W_pos``. ``steady`` contains the slots that hold only positional embeddings.
+    ``places`` is ``W_pos``. ``steady`` contains the slots that hold only position embeddings.
     """
     erased = {}
     for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():

@@ -3,9 +3,9 @@
 An attention pattern on one input has a row for each query and a column for each key. Darker characters
 mean more attention.
 
-Positions are named by tokens. For U, they are named by the entries of matrices, because the report of a
-compiled U contains the position of each matrix and of T(X). Invalid reports, which may come from files,
-are ignored.
+Positions are named by tokens. Positions of U are named by the entries of matrices instead. The report
+of a compiled U contains the position of each matrix and of T(X). Invalid reports, which may come from
+files, are ignored.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ def _cut(text: str) -> str:
 def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
     """Return the codes of the outputs if one slot encodes all outputs, otherwise an empty list.
 
-    The logit of a code c is 2xc − c², where x is the value of the slot. It is largest for the code
-    closest to x.
+    The logit of a code c is 2xc − c², where x is the value of the slot. The logit is largest for the
+    code closest to x.
     """
     weights, outputs = model.weights, model.config.outputs
     slots = np.flatnonzero(np.any(weights.W_U, axis=1))
