@@ -67,6 +67,9 @@ def test_no_line_runs_behind_a_box(name: str, narrow: bool) -> None:
         # It ends at the left side of a box.
         x, y = points[-1]
         assert any(abs(box[0] - x) < 0.2 and box[1] < y < box[1] + box[3] for box in boxes)
+    # Lines with different ends are drawn at different points.
+    assert len({(points[0], points[-1]) for points in lines}) == len(lines)
+    assert len({points[-1] for points in lines}) == len(lines)
     width = float(root.attrib["width"])
     assert width <= 400 if narrow else width < 1100
     for x, y, wide, high in boxes:

@@ -22,6 +22,8 @@ from html import escape
 #: Sizes in pixels: width of a character, height of a line of text, padding of a box, distance between
 #: parallel lines.
 _CHARACTER, _LINE, _PAD, _TRACK = 6.05, 15.0, 6.0, 6.0
+#: Distance in pixels between lines that end at the same row.
+_ENTRY = 5.0
 #: Widths in pixels: a page, a narrow page, the first and last boxes, other boxes (smallest and
 #: largest), and the margin.
 _PAGE, _NARROW, _ENDS, _WIDTHS, _MARGIN = 880.0, 400.0, 68.0, (92.0, 140.0), 12.0
@@ -209,9 +211,21 @@ class _Figure:
         sources = dict.fromkeys(line.source for line in self.lines)
         ordered = [row for row in self.outs if row in sources]
         self.sources = {row: place for place, row in enumerate(ordered)}
+        self.entering: dict[str, list[str]] = {row: [] for row in self.ins}
+        for line in self.lines:
+            if line.source not in self.entering[line.target]:
+                self.entering[line.target].append(line.source)
         self.words: list[str] = []
         self.is_styled = True
         self.is_marked = any(box.part.marks for box in self.boxes)
+
+    def entry(self, line: Line) -> tuple[float, float]:
+        """Return the point at which a line ends. Lines from different sources end at different points
+        of a row.
+        """
+        box, sources = self.ins[line.target], self.entering[line.target]
+        place = sources.index(line.source) - (len(sources) - 1) / 2
+        return box.x, box.port(line.target) + place * min(_ENTRY, _LINE / len(sources))
 
     def draw(self, line: Line, *points: tuple[float, float]) -> str:
         """Return the SVG of a line through ``points`` that ends in an arrowhead."""
@@ -332,7 +346,7 @@ class _Wide(_Figure):
     def _curve(self, line: Line) -> str:
         start, end = self.outs[line.source], self.ins[line.target]
         begin = (start.x + start.width, start.port(line.source))
-        stop = (end.x, end.port(line.target))
+        stop = self.entry(line)
         last = self.tracks[self._column(end) - 1, line.source, "in"]
         if self._column(end) == self._column(start) + 1:
             return self.draw(line, begin, (last, begin[1]), (last, stop[1]), stop)
@@ -373,14 +387,14 @@ class _Narrow(_Figure):
         """Return the complete figure as SVG."""
         curves = []
         for line in self.lines:
-            start, end = self.outs[line.source], self.ins[line.target]
+            start = self.outs[line.source]
             place = [row for row in start.part.outs if row in self.sources].index(line.source)
             track = self.left - 10 - self.track[line.source] * _TRACK
             # A line leaves a box at the lower edge, so that it does not cross the lines that end at the
             # left edge.
             begin = (start.x + 14 + place * _TRACK, start.y + start.height)
             below = begin[1] + 5 + 4 * place
-            stop = (end.x, end.port(line.target))
+            stop = self.entry(line)
             turns = [(begin[0], below), (track, below), (track, stop[1])]
             curves.append(self.draw(line, begin, *turns, stop))
         return self.page(title, _NARROW, self.height, curves)
