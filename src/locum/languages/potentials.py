@@ -314,35 +314,39 @@ def _obstruct(graph: Graph, inside: frozenset[int], edges: Sequence[Edge], level
         if any(column):
             columns.setdefault(tuple(column), (label, state, other))
     swaps = list(columns.values())
+    pairs = [(start, end) for start, *others in classes.values() for end in others]
+    wanted = []
+    for start, end in pairs:
+        boundary = [0] * len(place)
+        boundary[place[end]], boundary[place[start]] = 1, -1
+        wanted.append(boundary)
     relations = []
-    for start, *others in classes.values():
-        for end in others:
-            wanted = [0] * len(place)
-            wanted[place[end]], wanted[place[start]] = 1, -1
-            factors = _solve(list(columns), wanted)
-            factor = lcm(*(value.denominator for value in factors))
-            used = tuple(
-                Exchange(int(value * factor), *swap)
-                for value, swap in zip(factors, swaps, strict=True)
-                if value
-            )
-            relations.append(Relation(start, graph.path(start, end, inside), factor, used))
+    for (start, end), factors in zip(pairs, _solve(list(columns), wanted), strict=True):
+        factor = lcm(*(value.denominator for value in factors.values()))
+        used = tuple(Exchange(int(value * factor), *swaps[i]) for i, value in factors.items())
+        relations.append(Relation(start, graph.path(start, end, inside), factor, used))
     relations.sort(key=lambda each: len(each.path))
     return Obstruction(graph, tuple(relations))
 
 
-def _solve(columns: Sequence[Sequence[int]], wanted: Sequence[int]) -> list[Fraction]:
-    """Return rational coefficients for which the linear combination of the columns is ``wanted``."""
+def _solve(
+    columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
+) -> Iterator[dict[int, Fraction]]:
+    """Yield, for each wanted vector, a rational linear combination of the columns.
+
+    A combination maps the indices of columns to coefficients other than 0. All vectors are solved by
+    one elimination.
+    """
     size = len(columns)
-    matrix = fmpq_mat(
-        len(wanted), size + 1, [value for row in zip(*columns, wanted, strict=True) for value in row]
-    )
+    rows = zip(*columns, *wanted, strict=True)
+    matrix = fmpq_mat(len(wanted[0]), size + len(wanted), [value for row in rows for value in row])
     reduced, rank = matrix.rref()
-    factors = [Fraction(0)] * size
+    pivots = []
     for row in range(rank):
-        pivot = next(i for i in range(size + 1) if reduced[row, i] != 0)
-        if pivot == size:
-            raise AssertionError("the states are separated")
-        value = reduced[row, size]
-        factors[pivot] = Fraction(int(value.p), int(value.q))
-    return factors
+        first = pivots[-1] + 1 if pivots else 0
+        pivots.append(next(i for i in range(first, matrix.ncols()) if reduced[row, i] != 0))
+    if pivots and pivots[-1] >= size:
+        raise AssertionError("the states are separated")
+    for each in range(size, matrix.ncols()):
+        values = ((pivot, reduced[row, each]) for row, pivot in enumerate(pivots))
+        yield {pivot: Fraction(int(value.p), int(value.q)) for pivot, value in values if value != 0}
