@@ -161,9 +161,9 @@ def test_the_first_transition_that_holds_is_taken() -> None:
     [
         ('q "a" => q', 1, 7, "expected a symbol in quotes, got '='"),
         ('q "a" -> q, n', 1, 14, "expected a change, such as depth + 1"),
-        ('accept p\nq "a" -> q', 1, 8, "p is in no transition; the states are q"),
+        ('accept p\nq "a" -> q', 1, 8, "expected a state of a transition (q), got p"),
         ('start q\nstart q\nq "a" -> q', 2, 1, "expected one start state"),
-        ('q "a" -> q, n + 1, n - 1', 1, 20, "n is changed twice"),
+        ('q "a" -> q, n + 1, n - 1', 1, 20, "expected one change of each counter, got a second"),
         ('q "a" -> q, n + 99999999', 1, 17, "expected an integer of at most 1,000,000"),
         ("// nothing", 1, 1, "expected a transition"),
         ('q "" -> q', 1, 3, "expected a symbol in quotes"),
@@ -209,6 +209,13 @@ def test_unbounded_counters_can_define_a_regular_language() -> None:
     assert classify(automaton).automaton == language("a*+aa*b(a+b)*")
     data = json_of("language", "classify", "--from", "counter", text, "--program")
     assert (data["R"], data["dialect"]) == (True, "C-RASP")
+
+
+def test_the_program_of_a_user_is_not_attributed_to_a_paper() -> None:
+    for text in ('accepted = #"a" > #"b"', '#import periodic\naccepted = i % 3 == 1 && #"a" > #"b"'):
+        found = [each for each in verdicts(c_rasp.parse(text), None) if "this program" in each.reason]
+        assert found
+        assert not any(verdict.theorem for verdict in found)
 
 
 def test_a_program_with_positions_is_evidence_for_average_hard_attention() -> None:
