@@ -86,7 +86,7 @@ NOT_REGULAR = {
     "majority": ('d = #"a" > #"b"', "ab", "last", "aaᵐbⁿ is accepted if and only if m ≥ n"),
     "dyck": (
         'x = #"(" - #")"\nd = #[x < 0] == 0 && x == 0', "()", "end",
-        "(ᵐ)ⁿ is accepted if and only if m = n",
+        '"("ᵐ")"ⁿ is accepted if and only if m = n',
     ),
     "twice": ('d = #"a" == 2 * #"b"', "ab", "end", "aᵐ(ab)ⁿ is accepted if and only if m = n"),
 }  # fmt: skip
@@ -175,6 +175,12 @@ def test_errors_have_line_and_column(text: str, line: int, column: int, problem:
     assert str(raised.value).startswith(f"counter automaton, line {line}, column {column}: {problem}")
 
 
+_EQUAL = """accept q if n == 0
+q "a" -> q, n + 1
+q "b" -> q, n - 1
+"""
+
+
 def test_bounded_counters_define_a_regular_language() -> None:
     text = """
     accept q if n == 0
@@ -252,6 +258,27 @@ def test_the_command_line_classifies_and_runs() -> None:
     assert "expected the name of a language" in refused("language", "classify", "--from", "name", "x")
     compiling = ("compile", "--language", EXAMPLES / "anbn.counter", "--length", "4")
     assert "got a counter automaton" in refused(*compiling)
+
+
+def test_options_that_do_not_apply_are_rejected(tmp_path: Path) -> None:
+    drawing = str(tmp_path / "automaton.svg")
+    for source in (("--from", "name", "dyck-2"), ("--from", "counter", _EQUAL)):
+        refusal = refused("language", "classify", *source, "-o", drawing)
+        assert "--output: expected a regular language" in refusal
+    for name in ("parity", "dyck-2"):
+        refusal = refused("language", "classify", "--from", "name", name, "--alphabet", "abc")
+        assert f"--alphabet: expected no alphabet for {name}" in refusal
+    refusal = refused("language", "equivalent", "--from", "name", "majority", "dyck-1")
+    assert "--alphabet" not in refusal
+
+
+def test_programs_of_languages_that_are_not_regular_are_shown() -> None:
+    data = json_of("language", "classify", "--from", "name", "anbncn", "--program")
+    assert c_rasp.parse(data["program"], accept="end").accepts("abc")
+    assert (data["dialect"], data["depth"]) == ("C-RASP", 2)
+    data = json_of("language", "classify", "--from", "name", "dyck-2", "--program")
+    assert (data["program"], data["dialect"]) == (None, None)
+    assert data["witness"]["text"].startswith('"("ᵐ")"ⁿ')
 
 
 def test_a_language_without_a_definition_is_rejected() -> None:

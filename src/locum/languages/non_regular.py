@@ -81,6 +81,8 @@ def _shown(word: Word, power: str = "") -> str:
     if not word:
         return ""
     text = show_word(word)
+    if not {"(", ")"}.isdisjoint(word):  # brackets of the language, not of the notation
+        return f'"{text}"{power}'
     return f"({text}){power}" if power and len(word) > 1 else text + power
 
 
