@@ -606,8 +606,8 @@ def test_large_monoids_have_verdicts_on_positions() -> None:
             assert verdicts.positions[name].holds is False
             assert verdicts.witnesses[name].check(automaton)
             assert not _with_positions(automaton, 2 * local, 6 if periodic else 1)
-    rows = ((1, 2), (3, 4), (5, 6), (0, 6), (6, 3), (7, 6), (6, 6), (6, 8), (5, 2))
-    automaton = DFA(("a", "b"), rows, frozenset({0, 7, 8}))
+    longer = ((1, 2), (3, 4), (5, 6), (0, 6), (6, 3), (7, 6), (6, 6), (6, 8), (5, 2))
+    automaton = DFA(("a", "b"), longer, frozenset({0, 7, 8}))
     decision = classify(automaton).positions["C-RASP[periodic, local]"]
     emitted = decision.program(automaton)
     assert emitted is not None

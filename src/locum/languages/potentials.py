@@ -26,11 +26,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
+from typing import Any
 
-from flint import fmpq_mat, fmpz_mat
+from flint import fmpq_mat, fmpz_mat, nmod_mat
 
 from locum.languages.automata import DFA, components
 
+#: A prime for elimination with small numbers.
+_PRIME = 2**31 - 1
 #: A label; at higher levels, the potential of the state before the label, and the label.
 Label = tuple[int, ...]
 Edge = tuple[int, int, int]
@@ -335,18 +338,47 @@ def _solve(
     """Yield, for each wanted vector, a rational linear combination of the columns.
 
     A combination maps the indices of columns to coefficients other than 0. All vectors are solved by
-    one elimination.
+    one elimination, with columns that are independent modulo a prime. These columns may not suffice,
+    and then all columns are used.
     """
+    for chosen in (_independent(columns), list(range(len(columns)))):
+        found = _eliminate([columns[i] for i in chosen], wanted)
+        if found is not None:
+            for values in found:
+                yield {chosen[i]: value for i, value in values.items()}
+            return
+    raise AssertionError("the states are separated")
+
+
+def _independent(columns: Sequence[Sequence[int]]) -> list[int]:
+    """Return the indices of columns that are independent modulo a prime, and hence independent."""
+    rows = list(zip(*columns, strict=True))
+    matrix = nmod_mat(len(rows), len(columns), [value for row in rows for value in row], _PRIME)
+    return _pivots(*matrix.rref())
+
+
+def _eliminate(
+    columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
+) -> list[dict[int, Fraction]] | None:
+    """Return a linear combination of the columns for each wanted vector, or None if there is none."""
     size = len(columns)
     rows = zip(*columns, *wanted, strict=True)
     matrix = fmpq_mat(len(wanted[0]), size + len(wanted), [value for row in rows for value in row])
     reduced, rank = matrix.rref()
-    pivots = []
+    pivots = _pivots(reduced, rank)
+    if pivots and pivots[-1] >= size:
+        return None
+    combinations = []
+    for each in range(size, size + len(wanted)):
+        values = ((pivot, reduced[row, each]) for row, pivot in enumerate(pivots))
+        combinations.append({at: Fraction(int(x.p), int(x.q)) for at, x in values if x != 0})
+    return combinations
+
+
+def _pivots(reduced: Any, rank: int) -> list[int]:
+    """Return the column of the first entry other than 0 in each row of a reduced matrix."""
+    pivots: list[int] = []
     for row in range(rank):
         first = pivots[-1] + 1 if pivots else 0
-        pivots.append(next(i for i in range(first, matrix.ncols()) if reduced[row, i] != 0))
-    if pivots and pivots[-1] >= size:
-        raise AssertionError("the states are separated")
-    for each in range(size, matrix.ncols()):
-        values = ((pivot, reduced[row, each]) for row, pivot in enumerate(pivots))
-        yield {pivot: Fraction(int(value.p), int(value.q)) for pivot, value in values if value != 0}
+        pivots.append(next(i for i in range(first, reduced.ncols()) if reduced[row, i] != 0))
+    return pivots
