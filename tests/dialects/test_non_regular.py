@@ -69,6 +69,7 @@ def test_locum_decides_most_of_what_papers_state() -> None:
         if {v.key: v.reason for v in describe(named)}[claim.key] != "stated in the paper"
     ]
     assert len({name for name, _ in decided}) >= 18
+    assert ("parity", "UHAT") in decided
 
 
 @pytest.mark.parametrize("name", [name for name, named in NAMED.items() if named.witness])
