@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from locum.languages.automata import DFA, components
 from locum.languages.classification import IMPORTS, Classification, classify
 from locum.languages.counting import depth
 from locum.languages.formulas import Formula, atoms, fold
+from locum.languages.language_catalogue import NAMED
 from locum.languages.ltl import LTL
 from locum.languages.occurrences import unmasked_program
 from locum.languages.recogniser import END, LAST, MARKER
@@ -590,6 +592,35 @@ def test_random_languages_agree_with_second_decision_procedures() -> None:
             levels += 1
     assert set(map(frozenset, answers.values())) == {frozenset({True, False})}, answers
     assert levels
+
+
+def test_large_monoids_have_verdicts_on_positions() -> None:
+    """A part of the labels suffices for an obstruction, and a program is found without one."""
+    for rows, accepting in (
+        (((1, 2), (3, 1), (2, 4), (0, 1), (4, 3)), {0}),
+        (((1, 2), (3, 3), (0, 1), (2, 4), (4, 2)), {1, 2}),
+    ):
+        automaton = DFA(("a", "b"), rows, frozenset(accepting)).minimal()
+        verdicts = classify(automaton)
+        for name, (local, periodic) in IMPORTS.items():
+            assert verdicts.positions[name].holds is False
+            assert verdicts.witnesses[name].check(automaton)
+            assert not _with_positions(automaton, 2 * local, 6 if periodic else 1)
+    longer = ((1, 2), (3, 4), (5, 6), (0, 6), (6, 3), (7, 6), (6, 6), (6, 8), (5, 2))
+    automaton = DFA(("a", "b"), longer, frozenset({0, 7, 8}))
+    decision = classify(automaton).positions["C-RASP[periodic, local]"]
+    emitted = decision.program(automaton)
+    assert emitted is not None
+    assert agrees(automaton, emitted, 8)
+
+
+def test_the_group_a5_is_classified_in_seconds() -> None:
+    language = NAMED["a5"].language()
+    start = time.process_time()
+    verdicts = classify(language)
+    assert {verdicts.positions[name].holds for name in IMPORTS} == {False}
+    assert all(witness.check(verdicts.automaton) for witness in verdicts.witnesses.values())
+    assert time.process_time() - start < 10
 
 
 def _formula(rng: random.Random, size: int, letters: str = "ab", binary: str = "&") -> str:

@@ -401,6 +401,11 @@ def test_automata_formulas_and_programs_from_files(tmp_path: Path) -> None:
     assert "alphabet" in refused("language", "classify", "∅")
     typo = json.dumps(dfa | {"start": "evn"})
     (tmp_path / "typo.json").write_text(typo, encoding="utf-8")
-    assert "there is no state 'evn'" in refused("language", "classify", str(tmp_path / "typo.json"))
+    assert "expected a state of transitions, got 'evn'" in refused(
+        "language", "classify", str(tmp_path / "typo.json")
+    )
+    twice = json.dumps(dfa).replace('"start"', '"start": "0", "start"')
+    (tmp_path / "twice.json").write_text(twice, encoding="utf-8")
+    assert "the same name twice" in refused("language", "classify", str(tmp_path / "twice.json"))
     (tmp_path / "bad.json").write_text('{"alphabet": ["a"]}', encoding="utf-8")
     assert "expected a JSON object with" in refused("language", "classify", str(tmp_path / "bad.json"))

@@ -69,6 +69,7 @@ def test_locum_decides_most_of_what_papers_state() -> None:
         if {v.key: v.reason for v in describe(named)}[claim.key] != "stated in the paper"
     ]
     assert len({name for name, _ in decided}) >= 18
+    assert ("parity", "UHAT") in decided
 
 
 @pytest.mark.parametrize("name", [name for name, named in NAMED.items() if named.witness])
@@ -86,7 +87,7 @@ NOT_REGULAR = {
     "majority": ('d = #"a" > #"b"', "ab", "last", "aaᵐbⁿ is accepted if and only if m ≥ n"),
     "dyck": (
         'x = #"(" - #")"\nd = #[x < 0] == 0 && x == 0', "()", "end",
-        "(ᵐ)ⁿ is accepted if and only if m = n",
+        '"("ᵐ")"ⁿ is accepted if and only if m = n',
     ),
     "twice": ('d = #"a" == 2 * #"b"', "ab", "end", "aᵐ(ab)ⁿ is accepted if and only if m = n"),
 }  # fmt: skip
@@ -161,9 +162,9 @@ def test_the_first_transition_that_holds_is_taken() -> None:
     [
         ('q "a" => q', 1, 7, "expected a symbol in quotes, got '='"),
         ('q "a" -> q, n', 1, 14, "expected a change, such as depth + 1"),
-        ('accept p\nq "a" -> q', 1, 8, "p is in no transition; the states are q"),
+        ('accept p\nq "a" -> q', 1, 8, "expected a state of a transition (q), got p"),
         ('start q\nstart q\nq "a" -> q', 2, 1, "expected one start state"),
-        ('q "a" -> q, n + 1, n - 1', 1, 20, "n is changed twice"),
+        ('q "a" -> q, n + 1, n - 1', 1, 20, "expected one change of each counter, got a second"),
         ('q "a" -> q, n + 99999999', 1, 17, "expected an integer of at most 1,000,000"),
         ("// nothing", 1, 1, "expected a transition"),
         ('q "" -> q', 1, 3, "expected a symbol in quotes"),
@@ -173,6 +174,12 @@ def test_errors_have_line_and_column(text: str, line: int, column: int, problem:
     with pytest.raises(InputError) as raised:
         CounterAutomaton.parse(text)
     assert str(raised.value).startswith(f"counter automaton, line {line}, column {column}: {problem}")
+
+
+_EQUAL = """accept q if n == 0
+q "a" -> q, n + 1
+q "b" -> q, n - 1
+"""
 
 
 def test_bounded_counters_define_a_regular_language() -> None:
@@ -211,6 +218,13 @@ def test_unbounded_counters_can_define_a_regular_language() -> None:
     assert (data["R"], data["dialect"]) == (True, "C-RASP")
 
 
+def test_the_program_of_a_user_is_not_attributed_to_a_paper() -> None:
+    for text in ('accepted = #"a" > #"b"', '#import periodic\naccepted = i % 3 == 1 && #"a" > #"b"'):
+        found = [each for each in verdicts(c_rasp.parse(text), None) if "this program" in each.reason]
+        assert found
+        assert not any(verdict.theorem for verdict in found)
+
+
 def test_a_program_with_positions_is_evidence_for_average_hard_attention() -> None:
     program = c_rasp.parse('#import periodic\naccepted = i % 3 == 1 && #"a" > #"b"')
     found = {verdict.key: verdict.holds for verdict in verdicts(program, None)}
@@ -245,6 +259,27 @@ def test_the_command_line_classifies_and_runs() -> None:
     assert "expected the name of a language" in refused("language", "classify", "--from", "name", "x")
     compiling = ("compile", "--language", EXAMPLES / "anbn.counter", "--length", "4")
     assert "got a counter automaton" in refused(*compiling)
+
+
+def test_options_that_do_not_apply_are_rejected(tmp_path: Path) -> None:
+    drawing = str(tmp_path / "automaton.svg")
+    for source in (("--from", "name", "dyck-2"), ("--from", "counter", _EQUAL)):
+        refusal = refused("language", "classify", *source, "-o", drawing)
+        assert "--output: expected a regular language" in refusal
+    for name in ("parity", "dyck-2"):
+        refusal = refused("language", "classify", "--from", "name", name, "--alphabet", "abc")
+        assert f"--alphabet: expected no alphabet for {name}" in refusal
+    refusal = refused("language", "equivalent", "--from", "name", "majority", "dyck-1")
+    assert "--alphabet" not in refusal
+
+
+def test_programs_of_languages_that_are_not_regular_are_shown() -> None:
+    data = json_of("language", "classify", "--from", "name", "anbncn", "--program")
+    assert c_rasp.parse(data["program"], accept="end").accepts("abc")
+    assert (data["dialect"], data["depth"]) == ("C-RASP", 2)
+    data = json_of("language", "classify", "--from", "name", "dyck-2", "--program")
+    assert (data["program"], data["dialect"]) == (None, None)
+    assert data["witness"]["text"].startswith('"("ᵐ")"ⁿ')
 
 
 def test_a_language_without_a_definition_is_rejected() -> None:

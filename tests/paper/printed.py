@@ -16,7 +16,7 @@ _SYMBOLS = {
     "otimes": "⊗", "boxtimes": "⊠", "concat": "⊙", "f": "⊚", "top": "⊤", "prime": "′", "cup": "∪",
     "langle": "⟨", "rangle": "⟩", "lambda": "λ", "epsilon": "ϵ", "sigma": "σ", "rho": "ρ", "Pi": "Π",
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "ell": "ℓ", "infty": "∞", "coloneqq": "≔",
-    "eqqcolon": "≔", "softmax": "softmax", "prop": "prop", "Pool": "Pool", "mod": "mod", "min": "min",
+    "eqqcolon": "≕", "softmax": "softmax", "prop": "prop", "Pool": "Pool", "mod": "mod", "min": "min",
     "max": "max", "exp": "exp", "log": "log", "R": "R", "Return": "return", "sqrt": "√",
 }  # fmt: skip
 #: What is left out on both sides: white space, and braces and signs of TeX's layout.

@@ -30,8 +30,11 @@ from locum.languages.monoid import Monoid
 from locum.languages.potentials import Graph, Obstruction, separate
 from locum.languages.recogniser import Recogniser
 
-#: Maximum number of labels in the graph of an obstruction, of visible letters, and maximum period.
-MAX_LABELS, MAX_WINDOW, MAX_PERIOD = 4_000, 8, 24
+#: Maximum numbers of labels in the graph of an obstruction: in the first attempt, and in the second.
+#: An obstruction in a graph with fewer labels is also an obstruction in the graph with all labels.
+FEW_LABELS, MAX_LABELS = 200, 4_000
+#: Maximum number of visible letters, and maximum period.
+MAX_WINDOW, MAX_PERIOD = 8, 24
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> De
 
     The answer of the program is read at an end marker.
     """
+    reason = ""
     try:
         period = monoid.lengths[2] if periodic else 1
         if period > MAX_PERIOD:
@@ -135,13 +139,17 @@ def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> De
                 if not isinstance(PositionGraph(automaton, window, each).parts, Obstruction):
                     return Decision(True, window, each)
             if window == int(local):  # most programs need few letters
-                obstruction = obstruct(automaton, monoid, local=local, periodic=periodic)
+                try:
+                    obstruction = obstruct(automaton, monoid, local=local, periodic=periodic)
+                except LimitError as error:
+                    reason = str(error)
+                    continue
                 if obstruction is not None:
                     return Decision(False, obstruction=obstruction)
     except LimitError as error:
-        return Decision(None, reason=str(error))
+        return Decision(None, reason=reason or str(error))
     found = f"a program with {window} earlier letters" if local else "a program"
-    return Decision(None, reason=f"found neither {found} nor a proof that none exists")
+    return Decision(None, reason=reason or f"found neither {found} nor a proof that none exists")
 
 
 def obstruct(
@@ -151,17 +159,23 @@ def obstruct(
     states.
     """
     bases: list[int | None] = [part[0] for part in monoid.regular_classes] if local else [None]
-    # One idempotent often suffices, and results in a smaller graph.
-    for chosen in (*([base] for base in bases if len(bases) > 1), bases):
-        found = _obstruct(automaton, monoid, chosen, periodic)
-        if found is not None:
-            return found
-    return None
+    # One idempotent and few labels often suffice, and result in a smaller graph.
+    for most in (FEW_LABELS, MAX_LABELS):
+        complete = True
+        for chosen in (*([base] for base in bases if len(bases) > 1), bases):
+            found, all_labels = _obstruct(automaton, monoid, chosen, periodic, most)
+            if found is not None:
+                return found
+            complete = complete and all_labels
+        if complete:
+            return None
+    raise LimitError(f"more than {MAX_LABELS} labels")
 
 
 def _obstruct(
-    automaton: DFA, monoid: Monoid, bases: Sequence[int | None], periodic: bool
-) -> PositionObstruction | None:
+    automaton: DFA, monoid: Monoid, bases: Sequence[int | None], periodic: bool, most: int
+) -> tuple[PositionObstruction | None, bool]:
+    """Return an obstruction in a graph with at most ``most`` labels, and whether it has all labels."""
     sets, index, period = monoid.lengths if periodic else ([], 0, 1)
     made = [sets[index + i] for i in range(period)] if periodic else [frozenset(monoid.semigroup)]
     objects = [(base, i) for base in bases for i in range(period)]
@@ -173,22 +187,25 @@ def _obstruct(
     number = {vertex: i for i, vertex in enumerate(vertices)}
     targets: list[dict[int, int]] = [{} for _ in vertices]
     arrows: list[Arrow] = []
-    for source in objects:
-        for target in objects:
-            shift = (target[1] - source[1]) % period
-            if bases == [None] and shift != 1 % period:
-                continue  # words whose length is 1 modulo the period generate all other elements
-            between = made[shift]
-            for element in sorted({_between(monoid, source[0], x, target[0]) for x in between}):
-                if len(arrows) >= MAX_LABELS:
-                    raise LimitError(f"more than {MAX_LABELS} labels")
-                for state in images[source]:
-                    reached = number[target, monoid.elements[element][state]]
-                    targets[number[source, state]][len(arrows)] = reached
-                arrows.append(Arrow(source, element, target))
+    pairs = [
+        (source, target, shift)
+        for source in objects
+        for target in objects
+        # words whose length is 1 modulo the period generate all other elements
+        if (shift := (target[1] - source[1]) % period) == 1 % period or bases != [None]
+    ]
+    share, all_labels = max(1, most // len(pairs)), True
+    for source, target, shift in pairs:
+        elements = sorted({_between(monoid, source[0], x, target[0]) for x in made[shift]})
+        all_labels = all_labels and len(elements) <= share
+        for element in elements[:share]:
+            for state in images[source]:
+                reached = number[target, monoid.elements[element][state]]
+                targets[number[source, state]][len(arrows)] = reached
+            arrows.append(Arrow(source, element, target))
     found = separate(Graph(tuple(targets), tuple(each for each, _ in vertices)))
     if not isinstance(found, Obstruction):
-        return None
+        return None, all_labels
 
     def word(arrow: Arrow) -> tuple[Letter, ...]:
         if not periodic:
@@ -199,7 +216,7 @@ def _obstruct(
     def end(base: int | None) -> tuple[Letter, ...]:
         return () if base is None else monoid.word_of_semigroup(base)
 
-    return PositionObstruction(
+    obstruction = PositionObstruction(
         automaton,
         found,
         tuple(state for _, state in vertices),
@@ -207,6 +224,7 @@ def _obstruct(
         tuple((end(arrow.source[0]), end(arrow.target[0])) for arrow in arrows),
         period,
     )
+    return obstruction, all_labels
 
 
 def _between(monoid: Monoid, first: int | None, element: int, last: int | None) -> int:

@@ -332,7 +332,8 @@ class Classification:
                 "star_free",
                 True,
                 "the syntactic monoid is aperiodic (Schützenberger 1965)",
-                "LTL and B-RASP define it: masked unique hard attention (Yang, Chiang & Angluin 2024)",
+                "LTL and B-RASP define it: unique hard attention with strict masks "
+                "(Yang, Chiang & Angluin 2024)",
             )
         group = self.groups[0]
         return Line(

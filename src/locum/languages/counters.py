@@ -410,7 +410,7 @@ class _AutomatonReader(Reader):
         for name in [self.first, *(state for state, _ in self.accepting)]:
             if name is not None and name not in states:
                 self.fail(
-                    f"{name} is in no transition; the states are {', '.join(sorted(states))}", name
+                    f"expected a state of a transition ({', '.join(sorted(states))}), got {name}", name
                 )
         start = self.transitions[0].source if self.first is None else str(self.first)
         named = {letter for t in self.transitions for letter in t.letters}
@@ -442,7 +442,7 @@ class _AutomatonReader(Reader):
         seen: set[str] = set()
         for name, _, _ in rest[1:]:
             if name in seen:
-                self.fail(f"{name} is changed twice", name)
+                self.fail(f"expected one change of each counter, got a second of {name}", name)
             seen.add(name)
         self.transitions.append(Transition(str(parts[0]), letters, tests, str(rest[0]), updates))
 

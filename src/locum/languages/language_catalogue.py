@@ -362,8 +362,10 @@ def _of_automaton(automaton: DFA) -> list[Verdict]:
         Verdict("C-RASP_last", last, "decided on the minimal automaton"),
         Verdict("solvable", solvable, "groups of the syntactic monoid"),
     ]
-    if aperiodic:
-        found.append(Verdict("UHAT", True, "it is star-free", ANGLUIN))
+    if aperiodic or monoid.modular_element is None:
+        found.append(Verdict("UHAT", True, "it is in AC⁰", "Barceló et al. 2024"))
+    else:
+        found.append(Verdict("UHAT", False, "it is not in AC⁰", HAO))
     if counts or last:
         found.append(Verdict("softmax", True, "C-RASP programs become softmax decoders", YANG))
         found.append(Verdict("C-RASP[periodic, local]", True, "C-RASP is contained"))

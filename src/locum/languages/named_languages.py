@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from locum.errors import InputError, LimitError
-from locum.files import read_text
+from locum.files import parse_json, read_text
 from locum.languages import b_rasp, c_rasp, first_order, regular
-from locum.languages.automata import DFA, MAX_STATES, Letter
+from locum.languages.automata import DFA, MAX_STATES, Letter, show_alphabet
 from locum.languages.counters import CounterAutomaton
 from locum.languages.later_counts import without_later_counts
 from locum.languages.ltl import FIRST, LTL
@@ -172,9 +171,9 @@ def read_dfa(text: str) -> DFA:
     states. A word is rejected if a transition is missing.
     """
     try:
-        data: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"DFA: expected a JSON object, got {str(error)[:80]}") from None
+        data: Any = parse_json(text)
+    except InputError as error:
+        raise InputError(f"DFA: expected a JSON object: {str(error)[:120]}") from None
     keys = ("alphabet", "start", "accepting", "transitions")
     if not isinstance(data, dict) or any(key not in data for key in keys):
         raise InputError(f"DFA: expected a JSON object with {', '.join(keys)}")
@@ -195,8 +194,8 @@ def read_dfa(text: str) -> DFA:
     start = str(data["start"])
     if start not in rows:
         raise InputError(
-            f"DFA: start: there is no state {start[:40]!r} in transitions; a state without transitions "
-            "is written with {}"
+            f"DFA: start: expected a state of transitions, got {start[:40]!r}; a state without "
+            "transitions is written with {}"
         )
     names = list(dict.fromkeys([start, *map(str, rows)]))
     number = {name: i for i, name in enumerate(names)}
@@ -206,9 +205,14 @@ def read_dfa(text: str) -> DFA:
         row = rows.get(name, {})
         for letter, target in row.items():
             if letter not in alphabet:
-                raise InputError(f"DFA: state {name}: {letter!r} is not in the alphabet")
+                raise InputError(
+                    f"DFA: state {name}: expected letters of the alphabet {show_alphabet(alphabet)}, "
+                    f"got {letter!r}"
+                )
             if str(target) not in number:
-                raise InputError(f"DFA: state {name}: there is no state {str(target)[:40]!r}")
+                raise InputError(
+                    f"DFA: state {name}: expected states of transitions, got {str(target)[:40]!r}"
+                )
         table.append(tuple(number[str(row[letter])] if letter in row else dead for letter in alphabet))
     unknown = [str(state) for state in data["accepting"] if str(state) not in number]
     if unknown:

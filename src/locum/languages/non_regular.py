@@ -81,6 +81,8 @@ def _shown(word: Word, power: str = "") -> str:
     if not word:
         return ""
     text = show_word(word)
+    if not {"(", ")"}.isdisjoint(word):  # brackets of the language, not of the notation
+        return f'"{text}"{power}'
     return f"({text}){power}" if power and len(word) > 1 else text + power
 
 
@@ -267,7 +269,7 @@ def _prove(machine: Machine, witness: PumpingWitness, end: float) -> bool:
 CLASSES = {
     "regular": "recognised by a finite automaton",
     "star_free": "star-free",
-    "masked_UHAT": "masked unique hard attention without positions",
+    "masked_UHAT": "unique hard attention with strict masks, without positions",
     "C-RASP": "C-RASP without #import, read at an end marker",
     "C-RASP_last": "C-RASP without #import, read at the last symbol",
     "C-RASP[periodic, local]": "C-RASP with #import, read at an end marker or the last symbol",
@@ -317,16 +319,14 @@ def _of_program(program: Recogniser) -> Iterator[Verdict]:
     try:
         require(program.sop.node, extensions=())
     except InputError:
-        yield Verdict(
-            "C-RASP[periodic, local]", True, "this program, which has #import", "Huang et al. 2025"
-        )
+        yield Verdict("C-RASP[periodic, local]", True, "this program recognises the language")
         logic = "LTL with counting, predicates of one position, and earlier positions"
         yield Verdict("AHAT", True, logic, "Barceló et al. 2024")
         return
     source = "Yang & Chiang 2024"
     keys = ("C-RASP", "C-RASP_last") if program.accept == END else ("C-RASP_last",)
     for key in (*keys, "C-RASP[periodic, local]"):
-        yield Verdict(key, True, "this program", source)
+        yield Verdict(key, True, "this program recognises the language")
     yield Verdict("softmax", True, "C-RASP programs become softmax decoders", source)
     yield Verdict(
         "AHAT", True, "counts and linear comparisons of counts are recognised", "Barceló et al. 2024"

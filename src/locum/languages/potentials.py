@@ -27,11 +27,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
+from typing import Any
 
-from flint import fmpq_mat, fmpz_mat
+from flint import fmpq_mat, fmpz_mat, nmod_mat
 
 from locum.languages.automata import DFA, components
 
+#: A prime for elimination with small numbers.
+_PRIME = 2**31 - 1
 #: A label; at higher levels, the potential of the state before the label, and the label.
 Label = tuple[int, ...]
 Edge = tuple[int, int, int]
@@ -310,35 +313,68 @@ def _obstruct(graph: Graph, inside: frozenset[int], edges: Sequence[Edge], level
         if any(column):
             columns.setdefault(tuple(column), (label, state, other))
     swaps = list(columns.values())
+    pairs = [(start, end) for start, *others in classes.values() for end in others]
+    wanted = []
+    for start, end in pairs:
+        boundary = [0] * len(place)
+        boundary[place[end]], boundary[place[start]] = 1, -1
+        wanted.append(boundary)
     relations = []
-    for start, *others in classes.values():
-        for end in others:
-            wanted = [0] * len(place)
-            wanted[place[end]], wanted[place[start]] = 1, -1
-            factors = _solve(list(columns), wanted)
-            factor = lcm(*(value.denominator for value in factors))
-            used = tuple(
-                Exchange(int(value * factor), *swap)
-                for value, swap in zip(factors, swaps, strict=True)
-                if value
-            )
-            relations.append(Relation(start, graph.path(start, end, inside), factor, used))
+    for (start, end), factors in zip(pairs, _solve(list(columns), wanted), strict=True):
+        factor = lcm(*(value.denominator for value in factors.values()))
+        used = tuple(Exchange(int(value * factor), *swaps[i]) for i, value in factors.items())
+        relations.append(Relation(start, graph.path(start, end, inside), factor, used))
     relations.sort(key=lambda each: len(each.path))
     return Obstruction(graph, tuple(relations))
 
 
-def _solve(columns: Sequence[Sequence[int]], wanted: Sequence[int]) -> list[Fraction]:
-    """Return rational coefficients for which the linear combination of the columns is ``wanted``."""
+def _solve(
+    columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
+) -> Iterator[dict[int, Fraction]]:
+    """Yield, for each wanted vector, a rational linear combination of the columns.
+
+    A combination maps the indices of columns to coefficients other than 0. All vectors are solved by
+    one elimination, with columns that are independent modulo a prime. These columns may not suffice,
+    and then all columns are used.
+    """
+    for chosen in (_independent(columns), list(range(len(columns)))):
+        found = _eliminate([columns[i] for i in chosen], wanted)
+        if found is not None:
+            for values in found:
+                yield {chosen[i]: value for i, value in values.items()}
+            return
+    raise AssertionError("the states are separated")
+
+
+def _independent(columns: Sequence[Sequence[int]]) -> list[int]:
+    """Return the indices of columns that are independent modulo a prime, and hence independent."""
+    rows = list(zip(*columns, strict=True))
+    matrix = nmod_mat(len(rows), len(columns), [value for row in rows for value in row], _PRIME)
+    return _pivots(*matrix.rref())
+
+
+def _eliminate(
+    columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
+) -> list[dict[int, Fraction]] | None:
+    """Return a linear combination of the columns for each wanted vector, or None if there is none."""
     size = len(columns)
-    matrix = fmpq_mat(
-        len(wanted), size + 1, [value for row in zip(*columns, wanted, strict=True) for value in row]
-    )
+    rows = zip(*columns, *wanted, strict=True)
+    matrix = fmpq_mat(len(wanted[0]), size + len(wanted), [value for row in rows for value in row])
     reduced, rank = matrix.rref()
-    factors = [Fraction(0)] * size
+    pivots = _pivots(reduced, rank)
+    if pivots and pivots[-1] >= size:
+        return None
+    combinations = []
+    for each in range(size, size + len(wanted)):
+        values = ((pivot, reduced[row, each]) for row, pivot in enumerate(pivots))
+        combinations.append({at: Fraction(int(x.p), int(x.q)) for at, x in values if x != 0})
+    return combinations
+
+
+def _pivots(reduced: Any, rank: int) -> list[int]:
+    """Return the column of the first entry other than 0 in each row of a reduced matrix."""
+    pivots: list[int] = []
     for row in range(rank):
-        pivot = next(i for i in range(size + 1) if reduced[row, i] != 0)
-        if pivot == size:
-            raise AssertionError("the states are separated")
-        value = reduced[row, size]
-        factors[pivot] = Fraction(int(value.p), int(value.q))
-    return factors
+        first = pivots[-1] + 1 if pivots else 0
+        pivots.append(next(i for i in range(first, reduced.ncols()) if reduced[row, i] != 0))
+    return pivots

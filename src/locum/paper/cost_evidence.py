@@ -182,12 +182,12 @@ def check_table_2() -> Iterator[Evidence]:
 def check_table_1() -> Iterator[Evidence]:
     """Count the layers and heads in Table 1, for Locum and for reconstructed looped transformers."""
     for operation, printed, name, example, size in (
-        ("transposition", "2L, 1H", "transpose", 6, (2, 1)),
-        ("multiplication, 3×k by k×4", "3L, O(rc)H", "matmul", 14, (3, 3 * 4)),
-        ("inversion", "5L, 4H", "inverse_corrected", 9, (5, 4)),
+        ("transposition, 3×2", "2L, 1H, O(r·)", "transpose", 3 * 2, (2, 1)),
+        ("multiplication, 3×2 by 2×4", "3L, O(rc)H, O(k(r+c))", "matmul", 2 * (3 + 4), (3, 3 * 4)),
+        ("inversion, 3×3", "5L, 4H, O(r²)", "inverse_corrected", 3**2, (5, 4)),
     ):
         heads = count_heads(name, example)
-        result = f"{len(heads)} layers, width {max(heads)}"
+        result = f"{len(heads)} layers, width {max(heads)}, {example} tokens"
         yield Evidence(f"row “Ours”, {operation}: {printed}", result, (len(heads), max(heads)) == size)
     program = c.transpose(Matrix(tokens, 3, 3), "paper")
     model = compile_program(program.sop, length=9, numeric=True, fixed=True, feed_forward="exact")

@@ -151,7 +151,7 @@ _ALL = [
     ),
     Statement(
         "ssec:transenc", "section", "Transformer encoder: A combines W_Q and W_K", 238,
-        "the projections W_Q^{(ℓ)} and W_K^{(ℓ)} can be combined to result A^{(ℓ)} ≔ W_Q^{(ℓ)}W_K^{(ℓ)⊤} ∈ "
+        "the projections W_Q^{(ℓ)} and W_K^{(ℓ)} can be combined to result A^{(ℓ)} ≕ W_Q^{(ℓ)}W_K^{(ℓ)⊤} ∈ "
         "ℝ^{d×d} … A self-attention at a layer ℓ can thus be uniquely characterized by the three parameters "
         "A^{(ℓ)}, V^{(ℓ)} and any normalizing activation function",
         checks=(definition.check_projections,),

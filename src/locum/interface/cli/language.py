@@ -23,6 +23,7 @@ from locum.interface.cli.runner import command as make_command
 
 if TYPE_CHECKING:
     from locum.languages.classification import Classification
+    from locum.languages.language_catalogue import NamedLanguage
     from locum.languages.named_languages import Language
     from locum.languages.non_regular import PumpingWitness, Verdict
     from locum.languages.recogniser import Recogniser
@@ -68,9 +69,7 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
     from locum.languages.named_languages import read
 
     if options.get("from") == "name":
-        from locum.languages.language_catalogue import find
-
-        return find(source).language()
+        return _find_named(source, options).language()
     given = {name: options[name] for name in ("plus", "at", "accept") if name in options}
     positions = options.get("positions")
     return read(
@@ -80,6 +79,20 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
         positions=None if positions is None else int(positions),
         **given,
     )
+
+
+def _find_named(name: str, options: Mapping[str, Any]) -> NamedLanguage:
+    """Return a named language, which has its own alphabet."""
+    from locum.languages.automata import show_alphabet
+    from locum.languages.language_catalogue import find
+
+    named = find(name)
+    if options["alphabet"] is not None:
+        raise InputError(
+            f"--alphabet: expected no alphabet for {name}, which has the alphabet "
+            f"{show_alphabet(named.alphabet)}, got {options['alphabet']!r}"
+        )
+    return named
 
 
 def find_recogniser(language: Language, verdicts: Classification | None = None) -> Recogniser | None:
@@ -116,6 +129,24 @@ def _size(program: Recogniser) -> dict[str, int | None]:
     return {"depth": depth(program.sop.node) if is_c_rasp else None, "layers": layers}
 
 
+def _program_data(program: Recogniser | None) -> dict[str, Any]:
+    if program is None:
+        return dict.fromkeys(("program", "dialect", "depth", "layers"))
+    return {"program": program.text, "dialect": program.dialect} | _size(program)
+
+
+def _show_program(program: Recogniser | None, missing: str) -> Iterator[str]:
+    """Yield the lines of a program, or the reason why there is none."""
+    if program is None:
+        yield f"No program: {missing}."
+        return
+    yield f"\n// {program.dialect}, read at the {_PLACES[program.accept]}"
+    known = [f"{name} {value}" for name, value in _size(program).items() if value is not None]
+    if known:
+        yield f"// {', '.join(known)} (words of up to {_LAYERS_LENGTH} symbols)"
+    yield program.text.rstrip("\n")
+
+
 # Classes --------------------------------------------------------------------------------------------
 
 
@@ -146,13 +177,14 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     from locum.languages.classification import classify as decide
     from locum.languages.equivalence import regular_automaton
 
-    if options["from"] == "name" and (report := _non_regular_name(language)) is not None:
-        return report
+    named = _find_named(language, options) if options["from"] == "name" else None
+    if named is not None and named.witness is not None:
+        return _non_regular_name(named, show_program, output)
     read = read_language(language, options)
     definition = read.definition
     automaton = definition if isinstance(definition, DFA) else regular_automaton(definition)
     if automaton is None:
-        return _non_regular(language, read)
+        return _non_regular(language, read, show_program, output)
     verdicts = decide(automaton)
     data: dict[str, Any] = {"name": language, "form": read.form} | verdicts.to_dict()
     program, missing = None, "the language is neither star-free nor in C-RASP[periodic, local]"
@@ -161,9 +193,7 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     except LimitError as error:
         missing = str(error)
     if show_program:
-        data["program"] = None if program is None else program.text
-        data["dialect"] = None if program is None else program.dialect
-        data |= _size(program) if program is not None else {"depth": None, "layers": None}
+        data |= _program_data(program)
     files: dict[Path | None, Any] = {}
     if output is not None:
         from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
@@ -191,37 +221,51 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
         for row in verdicts.models:
             yield f"  {_VERDICTS[row.holds]:<4} {row.model} ({row.languages})"
             yield f"{'':7}{row.theorem}"
-        if program is not None:
-            yield f"\n// {program.dialect}, read at the {_PLACES[program.accept]}"
-            known = [f"{name} {value}" for name, value in _size(program).items() if value is not None]
-            if known:
-                yield f"// {', '.join(known)} (words of up to {_LAYERS_LENGTH} symbols)"
-            yield program.text.rstrip("\n")
-        elif show_program:
-            yield f"No program: {missing}."
+        if show_program:
+            yield from _show_program(program, missing)
 
     return Report(data, text, files=files)
 
 
-def _non_regular_name(name: str) -> Report | None:
-    """Return the report on a named language that is not regular, or None for a regular language."""
-    from locum.languages.language_catalogue import describe, find
+def _non_regular_name(named: NamedLanguage, show_program: bool, output: Path | None) -> Report:
+    """Return the report on a named language that is not regular."""
+    from locum.languages.language_catalogue import describe
 
-    named = find(name)
-    if named.witness is None:
-        return None
-    return _report(name, named.form or "name", describe(named), named.witness, named.about)
+    _reject_drawing(output)
+    report = _report(
+        named.name, named.form or "name", describe(named), named.witness, f": {named.about}"
+    )
+    program = named.language().program if named.form else None
+    return _with_program(report, program) if show_program else report
 
 
-def _non_regular(name: str, read: Language) -> Report:
+def _reject_drawing(output: Path | None) -> None:
+    if output is not None:
+        raise InputError("--output: expected a regular language, got one without a known automaton")
+
+
+def _with_program(report: Report, program: Recogniser | None) -> Report:
+    """Return a report on a language that is not regular, with a program if one is known."""
+    missing = "no C-RASP program is given, and the language is not known to be regular"
+
+    def text() -> Iterator[Any]:
+        yield from report.text()
+        yield from _show_program(program, missing)
+
+    return Report(report.to_dict() | _program_data(program), text)
+
+
+def _non_regular(name: str, read: Language, show_program: bool, output: Path | None) -> Report:
     """Return the report on a language for which no finite automaton is known."""
     from locum.languages.automata import DFA
     from locum.languages.non_regular import find_witness, verdicts
 
+    _reject_drawing(output)
     definition = read.definition
     assert not isinstance(definition, DFA)
     witness = find_witness(definition)
-    return _report(name, read.form, verdicts(definition, witness), witness)
+    report = _report(name, read.form, verdicts(definition, witness), witness)
+    return _with_program(report, read.program) if show_program else report
 
 
 def _report(
@@ -245,7 +289,7 @@ def _report(
     }
 
     def text() -> Iterator[str]:
-        yield f"{name}: {about}" if about else name
+        yield f"{name}{about}"
         for verdict in verdicts:
             said = {True: "yes", False: "no", None: "not decided"}[verdict.holds]
             yield f"  {CLASSES[verdict.key]}: {said}"
@@ -308,7 +352,13 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
     from locum.languages.automata import show_alphabet, show_word
     from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent
 
-    comparison = equivalent(read_language(p, options), read_language(q, options), seconds=limit)
+    one, other = read_language(p, options), read_language(q, options)
+    if options["from"] == "name" and set(one.alphabet) != set(other.alphabet):
+        raise InputError(
+            "alphabets: expected two named languages over the same alphabet, got "
+            f"{show_alphabet(one.alphabet)} and {show_alphabet(other.alphabet)}"
+        )
+    comparison = equivalent(one, other, seconds=limit)
 
     def text() -> Iterator[str]:
         over = f"over {show_alphabet(comparison.alphabet)}"
@@ -404,8 +454,8 @@ def generalise(program: str, input_text: str | None, name: str | None) -> Report
             yield "The RASP-L conjecture (Zhou et al. 2024) makes no prediction from this program."
         if found.counting:
             yield (
-                "Theorem (Huang et al. 2025): C-RASP[periodic, local] programs generalise under an "
-                "idealised inference scheme, with absolute positional encodings."
+                "Theorem (Huang et al. 2025): an idealised learner with absolute position encodings "
+                "length-generalises on the languages of C-RASP[periodic, local] programs."
             )
 
     return Report({"name": program} | found.to_dict(), text, holds=found.is_rasp_l)
