@@ -95,7 +95,10 @@ class Placed:
         return entries_as_numbers(entries, domain)
 
     def compact(self) -> Matrix:
-        """Return the matrix as a row-major view from position 0, with one head in another layer."""
+        """Return the matrix as a row-major view from position 0.
+
+        The view needs one head in an additional layer.
+        """
         count = self.rows * self.columns
         place = _by_position(dict(enumerate(itertools.chain(*self.positions))), count, 0)
         value = where(indices < count, aggregate(select(indices, place, "=="), self.sop), 0)

@@ -340,7 +340,10 @@ class Finder:
         return Witness("return", {"prefix": self.prefix(one), "there": there, "back": back})
 
     def stutter(self) -> Witness | None:
-        """Return a letter a for which a and aa lead to different states, or None."""
+        """Return a prefix and a letter a such that a and aa lead to different states after the prefix.
+
+        Return None if no such letter exists.
+        """
         for state in self._run.states:
             for letter in self.automaton.alphabet:
                 words = {"prefix": self.prefix(state), "letter": (letter,)}

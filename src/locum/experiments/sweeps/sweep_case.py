@@ -138,10 +138,14 @@ def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
 
 @cache
 def code_hash() -> str:
-    """Return twelve digits of the SHA-256 hash of all source files of Locum."""
+    """Return the first twelve hexadecimal digits of the SHA-256 hash of all source files of Locum.
+
+    Source files are Python files, RASP programs and grammars.
+    """
     digest = hashlib.sha256()
     root = Path(locum.__file__).parent
-    for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
+    sources = [path for path in root.rglob("*") if path.suffix in (".py", ".rasp", ".lark")]
+    for path in sorted(sources, key=lambda path: path.relative_to(root).as_posix()):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 

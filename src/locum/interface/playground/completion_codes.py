@@ -30,7 +30,7 @@ LONGEST_NAME = 100
 
 
 def hand_in(exercise: Exercise, source: str, by: str) -> dict[str, Any]:
-    """Check the solution ``source``, and return its completion code for the student ``by``."""
+    """Check the solution ``source``, and return the verdict with a code for the student ``by``."""
     verdict = check(exercise, source)
     if not verdict["solved"]:
         raise InputError("expected a program that solves the exercise, got a wrong one; try Check")

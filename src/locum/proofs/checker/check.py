@@ -50,7 +50,7 @@ class RejectedError(InputError):
 
 @dataclass(frozen=True)
 class Subject:
-    """The claim of a file: the program computes the reference formula at the places."""
+    """The claim of a certificate: the program computes the reference formula at ``places``."""
 
     program: Node
     hash: str

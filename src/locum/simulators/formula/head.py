@@ -172,7 +172,7 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
 
 
 def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
-    """Replace the scores of hidden keys by a very small number, so that their softmax weights are 0.
+    """Replace the scores of hidden keys by the most negative float, so that their weights are 0.
 
     This needs one pass over the scores, while a masked softmax needs several. Every row must have a
     visible key, which the modules ensure.

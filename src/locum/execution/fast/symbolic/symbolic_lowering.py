@@ -408,7 +408,7 @@ class Lowering:
         return scaled(solving.negation(GuardedCases((guards,))).terms(), default)
 
     def width(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower the number of keys that the query at position ``p`` selects."""
+        """Return the lowered form of the number of keys that the query at position ``p`` selects."""
         keys = self.settled(self.keys(node.inputs[0], p, heads, way))
         if any(k.filters or any(v in k.sums for g in k.guards for v in g.e.variables) for k in keys):
             raise Stuck("the number of selected keys varies")

@@ -36,7 +36,7 @@ MAX_FEW = 16
 
 @dataclass(frozen=True)
 class Brought:
-    """S-ops whose values at every position are the values at the candidates.
+    """S-ops that copy values to every position, one s-op for each candidate key.
 
     ``values`` contains the possible values of new s-ops.
     """
