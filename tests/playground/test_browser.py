@@ -211,6 +211,26 @@ def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> N
     expect(page.locator("#sizes tr").last).to_have_text("back21, 11")
 
 
+def test_without_results_nothing_is_outdated(page: Page, address: str) -> None:
+    opened(page, address, source="x = ;", input="abc")
+    expect(page.locator("#stale-note")).to_have_text("The program has an error in line 1.")
+    page.fill("#input", '["a", 1')
+    expect(page.locator("#stale-note")).to_have_text("The input has an error.")
+
+
+def test_tests_and_comparisons_can_be_written_while_the_program_has_an_error(
+    page: Page, address: str
+) -> None:
+    opened(page, address, source="x = ;", input="abc", pane="tests", tests=[["ab", "01"]])
+    expect(page.locator("#tests input").first).to_have_value("ab")
+    page.click("#tab-compare")
+    page.fill("#other", "y = indices;")
+    written(page, "x = indices;")
+    expect(page.locator("#compared .good")).to_contain_text("the same values")
+    page.click("#tab-tests")
+    expect(page.locator("#tests-summary")).to_have_text("x has the expected output in 1 of 1 rows")
+
+
 def test_a_mistake_is_marked_at_its_place(page: Page, address: str) -> None:
     linked(page, address)
     written(page, "x = indices;\ny = x + unknown;\n")
