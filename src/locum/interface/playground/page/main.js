@@ -214,10 +214,11 @@
     for (const name of Object.keys(u || {})) if (!fields.includes(name)) odd.push(`u.${name}`);
     state.u = u ? { ...Locum.universal.initial(), ...u, ...(u.base === "e" ? { base: null } : {}) } : null;
     const mode = take("mode", (mode) => mode === "rasp" || (mode === "universal" && u), "rasp");
-    if (!Locum.saved) Locum.exercises.open(take("exercise", Locum.exercises.isExercise, null), false);
+    const source = take("source", isText, "");
+    if (!Locum.saved) Locum.exercises.open(take("exercise", Locum.exercises.isExercise, null), source);
     Locum.tests.set(take("tests", Locum.tests.isRows, []));
     Locum.compare.set(take("other", isText, ""));
-    load(take("source", isText, ""), take("input", (input) => isText(input) && oneLine(input) !== null, "hello"));
+    load(source, take("input", (input) => isText(input) && oneLine(input) !== null, "hello"));
     state.name = take("name", isText, null);
     openPane(state.pane);
     openMode(mode);
