@@ -701,7 +701,6 @@ def test_back_and_forward_move_between_modes_and_links(page: Page, address: str)
     expect(page.locator("#universal")).to_be_visible()
     page.go_back()
     expect(page.locator("#rasp")).to_be_visible()
-    page.wait_for_timeout(400)  # the history has the text after 300 ms
     page.evaluate("(link) => { location.hash = link; }", fragment({"source": "other = 1;"}))
     expect(page.locator(".cm-content")).to_contain_text("other = 1;")
     page.go_back()
@@ -714,7 +713,6 @@ def test_exercises_keep_their_drafts(page: Page, address: str) -> None:
     first, second = (page.locator("#exercises option").nth(n).get_attribute("value") for n in (1, 2))
     page.select_option("#exercises", first)
     written(page, "half = tokens;")
-    page.wait_for_timeout(400)
     page.select_option("#exercises", second)
     assert text_of(page) != "half = tokens;"
     page.select_option("#exercises", first)
@@ -745,18 +743,15 @@ def test_a_link_to_an_exercise_does_not_replace_its_draft(page: Page, address: s
         expect(page.locator("#check")).to_be_visible()
         expect(page.locator("#exercise-title")).not_to_have_text("…")
         written(page, "mine = indices;")
-        page.wait_for_timeout(400)  # a draft is stored after 300 ms
         opened(page, address, exercise=exercise, source="start = tokens;", input="ab")
         offer = page.locator("#exercise-draft")
         expect(offer).to_be_visible()
         assert text_of(page) == "start = tokens;"
-        page.wait_for_timeout(400)
         reloaded(page)
         expect(offer).to_be_visible()
         offer.get_by_role("button").click()
         assert text_of(page) == "mine = indices;"
         expect(offer).to_be_hidden()
-        page.wait_for_timeout(400)
         reloaded(page)
         assert text_of(page) == "mine = indices;"
         expect(offer).to_be_hidden()
