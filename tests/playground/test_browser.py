@@ -908,7 +908,7 @@ def test_exercises_check_themselves_and_remember(page: Page, address: str) -> No
 
 CUSTOM = {
     "title": "<b>Twice</b>",
-    "task": "Count <i>occurrences</i>.",
+    "task": "Count <i>occurrences</i>.\nReturn a number.",
     "reference": "times = selector_width(select(tokens, tokens, ==));",
     "example": "banana",
     "without": ["selector_width"],
@@ -951,6 +951,7 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     linked(page, address, exercise=CUSTOM, source="times = indices;", input="banana")
     expect(page.locator("#exercise-title")).to_have_text("<b>Twice</b>")
     expect(page.locator("#exercise-without")).to_have_text("Not allowed: selector_width")
+    assert page.inner_text("#exercise-task") == CUSTOM["task"]
     page.click("#solution")
     expect(page.locator("#solution-text")).to_contain_text("after you have solved it")
     assert page.locator("#exercise b, #exercise i").count() == 0
