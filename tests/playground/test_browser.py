@@ -211,6 +211,26 @@ def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> N
     expect(page.locator("#sizes tr").last).to_have_text("back21, 11")
 
 
+def test_without_results_nothing_is_outdated(page: Page, address: str) -> None:
+    opened(page, address, source="x = ;", input="abc")
+    expect(page.locator("#stale-note")).to_have_text("The program has an error in line 1.")
+    page.fill("#input", '["a", 1')
+    expect(page.locator("#stale-note")).to_have_text("The input has an error.")
+
+
+def test_tests_and_comparisons_can_be_written_while_the_program_has_an_error(
+    page: Page, address: str
+) -> None:
+    opened(page, address, source="x = ;", input="abc", pane="tests", tests=[["ab", "01"]])
+    expect(page.locator("#tests input").first).to_have_value("ab")
+    page.click("#tab-compare")
+    page.fill("#other", "y = indices;")
+    written(page, "x = indices;")
+    expect(page.locator("#compared .good")).to_contain_text("the same values")
+    page.click("#tab-tests")
+    expect(page.locator("#tests-summary")).to_have_text("x has the expected output in 1 of 1 rows")
+
+
 def test_a_mistake_is_marked_at_its_place(page: Page, address: str) -> None:
     linked(page, address)
     written(page, "x = indices;\ny = x + unknown;\n")
@@ -223,7 +243,8 @@ def test_a_mistake_is_marked_at_its_place(page: Page, address: str) -> None:
 def test_statements_heads_and_slots_light_up_together(page: Page, address: str) -> None:
     opened(page, address)
     head = page.locator("#heads .head").last
-    expect(page.locator("#heads")).not_to_have_class("stale")  # nothing is drawn again after that
+    expect(page.locator("#flow svg").first).to_be_attached()  # nothing moves after that
+    expect(page.locator("#heads")).not_to_have_class("stale")
     expect(head).to_be_visible()
     head.hover()
     expect(page.locator(".cm-line.cm-lit")).to_have_count(2)
@@ -619,6 +640,15 @@ def reloaded(page: Page) -> None:
     expect(page.locator("#heads")).not_to_be_empty()
 
 
+def moved(page: Page, source: str) -> None:
+    """Wait until the address of the page contains a program."""
+    for _ in range(PATIENCE // PAUSE):
+        if state("#" + page.url.partition("#")[2])["source"] == source:
+            return
+        page.wait_for_timeout(PAUSE)
+    raise AssertionError(f"the address does not contain {source}")
+
+
 def test_a_reload_keeps_what_was_typed(page: Page, address: str) -> None:
     opened(page, address)
     expect(page.locator("#heads .head").first).to_be_visible()
@@ -627,15 +657,35 @@ def test_a_reload_keeps_what_was_typed(page: Page, address: str) -> None:
     assert text_of(page) == "draft = indices;"
     page.click("#share")
     expect(page.locator("#shared")).to_be_visible()
-    shared = page.url
     written(page, "later = indices + 1;")
-    for _ in range(PATIENCE // PAUSE):
-        if page.url != shared:
-            break
-        page.wait_for_timeout(PAUSE)
-    assert state("#" + page.url.partition("#")[2])["source"] == "later = indices + 1;"
+    moved(page, "later = indices + 1;")
     reloaded(page)
     assert text_of(page) == "later = indices + 1;"
+
+
+def test_a_reload_keeps_what_was_typed_if_the_address_changed_meanwhile(
+    page: Page, address: str
+) -> None:
+    opened(page, address, source="first = indices;", input="ab")
+    expect(page.locator("#heads")).not_to_be_empty()
+    old = page.url
+    written(page, "second = indices;")
+    moved(page, "second = indices;")
+    page.evaluate(
+        """(old) => {
+            const draft = sessionStorage.getItem("locum draft");
+            history.replaceState(history.state, "", old);
+            addEventListener("pagehide", () => sessionStorage.setItem("locum draft", draft));
+        }""",
+        old,
+    )
+    reloaded(page)
+    assert text_of(page) == "second = indices;"
+    moved(page, "second = indices;")
+    page.goto("about:blank")
+    page.goto(old)  # a link opens its own content
+    expect(page.locator("#heads")).not_to_be_empty()
+    assert text_of(page) == "first = indices;"
 
 
 def test_back_and_forward_move_between_modes_and_links(page: Page, address: str) -> None:
@@ -651,7 +701,6 @@ def test_back_and_forward_move_between_modes_and_links(page: Page, address: str)
     expect(page.locator("#universal")).to_be_visible()
     page.go_back()
     expect(page.locator("#rasp")).to_be_visible()
-    page.wait_for_timeout(400)  # the history has the text after 300 ms
     page.evaluate("(link) => { location.hash = link; }", fragment({"source": "other = 1;"}))
     expect(page.locator(".cm-content")).to_contain_text("other = 1;")
     page.go_back()
@@ -664,11 +713,64 @@ def test_exercises_keep_their_drafts(page: Page, address: str) -> None:
     first, second = (page.locator("#exercises option").nth(n).get_attribute("value") for n in (1, 2))
     page.select_option("#exercises", first)
     written(page, "half = tokens;")
-    page.wait_for_timeout(400)
     page.select_option("#exercises", second)
     assert text_of(page) != "half = tokens;"
     page.select_option("#exercises", first)
     assert text_of(page) == "half = tokens;"
+
+
+def test_a_draft_of_an_exercise_is_stored_when_another_is_chosen(page: Page, address: str) -> None:
+    opened(page, address)
+    expect(page.locator("#heads .head").first).to_be_visible()
+    page.evaluate("localStorage.clear()")  # drafts of other tests
+    page.select_option("#exercises", "reverse")
+    # Both in one task, so that no timer can store the draft.
+    page.evaluate(
+        """() => {
+            Locum.editor.set("fast = tokens;");
+            const choose = document.querySelector("#exercises");
+            choose.value = "shift";
+            choose.dispatchEvent(new Event("change"));
+        }"""
+    )
+    page.select_option("#exercises", "reverse")
+    assert text_of(page) == "fast = tokens;"
+
+
+def test_a_link_to_an_exercise_does_not_replace_its_draft(page: Page, address: str) -> None:
+    for exercise in ("reverse", CUSTOM):
+        opened(page, address, exercise=exercise, source="start = tokens;", input="ab")
+        expect(page.locator("#check")).to_be_visible()
+        expect(page.locator("#exercise-title")).not_to_have_text("…")
+        written(page, "mine = indices;")
+        opened(page, address, exercise=exercise, source="start = tokens;", input="ab")
+        offer = page.locator("#exercise-draft")
+        expect(offer).to_be_visible()
+        assert text_of(page) == "start = tokens;"
+        reloaded(page)
+        expect(offer).to_be_visible()
+        offer.get_by_role("button").click()
+        assert text_of(page) == "mine = indices;"
+        expect(offer).to_be_hidden()
+        reloaded(page)
+        assert text_of(page) == "mine = indices;"
+        expect(offer).to_be_hidden()
+
+
+def test_a_tour_keeps_a_program_written_after_an_interruption(page: Page, address: str) -> None:
+    opened(page, address, source="first = indices;", input="ab")
+    page.click("#take-tour")
+    expect(page.locator("#values .list tr").nth(2)).to_have_text("placeint01234")
+    page.reload()
+    expect(page.get_by_role("button", name="Restore my program")).to_be_visible()
+    expect(page.locator("#values .list tr").nth(2)).to_have_text("placeint01234")
+    written(page, "second = indices;")
+    page.click("#take-tour")
+    expect(page.locator("#values .list tr").nth(2)).to_have_text("placeint01234")
+    page.click("#tour-end")
+    expect(page.locator(".cm-content")).to_contain_text("second = indices;")
+    page.get_by_role("button", name="Restore my program").click()
+    expect(page.locator(".cm-content")).to_contain_text("first = indices;")
 
 
 def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
@@ -806,7 +908,7 @@ def test_exercises_check_themselves_and_remember(page: Page, address: str) -> No
 
 CUSTOM = {
     "title": "<b>Twice</b>",
-    "task": "Count <i>occurrences</i>.",
+    "task": "Count <i>occurrences</i>.\nReturn a number.",
     "reference": "times = selector_width(select(tokens, tokens, ==));",
     "example": "banana",
     "without": ["selector_width"],
@@ -849,6 +951,7 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     linked(page, address, exercise=CUSTOM, source="times = indices;", input="banana")
     expect(page.locator("#exercise-title")).to_have_text("<b>Twice</b>")
     expect(page.locator("#exercise-without")).to_have_text("Not allowed: selector_width")
+    assert page.inner_text("#exercise-task") == CUSTOM["task"]
     page.click("#solution")
     expect(page.locator("#solution-text")).to_contain_text("after you have solved it")
     assert page.locator("#exercise b, #exercise i").count() == 0

@@ -103,7 +103,6 @@ def test_random_edits_and_clicks_lose_nothing(page: Page, address: str, tmp_path
                 stored[current] = source
             current = generator.choice([key for key in exercises if key != current])
             source, typed = stored[current], exercises[current]["example"]
-            page.wait_for_timeout(400)  # a draft is stored after 300 ms
             page.select_option("#exercises", current)
         else:
             page.reload()

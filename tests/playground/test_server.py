@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import logging.handlers
 import re
 import socket
 import threading
@@ -258,6 +261,33 @@ def test_a_request_cannot_be_hidden_in_another(port: int, lengths: bytes) -> Non
     assert reply.count(b"HTTP/1.1 ") == 1
     assert b"200 OK" not in reply
     assert b"Traceback" not in reply
+
+
+def test_an_invalid_body_writes_nothing_into_the_log(port: int) -> None:
+    """Otherwise, a client could fill the log with tracebacks."""
+    records = logging.handlers.BufferingHandler(1_000)
+    chunked = b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")]
+    for logger in loggers:
+        logger.addHandler(records)
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel("ERROR")
+        sent(port, chunked + b"no length of a chunk\r\n")  # rejected before it is answered
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(chunked)
+            assert b"200 OK" in connection.recv(4096)
+            connection.sendall(b"no length of a chunk\r\n")  # rejected after it was answered
+            with contextlib.suppress(ConnectionError):
+                while connection.recv(4096):
+                    pass
+        assert sent(port, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(records)
+            logger.setLevel(level)
+    assert [record.getMessage() for record in records.buffer] == []
 
 
 def test_a_good_request_is_answered_by_the_same_server(port: int) -> None:

@@ -152,6 +152,72 @@ def test_no_other_folder_is_replaced(tmp_path: Path) -> None:
     assert "expected --export" in error
 
 
+#: A worker without Python. A proof requires a download, and a classification has no answer.
+_WORKER = """
+let base;
+self.onmessage = async ({ data }) => {
+  if (typeof data !== "string") { base = data.base; self.postMessage({ ready: true }); return; }
+  const { action } = JSON.parse(data);
+  if (action === "classify") return;
+  if (action === "prove") {
+    self.postMessage({ loading: true });
+    await (await fetch(base + "wheel")).text();
+    self.postMessage({ loading: false });
+  }
+  const reply = action === "prove" ? { ok: true, text: "answered" } : { ok: false, error: "none" };
+  self.postMessage({ reply: JSON.stringify(reply) });
+};
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_the_time_limit_does_not_include_downloads(tmp_path: Path) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    export(tmp_path / "site")
+    (tmp_path / "site" / "worker.js").write_text(_WORKER)
+    (tmp_path / "site" / "wheel").write_text("wheel")
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/wheel":
+                begun.set()
+                goes_on.wait()
+            super().do_GET()
+
+        def log_message(self, *parts: object) -> None:
+            pass
+
+    handler = functools.partial(Slow, directory=tmp_path / "site")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.clock.install()
+        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page.click("#tab-counts")
+        expect(page.locator("#sizes")).to_have_text("none", timeout=PATIENCE)
+        page.click("#prove")
+        while not begun.is_set():
+            page.wait_for_timeout(20)
+        page.clock.fast_forward(60_000)
+        goes_on.set()
+        expect(page.locator("#proof")).to_have_text("answered", timeout=PATIENCE)
+        page.click("#classify")
+        while page.evaluate("Object.keys(Locum.pending).length") == 0:
+            page.wait_for_timeout(20)
+        limit = page.locator("#language", has_text="this takes longer than the limit of 10 seconds")
+        while not limit.count():
+            page.clock.fast_forward(11_000)
+            page.wait_for_timeout(20)
+        browser.close()
+    server.shutdown()
+    server.server_close()
+
+
 @pytest.mark.skipif(CHROMIUM is None or PYODIDE is None, reason="needs Chromium and LOCUM_PYODIDE")
 def test_the_site_works_under_a_path(tmp_path: Path) -> None:
     from playwright.sync_api import expect, sync_playwright

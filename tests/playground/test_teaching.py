@@ -273,6 +273,23 @@ def test_an_end_marker_is_part_of_the_input() -> None:
     assert "symbols for C-RASP" in refused("run", source=source, input="[1, 2]")
 
 
+def test_every_input_of_a_dialect_is_checked() -> None:
+    ends, more = '// C-RASP\n#accept end\nx = #"a" == #"b"\n', '// C-RASP\nx = #"a" > #"b"\n'
+    rows = ask("table", source=ends, inputs=["ab$", "ab"], expected=["FTT", "FT"])["rows"]
+    assert [row["holds"] for row in rows] == [True, False]
+    assert "try ab$" in rows[1]["problem"]
+    rows = ask("table", source=more, inputs=["ab", "[1, 2]"], expected=["TF", "FF"])["rows"]
+    assert [row["holds"] for row in rows] == [True, False]
+    assert "symbols for C-RASP" in rows[1]["problem"]
+    exercise = {"title": "x", "task": "x", "reference": ends, "example": "ab$"}
+    assert "got none for a: expected an input that ends" in refused("describe", exercise=exercise)
+    # A comparison uses only inputs of both programs.
+    as_rasp = 'x = count(tokens, "a") == count(tokens, "b");'
+    difference = ask("compare", source=ends, other=as_rasp, input="ab$")["difference"]
+    assert difference["input"][-1] == "$"
+    assert None not in difference["values"]
+
+
 def test_exercises_have_a_solution_of_a_known_size() -> None:
     sizes = {key: ask("exercise", exercise=key, source=SOLUTIONS[key])["size"] for key in EXERCISES}
     assert sizes["new"] == {"layers": 1, "heads": 1}

@@ -118,11 +118,8 @@ class _Reference:
             raise InputError(f"reference: {error}") from None
 
     def __call__(self, word: Word) -> list[Any]:
-        budget = self._program.session.budget
-        budget.begin_text()
-        budget.begin_statement()
         try:
-            return list(self._program.session.run_program(self._value, word))
+            return self._program.run(self._value, word)
         except LocumError as error:
             shown = " ".join(texts(word))
             raise InputError(

@@ -5,7 +5,8 @@ The first line of such a program is a comment with the name of the dialect. No R
 
 >>> dialect_of("// C-RASP"), dialect_of("x = indices;")
 ('C-RASP', None)
->>> [(each.name, each.first) for each in definitions('// B-RASP\nodd = "a"\neven = !odd')]
+>>> source = '// B-RASP\nodd = "a"\neven = !odd'
+>>> [(each.name, each.first) for each in definitions(source, recogniser(source))]
 [('odd', 2), ('even', 3)]
 """
 
@@ -40,37 +41,53 @@ def dialect_of(source: str) -> str | None:
     return found[1] if found else None
 
 
-def definitions(source: str, tokens: Sequence[Any] = ()) -> list[Definition]:
-    """Return the definitions of a program in order; the last definition decides acceptance.
+def recogniser(source: str, tokens: Sequence[Any] = ()) -> Recogniser:
+    """Return the program that ``source`` contains.
 
     ``tokens`` is the input of the program. If the program contains no symbol, the symbols of the input
     are its alphabet.
     """
-    if any(not isinstance(token, str) for token in tokens):
-        raise InputError(
-            f"expected an input of symbols for {dialect_of(source)}, got numbers or booleans; try abab"
-        )
-    read = _READERS[dialect_of(source) or ""]
+    dialect = dialect_of(source) or ""
+    require_symbols(dialect, tokens)
     symbols = tuple(dict.fromkeys(tokens))
     try:
-        recogniser = read(source, None)
+        found = _READERS[dialect](source, None)
     except InputError as error:
         if hasattr(error, "line") or not symbols:
             raise
-        recogniser = read(source, symbols)  # the program names no symbol
-    if recogniser.accept == END and tokens and tokens[-1] != MARKER:
+        found = _READERS[dialect](source, symbols)  # the program names no symbol
+    if tokens:
+        require_end(found, tokens)
+    return found
+
+
+def definitions(source: str, program: Recogniser) -> list[Definition]:
+    """Return the definitions of a program in order; the last definition decides acceptance."""
+    lines = source.split("\n")
+    if program.dialect == "LTL":
+        return [Definition("holds", 2, len(lines), program.sop.node)]
+    found = [Definition(name, *_lines(lines, name), node) for node, name in program.names.items()]
+    root = program.sop.node
+    if root not in program.names:
+        found.append(Definition("accepted", len(lines), len(lines), root))
+    return sorted(found, key=lambda each: (each.node is root, each.first))
+
+
+def require_symbols(dialect: str, tokens: Sequence[Any]) -> None:
+    """Raise an error if an input of a program in ``dialect`` contains numbers or booleans."""
+    if any(not isinstance(token, str) for token in tokens):
+        raise InputError(
+            f"expected an input of symbols for {dialect}, got numbers or booleans; try abab"
+        )
+
+
+def require_end(program: Recogniser, tokens: Sequence[Any]) -> None:
+    """Raise an error if a program accepts at an end marker, and the input does not end with it."""
+    if program.accept == END and tokens[-1] != MARKER:
         raise InputError(
             f"expected an input that ends with the end marker {MARKER}, since the program accepts "
             f"there, got {tokens[-1]!r} at the end; try {''.join(tokens)[:20]}{MARKER}"
         )
-    lines = source.split("\n")
-    if recogniser.dialect == "LTL":
-        return [Definition("holds", 2, len(lines), recogniser.sop.node)]
-    found = [Definition(name, *_lines(lines, name), node) for node, name in recogniser.names.items()]
-    root = recogniser.sop.node
-    if root not in recogniser.names:
-        found.append(Definition("accepted", len(lines), len(lines), root))
-    return sorted(found, key=lambda each: (each.node is root, each.first))
 
 
 def _lines(lines: list[str], name: str) -> tuple[int, int]:

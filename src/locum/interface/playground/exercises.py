@@ -86,11 +86,9 @@ def check(exercise: Exercise, source: str) -> dict[str, Any]:
     name, value = program.sop(None)
     checked = 0
     for word in exercise.words():
-        program.session.budget.begin_text()
-        program.session.budget.begin_statement()
         expected = exercise.right(word)
         try:
-            values: list[Any] | None = list(program.session.run_program(value, word))
+            values: list[Any] | None = program.run(value, word)
             problem = ""
         except LocumError as error:
             values, problem = None, str(error)

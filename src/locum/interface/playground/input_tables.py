@@ -90,7 +90,8 @@ def compare(source: str, other: str, typed: str) -> dict[str, Any]:
     """Compare the last s-ops of two programs: values, sizes, and the first input on which they differ.
 
     The programs are compared on all short inputs over the first symbols of the input, and on random
-    longer inputs. Programs that agree on these inputs may differ on other inputs.
+    longer inputs, as far as both programs accept them. Programs that agree on these inputs may differ
+    on other inputs.
     """
     word = tokens(typed)
     sides = []
@@ -109,6 +110,8 @@ def compare(source: str, other: str, typed: str) -> dict[str, Any]:
         shown.append({"name": name, "values": values_shown, "problem": problem, **size(value)})
     checked, difference = 0, None
     for each in _words(word):
+        if not all(_is_input(program, each) for program, _, _ in sides):
+            continue
         checked += 1
         (one, why), (two, why_not) = (_run(program, value, each) for program, _, value in sides)
         same = one is not None and two is not None and all(map(equal, one, two))
@@ -125,12 +128,18 @@ def compare(source: str, other: str, typed: str) -> dict[str, Any]:
 
 def _run(program: Program, value: SOp, word: Any) -> tuple[list[Any] | None, str]:
     """Return the values on an input, or None and the error message."""
-    program.session.budget.begin_text()
-    program.session.budget.begin_statement()
     try:
-        return list(program.session.run_program(value, word)), ""
+        return program.run(value, word), ""
     except LocumError as error:
         return None, str(error)
+
+
+def _is_input(program: Program, word: Any) -> bool:
+    try:
+        program.require_input(word)
+    except InputError:
+        return False
+    return True
 
 
 def _words(word: Sequence[Any]) -> Iterator[Any]:

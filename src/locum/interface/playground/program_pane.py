@@ -15,7 +15,14 @@ from locum.errors import InputError, LimitError
 from locum.graph import Node, postorder
 from locum.graph.atoms import identity
 from locum.graph.definitions import expand_definitions
-from locum.interface.playground.dialects import definitions, dialect_of
+from locum.interface.playground.dialects import (
+    definitions,
+    dialect_of,
+    recogniser,
+    require_end,
+    require_symbols,
+)
+from locum.languages.recogniser import Recogniser
 from locum.languages.syntax import DialectError
 from locum.rasp import echo
 from locum.rasp.handles import Selector, SOp, wrap
@@ -80,6 +87,8 @@ class Program:
         for name in without:
             take_away(self.session.scope, name)
         self.statements: list[Statement] = []
+        #: The program in C-RASP, B-RASP or LTL, or None for RASP.
+        self._recogniser: Recogniser | None = None
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
         #: Whether the program ends with another example than the given input, and the last line with a
@@ -118,7 +127,8 @@ class Program:
         """Run a C-RASP or B-RASP program or an LTL formula, with each definition as a statement."""
         examples = self.session.examples
         try:
-            found = definitions(source, examples.tokens["s-op"])
+            self._recogniser = recogniser(source, examples.tokens["s-op"])
+            found = definitions(source, self._recogniser)
             for name, first, last, node in found:
                 value = self.session.scope.names[name] = wrap(node)
                 result = examples.result(value, name)
@@ -222,6 +232,19 @@ class Program:
             raise InputError(self.why_no_sop())
         name = name if name is not None else list(sops)[-1]
         return name, sops[name]
+
+    def require_input(self, tokens: Sequence[Any]) -> None:
+        """Raise an error if ``tokens`` is not an input of a program in C-RASP, B-RASP or LTL."""
+        if self._recogniser is not None:
+            require_symbols(self._recogniser.dialect, tokens)
+            require_end(self._recogniser, tokens)
+
+    def run(self, value: SOp, tokens: Sequence[Any]) -> list[Any]:
+        """Run an s-op of the program on another input, within the limits of the session."""
+        self.session.budget.begin_text()
+        self.session.budget.begin_statement()
+        self.require_input(tokens)
+        return list(self.session.run_program(value, tokens))
 
     def why_no_sop(self) -> str:
         """Return an error message for a program without s-ops, with advice."""

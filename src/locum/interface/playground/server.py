@@ -166,7 +166,10 @@ class Server(uvicorn.Server):
 
 
 class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """An HTTP protocol that closes a connection if request headers do not arrive in time."""
+    """An HTTP protocol that closes a connection if request headers do not arrive in time.
+
+    If a request turns out to be invalid while it is answered, the answer is dropped.
+    """
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -187,6 +190,15 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         """Stop the deadline of a closed connection."""
         self._stop()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Reject an invalid request; a second response to it would raise an error."""
+        if self.cycle is not None and self.cycle.response_started:
+            self.transport.close()
+            return
+        super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -10,7 +10,7 @@ Locum.drafts = (() => {
   const tab = session.get("tab") || random();
   session.set("tab", tab);
   // Each history entry belongs to a document. Opening a link begins a new document.
-  let document = random(), isInStep = false, last = null;
+  let document = random(), isInStep = false, last = null, before = [];
   const address = () => location.pathname + location.search + location.hash;
   const all = () => (Array.isArray(read(Locum.store.get("drafts"))) ? read(Locum.store.get("drafts")) : []);
   const place = (url) => { try { history.replaceState({ document, page: last }, "", url); } catch { /* too large, or too often */ } };
@@ -18,9 +18,9 @@ Locum.drafts = (() => {
   const save = (page) => {
     last = page;
     const draft = { tab, time: Date.now(), address: address(), page };
-    session.set("draft", JSON.stringify(draft));
+    session.set("draft", JSON.stringify({ ...draft, before }));
     Locum.store.set("drafts", JSON.stringify([draft, ...all().filter((other) => other.tab !== tab)].slice(0, KEPT)));
-    if (typeof page.exercise === "string") Locum.store.set("exercise " + page.exercise, page.source);
+    Locum.exercises.keep(page.source);
     place();
   };
   // After Share, and after a link was opened, the address of the page always contains the current state.
@@ -28,11 +28,17 @@ Locum.drafts = (() => {
     if (!isInStep) return;
     const fragment = await link();
     if (page !== last || fragment === null) return;
+    before = [address(), ...before].slice(0, 3);
     place(fragment);
     save(page);
   };
-  // The draft of this tab at this address from before a reload.
-  const own = () => { const draft = read(session.get("draft")); return draft && draft.address === address() ? draft.page : null; };
+  // The draft of this tab at this address from before a reload. If the address changed while a reload began, the
+  // browser reloads an earlier address.
+  const isReload = () => performance.getEntriesByType("navigation").some(({ type }) => type === "reload");
+  const own = () => {
+    const draft = read(session.get("draft")), at = address();
+    return draft && (draft.address === at || (isReload() && Array.isArray(draft.before) && draft.before.includes(at))) ? draft.page : null;
+  };
   // In a new tab, offer the latest draft of another tab.
   const offer = (open, first) => {
     const draft = session.get("draft") ? null : all().find((other) => other.tab !== tab && other.page && typeof other.page.source === "string" && other.page.source !== first);
@@ -53,5 +59,5 @@ Locum.drafts = (() => {
     document = state.document;
     open(state.page);
   });
-  return { save, follow, own, offer, enter, start, share: () => { isInStep = true; }, begin: (isLink) => { document = random(); isInStep = isLink; }, isMove: (event) => event.newURL === moved };
+  return { save, follow, own, offer, enter, start, share: () => { isInStep = true; }, begin: (isLink) => { document = random(); isInStep = isLink; before = []; }, isMove: (event) => event.newURL === moved };
 })();

@@ -7,13 +7,29 @@ Locum.exercises = (() => {
   const solved = () => { try { return new Set(JSON.parse(Locum.store.get("solved") || "[]")); } catch { return new Set(); } };
   // `current` is the description that is shown. `asked` is the exercise in requests and links: a key, or a whole custom exercise.
   let current = null, asked = null, load = null, turn = 0;
+  // The program with which the exercise was opened, and whether the user has changed it. A program of a link does
+  // not replace the stored draft of the exercise until the user changes it.
+  let begun = "", isOwn = false;
+  const keep = (source = Locum.editor.text()) => {
+    isOwn = isOwn || source !== begun;
+    if (current && isOwn) Locum.store.set("exercise " + current.key, source);
+  };
+  const offer = () => {
+    const stored = Locum.store.get("exercise " + current.key), line = clear(byId("exercise-draft"));
+    line.hidden = isOwn || stored === null || stored === begun;
+    if (line.hidden) return;
+    line.append("Your draft of this exercise is stored in this browser. ");
+    add(line, "button", "Restore it").addEventListener("click", () => { line.hidden = true; isOwn = true; load(stored, byId("input").value); });
+  };
   const list = () => {
     const choose = byId("exercises"), done = solved();
     while (choose.options.length > 1) choose.remove(1);
     Locum.catalogue.exercises.forEach((exercise, i) => { add(choose, "option", `${done.has(exercise.key) ? "✓ " : ""}${i + 1}. ${exercise.title}`).value = exercise.key; });
     choose.value = typeof asked === "string" ? asked : "";
   };
-  const open = (exercise, fresh = true) => {
+  // Open an exercise with its draft, or, if `source` is given, with this program of a link.
+  const open = (exercise, source = null) => {
+    byId("exercise-draft").hidden = true;
     asked = exercise || null;
     current = typeof exercise === "string" ? Locum.catalogue.exercises.find(({ key }) => key === exercise) || null : null;
     if (!current && typeof exercise === "string") asked = null;
@@ -23,8 +39,10 @@ Locum.exercises = (() => {
     byId("exercise").hidden = !asked;
     if (!asked) return;
     byId("examples").value = "";
+    isOwn = source === null;
+    begun = source === null ? "" : source.replace(/\r\n?/g, "\n");
     if (current) show(); else describe(turn);
-    if (fresh && current) load(Locum.store.get("exercise " + current.key) || current.starter, current.example);
+    if (isOwn && current) load(Locum.store.get("exercise " + current.key) || current.starter, current.example);
   };
   // The server runs the reference program of a custom exercise on every input, and returns its description.
   const describe = async (mine) => {
@@ -35,7 +53,10 @@ Locum.exercises = (() => {
     if (!reply.ok) { byId("exercise-title").textContent = "This exercise is invalid"; byId("exercise-task").textContent = reply.error; byId("exercise-tools").hidden = true; return; }
     current = reply.exercise;
     show();
-    if (!Locum.editor.text()) load(current.starter, current.example); // the link contains only the exercise
+    if (Locum.editor.text()) return;
+    begun = current.starter; // the link contains only the exercise
+    offer();
+    load(current.starter, current.example);
   };
   const show = () => {
     byId("exercise-tools").hidden = false;
@@ -44,11 +65,12 @@ Locum.exercises = (() => {
     byId("exercise-hint").textContent = current.hint;
     byId("exercise-hint").parentElement.hidden = !current.hint;
     byId("exercise-without").textContent = current.without.length ? `Not allowed: ${current.without.join(", ")}` : "";
+    offer();
   };
   const layersAndHeads = ({ layers, heads }) => `${layers} layer${layers === 1 ? "" : "s"} and ${heads} head${heads === 1 ? "" : "s"}`;
   const check = async () => {
     const verdict = clear(byId("verdict")), source = Locum.editor.text(), exercise = asked, mine = turn;
-    if (current) Locum.store.set("exercise " + current.key, source);
+    keep();
     verdict.textContent = "checking…";
     const reply = await ask("exercise", { exercise, source });
     // The verdict is shown only if the program has not changed since the check.
@@ -100,9 +122,9 @@ Locum.exercises = (() => {
     }
     byId("examples").addEventListener("change", (event) => {
       const example = Locum.catalogue.examples[Number(event.target.value)];
-      if (event.target.value !== "" && example) { open(null); load(example.source, example.input); }
+      if (event.target.value !== "" && example) { keep(); open(null); load(example.source, example.input); }
     });
-    byId("exercises").addEventListener("change", (event) => open(event.target.value));
+    byId("exercises").addEventListener("change", (event) => { keep(); open(event.target.value); });
     byId("check").addEventListener("click", check);
     byId("solution").addEventListener("click", solution);
     byId("make-code").addEventListener("click", handIn);
@@ -115,5 +137,5 @@ Locum.exercises = (() => {
   const isPlain = (value) => ["string", "number", "boolean"].includes(typeof value) || (Array.isArray(value) && value.every((one) => typeof one === "string"));
   const isExercise = (value) => (typeof value === "string" ? Locum.catalogue.exercises.some(({ key }) => key === value)
     : value !== null && typeof value === "object" && !Array.isArray(value) && typeof value.title === "string" && typeof value.reference === "string" && Object.values(value).every(isPlain));
-  return { start, open, touched, isExercise, current: () => asked };
+  return { start, open, keep, touched, isExercise, current: () => asked };
 })();

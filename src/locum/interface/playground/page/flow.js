@@ -48,7 +48,7 @@ Locum.flow = (() => {
     if (!reply) return;
     const box = clear(byId("flow"));
     for (const note of document.querySelectorAll("#heads .became")) note.textContent = "";
-    if (!reply.ok) { add(box, "p", `The flow figure shows the compiled network. ${reply.error}`, "soft"); return; }
+    if (!reply.ok) { add(box, "p", `There is no flow figure: ${reply.error}`, "soft"); return; }
     const { network } = reply, { flow } = network, details = add(box, "details");
     const summary = add(details, "summary", `Flow from tokens to ${reply.name}`);
     summary.addEventListener("click", () => { isOpen = !details.open; });

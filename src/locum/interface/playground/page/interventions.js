@@ -20,7 +20,7 @@ Locum.interventions = (() => {
     if (!names.length) add(row, "p", "This network has no heads.", "soft");
     const heat = Locum.labelled(add(box, "div", null, "row"), "temperature", document.createElement("input"));
     Object.assign(heat, { type: "range", min: -2, max: 6, step: 0.25, value: 0, id: "heat", disabled: !isSoft });
-    const said = add(heat.parentElement, "output", isSoft ? " 1" : " hard attention has no temperature: choose softmax attention above");
+    const said = add(heat.parentElement, "output", isSoft ? " 1" : " hard attention has no temperature: choose softmax attention in Details");
     heat.addEventListener("input", () => { degrees = Number((10 ** Number(heat.value)).toPrecision(3)); said.textContent = ` ${degrees}`; heat.setAttribute("aria-valuetext", String(degrees)); later(); });
     const result = add(box, "div");
     result.id = "intervened";

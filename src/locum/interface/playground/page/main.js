@@ -13,7 +13,7 @@
   const notice = (text) => { byId("notice").textContent = text; byId("notice").hidden = !text; };
   // Results belong to a version of program and input. Any change marks them as outdated at once, and answers
   // to earlier requests are not shown.
-  let version = 0, isRight = false;
+  let version = 0, isRight = false, hasResults = false;
   const asking = {};
   const old = (names, is) => { for (const pane of names) byId(pane).classList.toggle("stale", is); };
   const reveal = async (pane) => {
@@ -79,7 +79,9 @@
     choose.disabled = Boolean(Locum.saved);
     // With an error in the program, the panes keep the earlier results, with a note.
     byId("stale-note").hidden = isRight;
-    const said = !result.ok ? "The input has an error: the results are outdated." : shown.errors.length ? `The program has an error in line ${shown.errors[0].line}: the results are outdated.` : result.why;
+    hasResults = hasResults || isRight;
+    const outdated = hasResults ? ": the results are outdated." : ".";
+    const said = !result.ok ? `The input has an error${outdated}` : shown.errors.length ? `The program has an error in line ${shown.errors[0].line}${outdated}` : result.why;
     if (byId("stale-note").textContent !== said) byId("stale-note").textContent = said;
     if (isRight) revealLater();
   };
@@ -100,7 +102,7 @@
   byId("input").addEventListener("input", changed);
   byId("input").readOnly = Boolean(Locum.saved);
   byId("name").addEventListener("change", () => { state.name = byId("name").value; remember(); if (isRight) reveal(state.pane); });
-  const openPane = Locum.tabs(byId("tabs"), (pane) => { state.pane = pane; Locum.terms.list(pane); remember(); if (isRight) reveal(pane); });
+  const openPane = Locum.tabs(byId("tabs"), (pane) => { state.pane = pane; Locum.terms.list(pane); remember(); if (["tests", "compare"].includes(pane) && Locum.catalogue) Locum[pane].open(); if (isRight) reveal(pane); });
   let isAdopting = false;
   const openMode = Locum.tabs(byId("modes"), (id) => {
     const isEntry = state.mode !== id && !isAdopting && Locum.catalogue;
@@ -212,10 +214,11 @@
     for (const name of Object.keys(u || {})) if (!fields.includes(name)) odd.push(`u.${name}`);
     state.u = u ? { ...Locum.universal.initial(), ...u, ...(u.base === "e" ? { base: null } : {}) } : null;
     const mode = take("mode", (mode) => mode === "rasp" || (mode === "universal" && u), "rasp");
-    if (!Locum.saved) Locum.exercises.open(take("exercise", Locum.exercises.isExercise, null), false);
+    const source = take("source", isText, "");
+    if (!Locum.saved) Locum.exercises.open(take("exercise", Locum.exercises.isExercise, null), source);
     Locum.tests.set(take("tests", Locum.tests.isRows, []));
     Locum.compare.set(take("other", isText, ""));
-    load(take("source", isText, ""), take("input", (input) => isText(input) && oneLine(input) !== null, "hello"));
+    load(source, take("input", (input) => isText(input) && oneLine(input) !== null, "hello"));
     state.name = take("name", isText, null);
     openPane(state.pane);
     openMode(mode);

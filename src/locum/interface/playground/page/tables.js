@@ -35,9 +35,10 @@ Locum.tests = (() => {
     const box = pane.querySelectorAll("input")[at];
     if (box) { box.focus(); box.setSelectionRange(place, place); }
   };
+  const open = () => { if (!byId("tests").firstChild) draw(byId("tests")); };
   const show = async (state, ask) => {
     const pane = byId("tests"), given = filled();
-    if (!pane.firstChild) draw(pane);
+    open();
     const lines = [...pane.querySelectorAll("tr")].slice(1), say = (text, kind = "soft") => { byId("tests-summary").textContent = text; byId("tests-summary").className = kind; };
     if (!given.length) { for (const line of lines) blank(line); say("Type an input into the first row."); return; }
     const reply = await ask("table", { source: state.source, ...(state.name ? { name: state.name } : {}), inputs: given.map((row) => row[0]), expected: given.map((row) => row[1]) });
@@ -58,7 +59,7 @@ Locum.tests = (() => {
   const blank = (line) => { line.className = ""; clear(line.querySelector(".output")); line.querySelector(".mark").textContent = ""; };
   const isRows = (value) => Array.isArray(value) && value.length <= MOST && value.every((row) => Array.isArray(row) && row.length === 2 && row.every((cell) => typeof cell === "string"));
   return {
-    show, isRows,
+    open, show, isRows,
     start: (onchange, again) => { changed = onchange; later = Locum.later(150, again); },
     rows: () => filled(),
     set: (given) => { rows = [...given.map((row) => [...row]), ["", ""]]; byId("tests").replaceChildren(); },
@@ -68,7 +69,7 @@ Locum.tests = (() => {
 Locum.compare = (() => {
   const { add, byId, clear, grid } = Locum, OPTIONS = ["attention", "feed_forward", "causal"];
   let other = "", changed = () => {}, later = () => {}, second = {};
-  const draw = (pane, state) => {
+  const draw = (pane) => {
     clear(pane);
     const what = Locum.labelled(add(pane, "div", null, "row"), "compare with", document.createElement("select"));
     what.id = "compare-what";
@@ -145,10 +146,11 @@ Locum.compare = (() => {
       }));
     });
   };
+  const open = () => { if (!byId("compare").firstChild) draw(byId("compare")); };
   return {
+    open,
     show: async (state, ask) => {
-      const pane = byId("compare");
-      if (!pane.firstChild) draw(pane, state);
+      open();
       await (byId("compare-what").value === "program" ? programs : networks)(state, ask);
     },
     start: (onchange, again) => { changed = onchange; later = Locum.later(150, again); },

@@ -136,7 +136,15 @@ Locum.tour = (() => {
     heading.focus({ preventScroll: true });
   };
   const move = (by) => { number += by; show(); };
-  const start = () => { if (!before) keep(Locum.page.state()); number = 0; show(); byId("tour").scrollIntoView({ block: "nearest" }); };
+  // After an interrupted tour, the page may still contain a program of the tour, which is not kept.
+  const isOfTour = ({ source }) => CARDS.some((card) => card.open !== inU && card.open().source === source);
+  const start = () => {
+    const now = Locum.page.state();
+    if (!before || (byId("tour").hidden && !isOfTour(now))) keep(now);
+    number = 0;
+    show();
+    byId("tour").scrollIntoView({ block: "nearest" });
+  };
   // Restore the program that was open before the tour.
   const end = () => { byId("tour").hidden = true; if (before) Locum.page.open(before); keep(null); byId("take-tour").focus(); };
   // This program is also kept in the session storage of the tab, because the page may be reloaded during the tour.
@@ -148,7 +156,9 @@ Locum.tour = (() => {
     if (!kept || typeof kept !== "object") return;
     before = kept;
     const text = add(byId("messages"), "p", "The tour was interrupted. ");
-    for (const [words, work] of [["Restore my program", end], ["Continue the tour", start]]) add(text, "button", words).addEventListener("click", () => { text.remove(); work(); });
+    add(text, "button", "Restore my program").addEventListener("click", () => { text.remove(); before = kept; end(); });
+    // A program that was written after the interruption is restored at the end of the tour. The earlier program is then still offered here.
+    add(text, "button", "Continue the tour").addEventListener("click", () => { if (isOfTour(Locum.page.state())) text.remove(); start(); });
   };
   byId("take-tour").addEventListener("click", start);
   return { start, offer };

@@ -25,7 +25,9 @@ const load = async ({ base, engine, integrity, wheel }) => {
     let reply = answer(request);
     // Proofs, bounds and classification need python-flint, which is loaded at the first such request.
     if (reply === undefined && wheel && !hasWheel) {
+      self.postMessage({ loading: true });
       await pyodide.loadPackage(base + wheel, { messageCallback: () => {} });
+      self.postMessage({ loading: false });
       hasWheel = true;
       reply = answer(request);
     }
