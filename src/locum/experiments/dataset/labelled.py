@@ -67,7 +67,7 @@ class Labelled:
 
     @property
     def width(self) -> int:
-        """Number of axes of the residual stream."""
+        """Width of the residual stream, d_model."""
         return int(self.tensors["embed.W_E"].shape[1])
 
     def changed(self, tensors: Mapping[str, Array], directions: Array, **config: Any) -> Labelled:

@@ -154,7 +154,7 @@ def _network(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reject(options: dict[str, Any], what: str, *allowed: str) -> None:
-    """Raise an error if options of RASP programs are given that ``what`` does not support."""
+    """Raise an error if the command contains options of RASP programs that ``what`` does not support."""
     wrong = [
         "--" + _OPTIONS.get(name, name)
         for name in (*OF_PROGRAMS, "name", "alphabet")

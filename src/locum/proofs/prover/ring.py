@@ -190,7 +190,10 @@ class Ring:
         return variable
 
     def _passes(self, function: str, argument: Ratio | None) -> bool:
-        """Return whether a new slot is a choice or a function of a choice, and thus belongs to one run."""
+        """Return whether a new slot is a choice or a function of a choice.
+
+        Such a slot belongs to one run.
+        """
         return function == "choice" or (argument is not None and self.is_passing(argument))
 
     def is_passing(self, value: Ratio) -> bool:

@@ -208,7 +208,7 @@ def _group(offs: Tensor, place: Index) -> SOp:
 def _require_all(offs: Tensor, rows: int) -> None:
     """Add a check to the program that the groups contain all ``rows`` rows.
 
-    PyTorch leaves the entries of other rows undefined.
+    PyTorch leaves the entries of rows outside the groups undefined.
     """
     end = offs.at(offs.shape[0] - 1)
     require(

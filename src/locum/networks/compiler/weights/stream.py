@@ -63,7 +63,7 @@ class Stream:
     def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
         """Return a form as a column of weights and a bias.
 
-        If ``at_sink`` is given, the form reads this number at the sink.
+        If ``at_sink`` is given, the column yields this number at the sink.
         """
         column = np.zeros(self.width)
         for slot, coefficient in self.slots.read(form).items():
