@@ -154,7 +154,10 @@ def _network(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reject(options: dict[str, Any], what: str, *allowed: str) -> None:
-    """Raise an error if the command contains options of RASP programs that ``what`` does not support."""
+    """Raise an error if the command contains options that ``what`` does not support.
+
+    Options in ``allowed`` do not raise an error.
+    """
     wrong = [
         "--" + _OPTIONS.get(name, name)
         for name in (*OF_PROGRAMS, "name", "alphabet")
