@@ -199,7 +199,8 @@ def test_parts_of_another_circuit_are_rejected() -> None:
     found = [e for e in other.circuit.edges if e.id in edges and e.flows != edges[e.id].flows]
     nodes = {node.id: node for node in model.circuit.nodes}
     parts = [n for n in other.circuit.nodes if n.id in nodes and n.label != nodes[n.id].label]
-    assert found and any(read_place(node) == read_place(nodes[node.id]) for node in parts)
+    assert found
+    assert any(read_place(node) == read_place(nodes[node.id]) for node in parts)
     for edge in found:
         with pytest.raises(InputError, match=f"of another circuit; try '{edge.id}'"):
             model.patch_edge(BATCH, OTHERS, edge)
