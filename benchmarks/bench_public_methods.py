@@ -65,7 +65,8 @@ def found_by(item: Item, method: str) -> dict[tuple[str, str], float] | None:
     hooked = item.to_transformer_lens()
     hooked.set_use_split_qkv_input(True)
     hooked.set_use_attn_result(True)
-    hooked.set_use_hook_mlp_in(True)
+    if not hooked.cfg.attn_only:  # TransformerLens 2.16 rejects the hook in networks without MLPs
+        hooked.set_use_hook_mlp_in(True)
     prompts = pairs_of(item, torch)
     if len(prompts[2]) < 2:
         return None
@@ -127,9 +128,12 @@ def main() -> int:
         print(f"expected AutoCircuit 1.0.1 and TransformerLens 2.16, got: {error}", file=sys.stderr)
         return 2
     rows = []
+    items = options.folder / "items"
+    names = sorted(path.name for path in (items / TIERS[0]).iterdir())
+    names = [name for name in names if all((items / tier / name).is_dir() for tier in TIERS)]
     for tier in TIERS:
         done = 0
-        for folder in sorted((options.folder / "items" / tier).iterdir()):
+        for folder in (items / tier / name for name in names):
             item = load_item(folder)
             if done == options.items or item.network.config["outputs"] is None:
                 continue

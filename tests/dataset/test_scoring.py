@@ -174,6 +174,22 @@ def test_scores_below_a_millionth_of_the_largest_count_as_zero(items: dict[str, 
     assert average_precision(1e-7) == average_precision(0.0) < average_precision(1e-5)
 
 
+def test_heads_and_qkv_do_not_follow_from_noise(items: dict[str, Item]) -> None:
+    truth = items["plain"].truth
+    inside = [edge for edge in truth.candidates if edge[1] in truth.inside]
+    outer = next(edge for edge in truth.candidates if edge[1] == "output" and edge[0] == "embed")
+
+    def levels(noise: float) -> Any:
+        edges = dict.fromkeys(inside, noise) | {outer: 1.0}
+        entries = [{"source": s, "target": t, "score": v} for (s, t), v in edges.items()]
+        entries[0]["score"] = noise / 2  # unequal scores of rounding errors
+        found = score(truth, {"edges": entries})
+        return found["levels"]["heads"], found["levels"]["qkv"]
+
+    assert levels(1e-7) == levels(0.0)
+    assert levels(1e-3) != levels(0.0)
+
+
 @pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e160, 1e300])
 def test_directions_of_any_length_are_directions(items: dict[str, Item], scale: float) -> None:
     item = items["plain"]

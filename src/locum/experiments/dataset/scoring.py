@@ -199,8 +199,14 @@ def cut_noise(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, bool]]:
     >>> cut_noise([(1.0, True), (1e-7, False)])
     [(1.0, True), (0.0, False)]
     """
-    least = _LEAST_SHARE * max((abs(value) for value, _ in pairs), default=0.0)
-    return [(value if abs(value) >= least else 0.0, is_right) for value, is_right in pairs]
+    values = _cut([value for value, _ in pairs])
+    return [(value, is_right) for value, (_, is_right) in zip(values, pairs, strict=True)]
+
+
+def _cut(values: Collection[float]) -> list[float]:
+    """Return ``values`` with values far below the largest one set to 0."""
+    least = _LEAST_SHARE * max(map(abs, values), default=0.0)
+    return [value if abs(value) >= least else 0.0 for value in values]
 
 
 def _recalls(truth: Truth, scores: Mapping[Edge, float], threshold: float) -> dict[str, Any]:
@@ -343,7 +349,9 @@ def read_claimed(truth: Truth, claimed: Any) -> dict[str, Any]:
         if not isinstance(claimed[level], list):
             raise ScoreError(f"{level}: expected a list, got {type(claimed[level]).__name__}")
     if "edges" in claimed:
-        edges = scores["edges"] = _edges(truth, claimed["edges"])
+        edges = _edges(truth, claimed["edges"])
+        # Heads and qkv whose edges all have rounding errors as scores would otherwise be ranked.
+        edges = scores["edges"] = dict(zip(edges, _cut(edges.values()), strict=True))
         scores["heads"] = _follow(edges, 0, truth.heads)
         scores["qkv"] = _follow(edges, 1, truth.inside)
     for level, known in (("heads", truth.heads), ("qkv", truth.inside)):
