@@ -26,7 +26,7 @@ from locum.graph.families import opened
 from locum.graph.labels import names_given
 from locum.graph.operations import constant
 from locum.graph.traversal import replace_families, with_inputs
-
+from locum.networks.compiler.program.integer_sums import plain_sum
 
 class Origins:
     """The nodes of a program, and the nodes by which the stages of the compiler replaced them."""
@@ -138,7 +138,7 @@ def normalise(
         elif same.op == "tokens" and numeric:
             same = _cast(same)
         elif same.op == "if_else" and real_sums:
-            same = _unrounded(same)
+            same = plain_sum(same) or same
         new[node] = same
         if origins is not None:
             origins.rewrote(node, same)
@@ -163,24 +163,6 @@ def _cast(node: Node) -> Node:
             )
         case _:
             return token
-
-
-def _unrounded(node: Node) -> Node:
-    """Return the plain product in a ``locum.sum``, which rounds the product only for integers.
-
-    The plain product differs from the rounded one only by rounding errors, and the compiler cannot
-    decide whether real numbers are integers. Other s-ops are returned unchanged.
-    """
-    condition, rounded, total = node.inputs
-    if rounded.op != "round" or rounded.inputs[0] is not total or total.op != "multiply":
-        return node
-    mean = total.inputs[1]
-    if mean.op != "aggregate":
-        return node
-    selector, values = mean.inputs
-    fraction = build("not_equal", build("modulo", values, constant(1)), constant(0))
-    some = build("aggregate", selector, build("indicator", fraction), default=0)
-    return total if condition is build("equal", some, constant(0)) else node
 
 
 def _written_out(node: Node) -> Node:

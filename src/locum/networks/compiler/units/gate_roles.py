@@ -296,7 +296,7 @@ class GateRoles(Roles):
         by_sources = self._by_sources(node)
         if by_sources is not None and _is_short(by_sources) and not small:
             return self._looked_up(by_sources)
-        if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
+        if (total := self._sum(node, by_sources)) is not None:
             return total
         by_inputs = self._by_inputs(node)
         if by_sources is not None and self._is_early_square(node, by_sources):
@@ -417,13 +417,12 @@ class GateRoles(Roles):
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
         """Return the product that computes a sum over keys, without a table of all products.
 
-        Return None for other s-ops. For the ``round`` of a sum of integers, also return the product:
-        the difference is within the bound on the rounding error of dense execution.
+        Return None for other s-ops. If the s-op rounds the product, also return the product: the
+        difference is within the bound on the rounding error of dense execution.
         """
-        whole = self.values.is_integer_sum(node)
-        if not whole and (node.op == "round" or self.values.sum_of_keys(node) is None):
+        product = self.values.product_of_sum(node)
+        if product is None:
             return None
-        product = node.inputs[0] if whole else node
         scaled = self._reals.scaled(*product.inputs)
         if by_sources is not None and _is_short(by_sources):
             masks = 0 if scaled is None else len(scaled.terms)
@@ -432,7 +431,7 @@ class GateRoles(Roles):
             self._departing.add(node)
         if scaled is not None:
             return self._masked(node, product, scaled)
-        return term(product) if whole else self._reals.recipe(product)
+        return self._reals.recipe(product) if product is node else term(product)
 
     def _masked(self, node: Node, product: Node, scaled: Linear) -> Linear:
         """Make a mask for each ``x if digit else 0`` in the scaled form of a product.
